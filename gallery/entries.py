@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gallery.published import Published, read_published
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Scope
 
@@ -37,7 +38,8 @@ class Entry:
     """One experiment of the gallery. ``quick`` is the file that is run, ``full`` are those of the article's size.
 
     ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
-    ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``needs`` is what the
+    ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``published`` are its
+    figures, which are held against those here. ``needs`` is what the
     runner makes where the machine lacks it. ``extra``: longer than ten minutes, and run last, if there is time for it.
     """
 
@@ -53,6 +55,7 @@ class Entry:
     full: tuple[Path, ...]
     needs: tuple[str, ...]
     extra: bool
+    published: tuple[Published, ...] = ()
 
     @property
     def changes_host(self) -> bool:
@@ -100,6 +103,7 @@ def _entry(table: dict[str, Any]) -> Entry:
         full=tuple(folder / file for file in table.get("full", ["full.toml"])),
         needs=tuple(table.get("needs", ())),
         extra=table.get("extra", False),
+        published=read_published(table.get("published", ())),
     )
     unknown = {*(set(entry.charts) - set(CHARTS)), *(set(entry.needs) - set(NEEDS))}
     missing = [str(file) for file in (entry.quick, *entry.full) if not file.is_file()]

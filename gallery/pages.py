@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gallery.charts import Picture, draw_charts
 from gallery.entries import FOLDER, Entry
+from gallery.published import FIGURES, index_table, keep_figures, page_table, read_figures, rows_of
 from gallery.results import describe_result
 from pgtrial.findings.findings import Findings
 from pgtrial.report.markdown import escape
@@ -40,6 +41,7 @@ def write_page(entry: Entry, findings: Findings | None, folder: Path = PAGES) ->
     else:
         pictures = draw_charts(findings, entry.charts)
         result = render_result(findings, write_images(entry, pictures, folder))
+        keep_figures(entry.name, entry.published, findings, _figures(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_page(entry, result, folder), encoding="utf-8")
     return path
@@ -56,7 +58,15 @@ def write_index(entries: Sequence[Entry], folder: Path = PAGES) -> None:
         }
         for entry in entries
     ]
-    (folder / "index.md").write_text(_template("index.md.j2").render(rows=rows), encoding="utf-8")
+    published = [
+        row
+        for entry in entries
+        for row in rows_of(
+            entry.published, read_figures(entry.name, _figures(folder)), page=f"[{entry.article}]({entry.name}.md)"
+        )
+    ]
+    text = _template("index.md.j2").render(rows=rows, published=index_table(published))
+    (folder / "index.md").write_text(text, encoding="utf-8")
 
 
 def write_images(entry: Entry, pictures: Iterable[Picture], folder: Path) -> list[Shown]:
@@ -85,6 +95,7 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
     return _template("page.md.j2").render(
         entry=entry,
         result=f"{BEGIN}\n\n{result}\n\n{END}",
+        published=page_table(entry.published, read_figures(entry.name, _figures(folder))),
         command=f"make setup\nsudo {run} --allow-host-changes" if entry.changes_host else f"make setup\n{run}",
         full=[{"name": file.name, "link": Path(os.path.relpath(file, folder)).as_posix()} for file in entry.full],
         files=[
@@ -96,6 +107,11 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
             for file in (entry.quick, *entry.scripts)
         ],
     )
+
+
+def _figures(folder: Path) -> Path:
+    """What was found stands beside what was published, unless the pages are somebody's own."""
+    return FIGURES if folder == PAGES else folder / FIGURES.name
 
 
 def read_result(path: Path) -> str:

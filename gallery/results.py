@@ -8,10 +8,11 @@ from pgtrial.findings.findings import CurvePoint, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_gain
 from pgtrial.model.caveat import Severity
-from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
+from pgtrial.report.cause_words import causes_of, place_arm, place_level
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.sections.over_time import RARE
 from pgtrial.report.summary_words import placebo_text
+from pgtrial.report.values import format_value
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -121,7 +122,8 @@ def _limits(findings: Findings) -> list[str]:
 
 def _disks(findings: Findings) -> list[str]:
     """What each arm's disk is to the load, and the size of server that it can feed."""
-    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in causes_of(findings).disks]
+    uses = [use for use in causes_of(findings).disks if use.text is not None]
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in uses]
 
 
 def _files(findings: Findings) -> list[str]:

@@ -1,5 +1,5 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the tables
-of statistics.md from what `make calibration` measured; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, metrics.md, methods.md, caveats.md from the code, and the
+tables of statistics.md from what `make calibration` measured; tests compare them.
 
 python tools/generate_docs.py docs
 """
@@ -38,12 +38,18 @@ from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
+from pgtrial.findings.message import message, say
+from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
-from pgtrial.knobs.declaration import About, Among, Rule, Scope
+from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
-from pgtrial.knobs.sysctl_rules import REFUSALS
+from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, Refusal
 from pgtrial.knobs.values import Form, Name
+from pgtrial.model.formulas import TimelineMetric
+from pgtrial.model.observable import find_observable, observable_names
+from pgtrial.model.series import find_metric
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
+from pgtrial.report.values import format_value
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -61,6 +67,7 @@ def knob_models() -> dict[str, type[BaseModel]]:
 TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[experiment]", spec.ExperimentTable),
     ("[hypothesis]", spec.HypothesisTable),
+    ("[[hypothesis.and]]", spec.AndTable),
     ("[target]", spec.TargetTable),
     ("[dataset]", spec.DatasetTable),
     ("[workload]", spec.WorkloadTable),
@@ -76,6 +83,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
+    ("[limits]", spec.LimitsTable),
     ("[hooks]", spec.HooksTable),
     ("[[waive]]", cause_tables.WaiverTable),
 )
@@ -268,7 +276,28 @@ sets another directory.
 
 {server}
 
+## What shows that a setting had something to act on
+
+A claim about a setting with nothing to act on is "not tested". In some second of one of the two arms one of these has
+to reach the value; of a setting that is not listed pgtrial has no evidence, and says so. `plan` says where there will
+be nothing, as far as that is known before the runs.
+
+| Table | Settings | Acts on | Seen by | At least |
+|---|---|---|---|---|
+{acts}
+
+## Kernel settings that can be varied
+
+Those whose name begins so, but for the refused ones below:
+
+{varied}
+
+They can still slow a machine down, or starve other programs of memory: `plan` shows each with its value, and
+`--allow-host-changes` is the user's word.
+
 ## Kernel settings that are refused
+
+All that are not listed above. Of these it is said why:
 
 | sysctl | Value | Why |
 |---|---|---|
@@ -276,19 +305,45 @@ sets another directory.
 """
 
 
+def _refusal(refusal: Refusal) -> str:
+    name = refusal.pattern.replace("/", ".")
+    value = "any" if refusal.below is None else f"below {refusal.below}"
+    return f"| `{name}` | {value} | {refusal.reason} {refusal.hint}".rstrip() + " |"
+
+
 def render_knobs() -> str:
     """Another page: what each knob says about itself."""
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
-    refusals = "\n".join(
-        f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
-        + " |"
-        for refusal in REFUSALS
-    )
+    refusals = "\n".join(map(_refusal, REFUSALS))
+    varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
-        cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False), refusals=refusals
+        cluster=_abouts(cluster),
+        host=_abouts(host),
+        server=_abouts(server, named=False),
+        acts=_acts_rows(),
+        refusals=refusals,
+        varied=varied,
     )
+
+
+def _acts_rows() -> str:
+    rows = []
+    for name, knob in KNOBS.items():
+        for acts in knob.acts:
+            keys = ", ".join(f"`{pattern}`" for pattern in acts.patterns) if acts.patterns != ("*",) else "all"
+            what = say(message(f"acts.{acts.code}")) if acts.metrics else "the load, data or server: in every run"
+            metrics = ", ".join(f"`{metric}`" for metric in acts.metrics)
+            least = "" if not acts.metrics else "more than none" if acts.least < _ANY else _least(acts)
+            rows.append(f"| `{name}` | {keys} | {what} | {metrics} | {least} |")
+    return "\n".join(rows)
+
+
+def _least(acts: Acts) -> str:
+    found = find_observable(acts.metrics[0])
+    assert found is not None
+    return format_value(acts.least, found.metric.unit)
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
@@ -547,12 +602,78 @@ def _put_in(page: str, source: str, name: str, lines: Iterable[str]) -> str:
     return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
+_METRICS = """\
+# Metrics
+
+Everything of which a run gives one number. Each can be the `metric` of a [hypothesis](experiment-file.md#hypothesis),
+and all of them are compared in the report under "All metrics" and exported as `metrics` and `metric_values`.
+
+- The number is over the measured time of a load level. A rate is the increase of a counter by time; a quotient is the
+  sum above the line by the sum below it, so that `iostat.r_await` is a mean over reads.
+- Over all load levels it is for throughput, latencies, costs and what begins with `stability.` the geometric mean of
+  the levels, so that every level weighs the same; for samples it is the mean, as of a whole test.
+- Samples of one of several objects have its name after a slash: `iostat.r_await/vda`, `wait.IO/DataFileRead`. Without
+  it, what is of a device is of the one with most requests under way in the arm; other metrics are of all objects
+  together.
+- Values below what is next to nothing, such as 0.1 % of the CPU time, count as that: 0.01 against 0.02 % is no
+  doubling.
+- Where neither direction is the better one, a claim says `expect = "lower"` or `"higher"`.
+- What is of the machine, and not of the server and its load, cannot be claimed where arms share the time of a block.
+
+## A claim of several metrics
+
+```toml
+[hypothesis]
+claim  = "reads fall by a tenth, and throughput is not worse"
+metric = "iostat.r"
+expect = "lower"
+margin = "10%"
+
+[[hypothesis.and]]
+metric = "pgbench.tps"
+expect = "not-worse"
+margin = "3%"
+```
+
+The claim is supported only if it is in every metric, each at the full level of confidence. That is an
+intersection-union test, which supports a claim that is wrong in one of them no more often than the test of that one
+would (R. L. Berger, Technometrics 24 (1982) 295-300). It is refuted where one of them is; there the error probability
+is divided by their number (Bonferroni). Blocks are planned by the first metric, and a rule for a precision ends by it;
+a rule for a decision ends when the whole claim is decided.
+
+"""
+_ANY = 1e-6  # of a least value that only tells something from nothing
+_METRIC_HEAD = "| Metric | Unit | Better | What it is | How it is computed |\n|---|---|---|---|---|\n"
+
+
+def render_metrics() -> str:
+    """Another page: what a claim can be about."""
+    on_server = "".join(map(_metric_row, observable_names("pgbench")))
+    on_files = "".join(_metric_row(name) for name in observable_names("fio") if name.startswith("fio."))
+    return (
+        f"{_METRICS}## On a server\n\n{_METRIC_HEAD}{on_server}\n"
+        f"## On files\n\nThese, and those of the machine above.\n\n{_METRIC_HEAD}{on_files}"
+    )
+
+
+def _metric_row(name: str) -> str:
+    shown = {"waits.": "waits.TYPE", "wait.": "wait.TYPE/EVENT"}.get(name, name)
+    found, series = find_observable(shown), find_metric(name)
+    assert found is not None
+    words = name_metric(name) if series is None else name_series(name)
+    objects = "/OBJECT" if isinstance(series, TimelineMetric) and series.per_object else ""
+    better = "" if found.metric.better == "neither" else found.metric.better
+    formula = "" if series is None else f"`{series.formula}`"
+    return f"| `{shown}{objects}` | {found.metric.unit} | {better} | {say(words)} | {formula} |\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
+    (folder / "metrics.md").write_text(render_metrics(), encoding="utf-8")
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
     statistics = folder / "statistics.md"

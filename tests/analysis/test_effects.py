@@ -49,6 +49,20 @@ def test_half_the_throughput_of_latency_is_better(evidence: Evidence, values: Va
     assert found.effect.decision is Decision.BETTER
 
 
+def test_a_decision_is_sure_where_it_holds_together_with_all_others(evidence: Evidence, values: Values) -> None:
+    found = estimate(evidence, values)
+    claim = find_primary(evidence, found, arm="off")
+    latency = find_effect(found, arm="off", metric="pgbench.latency_mean", scenario=None)
+    sure = [one.effect for one in found if one.effect.sure]
+
+    assert claim is not None
+    assert latency is not None
+    assert latency.effect.sure  # half of it
+    assert not claim.effect.sure  # it alone was named beforehand
+    assert {effect.arm for effect in sure} == {"off"}
+    assert Decision.INCONCLUSIVE not in {effect.decision for effect in sure}
+
+
 def test_the_placebo_is_clean(evidence: Evidence, values: Values) -> None:
     effects = [one.effect for one in estimate(evidence, values) if one.effect.arm == "placebo"]
 

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
-from pgtrial.hosts.operations import Operations
+from pgtrial.hosts.operations import MARK, Operations, session_group
+from pgtrial.hosts.processes import end_strays, find_marked, identify, is_alive
 from pgtrial.model.arm import Arm, Role
 from pgtrial.postgres.settings import Setting
 from pgtrial.workloads.scenarios import Scenario
+from support import wait_until
 from support.attack.races import neighbour
 
 pytestmark = [
@@ -85,17 +88,25 @@ def write(place: Path, *, setup: str = "SELECT 1;\n", script: str = "SELECT 1;\n
     return place / "e.toml"
 
 
-def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    environment = {
+def environment_of(place: Path) -> dict[str, str]:
+    return {
         **os.environ,
         "PGTRIAL_STATE_DIRECTORY": str(place / "state"),
         "AWS_SECRET_ACCESS_KEY": "geheim",
         "PGTRIAL_NARRATE_KEY": "geheim",
     }
+
+
+def command(place: Path, *options: str) -> list[str]:
+    work = str(place / "work")
+    return [sys.executable, "-m", "pgtrial", "run", "-q", "e.toml", "--work-directory", work, *options]
+
+
+def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pgtrial", "run", "-q", "e.toml", "--work-directory", str(place / "work"), *options],
+        command(place, *options),
         cwd=place,
-        env=environment,
+        env=environment_of(place),
         capture_output=True,
         text=True,
         timeout=300,
@@ -114,9 +125,11 @@ def test_code_of_a_file_has_the_rights_of_the_account_and_no_others(place: Path,
 
     assert done.returncode == 0, done.stderr
     out = {path.name: path.read_text() for path in (place / "out").iterdir()}
+    (results,) = (place / "results").iterdir()
+    out["group"] = str(session_group(mark_of(results)))
     for who in ("sql", "load"):
         assert int(out[f"{who}-uid"]) == account.uid
-        assert out[f"{who}-groups"].split() == [str(account.gid)]
+        assert out[f"{who}-groups"].split() in ([str(account.gid)], [str(account.gid), out["group"].strip()])
         assert out[f"{who}-nnp"].split() == ["NoNewPrivs:", "1"]
         assert "Permission denied" in out[f"{who}-secret"]
         assert "geheim" not in out[f"{who}-env"]
@@ -197,6 +210,82 @@ def test_a_place_that_others_can_change_is_refused(place: Path, account: Account
     assert done.returncode != 0
     assert f'others may change "{place / "work"}"' in done.stderr
     assert list((place / "work").iterdir()) == []
+
+
+def daemon(place: Path) -> Path:
+    """A program that leaves one running which has forgotten where it comes from; its process id is in ``out/pid``."""
+    path = place / "daemon"
+    path.write_text(
+        f"#!/bin/sh\nsetsid env -i /bin/sh -c 'echo $$ > {place}/out/new; mv {place}/out/new {place}/out/pid; "
+        "exec sleep 900' > /dev/null 2>&1 < /dev/null &\necho 1\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def pid_of(place: Path) -> int:
+    path = place / "out" / "pid"
+    wait_until(path.exists)
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize("by", ["sql", "load"])
+def test_what_an_experiment_starts_ends_with_it(place: Path, by: str) -> None:
+    start = daemon(place)
+    setup, script = f"COPY (SELECT 1) TO PROGRAM '{start}';\n", f"\\setshell x {start}\nSELECT :x;\n"
+    write(place, setup=setup if by == "sql" else "SELECT 1;\n", script=script if by == "load" else "SELECT 1;\n")
+
+    done = run(place, "--allow-code")
+
+    assert done.returncode == 0, done.stderr
+    assert identify(pid_of(place)) is None
+    assert "which were ended" in done.stderr
+
+
+def test_what_an_experiment_starts_ends_with_restore_after_a_kill(place: Path) -> None:
+    write(place, setup=f"COPY (SELECT 1) TO PROGRAM '{daemon(place)}';\nSELECT pg_sleep(900);\n")
+    with subprocess.Popen(command(place, "--allow-code"), cwd=place, env=environment_of(place)) as pgtrial:
+        try:
+            stray = identify(pid_of(place))
+        finally:
+            pgtrial.kill()
+    assert stray is not None
+    assert is_alive(stray)
+
+    restored = subprocess.run(
+        [sys.executable, "-m", "pgtrial", "restore"],
+        env=environment_of(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert not is_alive(stray), restored.stdout + restored.stderr
+
+
+def test_a_neighbour_with_the_mark_of_a_folder_is_not_ended(tmp_path: Path, account: Account) -> None:
+    """Anybody can put it into his environment; only root can give a process the group."""
+    group = session_group(str(tmp_path))
+    if group is None:
+        pytest.skip("this container has no such groups")
+
+    def start(groups: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", groups, "sleep", "900"],
+            env={**os.environ, MARK: str(tmp_path), "PGTRIAL_CODE": "load"},
+        )
+
+    with start("--clear-groups") as neighbour_, start(f"--groups={group}") as own:
+        try:
+            wait_until(lambda: find_marked(str(tmp_path)))
+
+            assert end_strays(str(tmp_path)) == 1
+            assert own.wait(timeout=60) == -9
+            assert neighbour_.poll() is None
+        finally:
+            neighbour_.kill()
+            own.kill()
 
 
 class NotingOperations(Operations):

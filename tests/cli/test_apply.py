@@ -137,3 +137,29 @@ def test_a_folder_from_elsewhere_cannot_slip_in_a_line(
     said = capsys.readouterr()
     assert "core_pattern" not in said.out
     assert said.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "forged"),
+    [
+        ("settings", {"max_wal_size": "1GB\nALTER SYSTEM SET archive_command = 'id';"}),
+        ("settings", {"x\n\\! id": "1"}),
+        ("own_knobs", {"memory_pressure": {"share\n\\! id": "x"}}),
+        ("own_knobs", {"memory_pressure\u2028\\! id": {"share": "0.5"}}),
+    ],
+)
+def test_a_comment_is_one_line_whatever_a_folder_says(
+    tmp_path: Path, key: str, forged: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is printed is given to psql and to a shell, which would read the next line as a command."""
+    folder = make(tmp_path / "r")
+    with sqlite3.connect(folder / layout.STATE) as db:
+        plan = json.loads(db.execute("SELECT value FROM meta WHERE key = 'plan'").fetchone()[0])
+        (arm,) = (arm for arm in plan["arms"] if arm["name"] == "off")
+        arm[key] = {**arm[key], **forged}
+        db.execute("UPDATE meta SET value = ? WHERE key = 'plan'", [json.dumps(plan)])
+
+    assert main(["apply", str(folder), "--arm", "off"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "does not print" in said.err

@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
-from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.analysis.timelines.read import compute
 from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vmstat
+from pgtrial.model.formulas import Source, TimelineMetric
+from pgtrial.model.series import find_metric
 from support.programs import skip_for_want
 
 INTERVAL = 4  # s

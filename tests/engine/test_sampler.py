@@ -168,8 +168,10 @@ def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: a
         # Autovacuum may be seen in between.
         "SELECT count(*) FROM {file} WHERE metric NOT LIKE 'pg_stat_progress_%' GROUP BY metric, object",
     )
-    # What does not answer before the next tick, on a busy machine, is not asked again at that one.
-    assert all(report.ticks // 2 <= count <= report.ticks for (count,) in counts)
+    # What does not answer before the next tick, on a busy machine, is not asked again at that one. A reader elsewhere
+    # has ticks of its own, which begin and end at other moments.
+    most_ticks = report.ticks + (any_config.remote is not None)
+    assert {count for (count,) in counts} <= set(range(report.ticks // 2, most_ticks + 1))
     metrics = {metric for (metric,) in query(tmp_path / "samples.parquet", "SELECT DISTINCT metric FROM {file}")}
     assert {str(metric).partition(".")[0] for metric in metrics} >= {"proc_stat", "pg_stat_database", "sessions"}
     (most,) = query(tmp_path / "waits.parquet", "SELECT max(polls) FROM {file}")

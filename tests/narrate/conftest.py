@@ -82,6 +82,7 @@ def _effects(
             hodges_lehmann=ratio,
             margin=0.03,
             decision=decision,
+            sure=True,
             blocks=6,
             needed=None,
             block_ratios=(ratio,) * 6,

@@ -356,6 +356,7 @@ def _effects(rng: random.Random, arm: str, *, factor: float, noise: float, block
                         hodges_lehmann=ratio,
                         margin=0.03,
                         decision=Decision.EQUIVALENT if is_null else Decision.BETTER,
+                        sure=True,
                         blocks=blocks,
                         needed=None,
                         block_ratios=tuple(ratios),

@@ -73,6 +73,19 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
     assert context["elsewhere"][0]["effect"].startswith("+20.0 % (95 % interval +15.0 % to +25.0 %)")
 
 
+def test_a_gain_that_is_not_sure_beside_all_others_is_left_out_and_a_loss_is_said_with_doubt(sample):
+    def unsure(effects, decision):
+        return tuple(effect.model_copy(update={"sure": False, "decision": decision}) for effect in effects)
+
+    gains = SECTIONS[0].build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.BETTER)}))
+    losses = SECTIONS[0].build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.WORSE)}))
+
+    assert gains["elsewhere"] == []
+    assert {each["doubt"] for each in losses["elsewhere"]} == {
+        f"perhaps by chance, as {len(sample.effects)} were looked at"
+    }
+
+
 def test_all_that_got_worse_is_said_in_a_scenario_or_at_a_level_too(sample):
     effects = {(e.metric, e.scenario, e.load_level): e for e in sample.effects if e.arm == sample.hypothesis.arm}
     bad = {"ratio": 1.7, "low": 1.5, "high": 1.9, "decision": Decision.WORSE}

@@ -251,6 +251,14 @@ def test_what_gets_worse_elsewhere_is_a_cost(sample) -> None:
     assert "Weigh what it costs: latency p99 +42.0 %." in paragraph(found, "next")
 
 
+def test_what_is_not_sure_beside_all_others_is_undecided(sample) -> None:
+    effects = tuple(effect.model_copy(update={"sure": False}) for effect in sample.effects)
+    found = sample.model_copy(update={"effects": effects})
+
+    assert "better in latency" in paragraph(sample, "found")
+    assert "Elsewhere the arm is undecided in latency" in paragraph(found, "found")
+
+
 def test_runs_that_cannot_answer_recommend_nothing(sample) -> None:
     invalid = change(
         sample, "hypothesis", verdict=Verdict.INVALID, reason=verbatim("The arms ran on different kernels.")

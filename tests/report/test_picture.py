@@ -88,6 +88,15 @@ def test_its_title_says_where_the_interval_lies(sample, decision, words):
     assert effect_picture(change_primary(sample, decision=decision)).title == words
 
 
+def test_its_title_does_not_decide_where_the_verdict_does_not(sample):
+    asked = sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+    few = sample.model_copy(update={"hypothesis": asked})
+
+    assert effect_picture(few).title == (
+        "The interval of “off” alone would say “better”, but these runs do not allow a verdict"
+    )
+
+
 @pytest.mark.parametrize(
     ("expect", "verdict", "word"),
     [("not-worse", Verdict.SUPPORTED, "not worse"), ("better", Verdict.REFUTED, "not better")],

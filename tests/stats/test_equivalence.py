@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.equivalence import claim_bound, decide, equivalence_p, judge
+from pgtrial.stats.equivalence import beyond_p, claim_bound, decide, equivalence_p, judge
 from pgtrial.stats.interval import t_interval
 from pgtrial.stats.paired import compare_blocks
 
@@ -140,11 +141,27 @@ def test_a_metric_without_direction_supports_no_directed_claim():
         )
 
 
+@given(st.floats(0.8, 1.25), st.floats(0.001, 0.3), st.floats(0, 0.2))
+def test_beyond_the_margin_means_that_the_interval_is(ratio, half, margin):
+    comparison = comparison_with(ratio, half=half)
+    decision = decide(comparison, bounds=within(margin), better=Better.HIGHER)
+
+    assert (beyond_p(comparison, bounds=within(margin)) < 0.05) == (decision in (Decision.BETTER, Decision.WORSE))
+
+
+def test_the_chance_of_lying_beyond_agrees_with_a_t_test_against_the_bound():
+    control, treated = [812, 790, 845, 901, 776, 830], [860, 851, 889, 965, 810, 885]
+    chance = beyond_p(compare_blocks(control, treated), bounds=within(0.02))
+
+    assert chance == pytest.approx(stats.ttest_1samp(np.log(treated) - np.log(control), math.log(1.02)).pvalue)
+
+
 @pytest.mark.parametrize("expect", CLAIMS)
 def test_without_an_interval_nothing_is_decided(expect):
     assert judge(NO_INTERVAL, expect=expect, bounds=within(0.03), better=Better.HIGHER) is Verdict.INCONCLUSIVE
     assert decide(NO_INTERVAL, bounds=within(0.03), better=Better.HIGHER) is Decision.INCONCLUSIVE
     assert equivalence_p(NO_INTERVAL, bounds=within(0.03)) is None
+    assert beyond_p(NO_INTERVAL, bounds=within(0.03)) is None
 
 
 def test_wrong_arguments_are_errors():

@@ -10,7 +10,7 @@ import pytest
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, Outcome, Undone
 from pgtrial.store.journal import Journal, Owner
-from pgtrial.store.journal_file import VARIABLE, state_directory
+from pgtrial.store.journal_file import FILE, VARIABLE, state_directory
 
 OWNER = Owner(pid=4711, start_ticks=99, boot_id="boot-1")
 CHANGE = Change(
@@ -348,3 +348,14 @@ def test_root_keeps_no_journal_where_another_user_can_replace_it(directory: Path
     if made:
         with pytest.raises(StoreError, match=f'others may change "{neighbours}"'):
             Journal.open(write=False)
+
+
+def test_a_journal_without_a_column_has_damaged_entries(journal, directory: Path) -> None:
+    begin(journal)
+    with contextlib.closing(sqlite3.connect(directory / FILE)) as db, db:
+        db.execute("ALTER TABLE entry RENAME COLUMN knob TO kn0b")
+
+    with Journal.open(write=False) as again:
+        (record,) = again.open_entries()
+
+    assert record.entry.damage == "knob = None"

@@ -3,12 +3,14 @@
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
 
+from pgtrial.errors import StoreError
 from pgtrial.store import parquet
 
 
@@ -53,3 +55,16 @@ def test_a_forked_process_has_a_database_of_its_own() -> None:
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(("column", "is_damage"), [("metric", True), ("value", True), ("note", False)])
+def test_a_value_that_each_row_has_is_not_missing(tmp_path: Path, column: str, is_damage: bool) -> None:
+    whole, damaged = tmp_path / "whole.parquet", tmp_path / "damaged.parquet"
+    rows = "SELECT i::DOUBLE AS t, 'm' AS metric, '' AS object, 1.0::DOUBLE AS value, 'n' AS note FROM range(10) r(i)"
+    with parquet.session() as db:
+        parquet.write_query(db, rows, whole)
+        one = f'SELECT * REPLACE (CASE WHEN t <> 7 THEN "{column}" END AS "{column}") FROM ({rows})'
+        parquet.write_query(db, one, damaged)
+        with pytest.raises(StoreError, match=column) if is_damage else nullcontext():
+            parquet.check_whole(db, "samples", [whole, damaged])
+        parquet.check_whole(db, "samples", [whole])

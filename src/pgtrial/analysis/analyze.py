@@ -9,18 +9,26 @@ from pathlib import Path
 from pgtrial import __version__
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
+from pgtrial.analysis.causes.ledger import keep_ledger
 from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.adjustment import adjust_primary
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
 from pgtrial.analysis.effects.failures import bound_primary
+from pgtrial.analysis.effects.parts import estimate_parts
 from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.engagement import find_engagements, say_untested
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.factors import describe_factors
+from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.sampled import observe_samples
 from pgtrial.analysis.slices import describe_slices
+from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.check import check_quality
 from pgtrial.analysis.waits import describe_waits
@@ -44,15 +52,20 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
         evidence = read_evidence(folder, rules=rules)
     with _log_time("reduced transactions, samples and waits"):
         reduction = reduce_runs(evidence)
-        observations = observe_runs(evidence, reduction)
-    values = index_values(observations)
+        timelines = read_timelines(evidence, reduction)
+        sampled = observe_samples(evidence, timelines)
+        claimed = {claim.metric.name for claim in claims_of(evidence)}
+        observations = (*observe_runs(evidence, reduction), *(one for one in sampled if one.metric in claimed))
+    values = index_values((*observations, *sampled))
     with _log_time("estimated the effects"):
         estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
     primary = find_primary(evidence, estimated, arm=evidence.hypothesis_arm)
     placebo = find_primary(evidence, estimated, arm=evidence.placebo.name) if evidence.placebo else None
     with _log_time("compared the slices"):
         slices = describe_slices(evidence, reduction)
-    stopping = describe_stopping(evidence, primary)
+    parts = estimate_parts(evidence, values)
+    engagements = find_engagements(evidence, timelines)
+    stopping = describe_stopping(evidence, primary, parts)
     bounded = bound_primary(evidence, primary)
     with _log_time("checked the quality"):
         caveats = check_quality(
@@ -65,12 +78,14 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
                 slices=slices,
                 stopping=stopping,
                 failures=bounded.finding if bounded else None,
+                engagements=engagements,
             )
         )
-    hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded)
+    hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)
+    hypothesis, needed = say_untested(hypothesis, needed, engagements)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("looked for causes"):
-        causes = explain(evidence, reduction, values, estimated)
+        causes = explain(evidence, reduction, timelines, values, estimated)
     with _log_time("described runs, series, distributions and waits"):
         return Findings(
             pgtrial_version=__version__,
@@ -87,12 +102,16 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             stopping=stopping,
             runs=describe_runs(evidence, values),
             observations=observations,
+            engagements=engagements,
+            factors=describe_factors(evidence, values),
+            metrics=compare_metrics(evidence, timelines, values, sampled),
             curve=trace_curve(evidence, values),
             series=trace_series(evidence, reduction),
             distributions=collect_distributions(evidence, reduction),
             latency_maps=map_latencies(evidence, reduction),
             waits=describe_waits(evidence, reduction, values),
             causes=causes,
+            ledger=keep_ledger(evidence, values),
             pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),
             fingerprint=describe_world(evidence),

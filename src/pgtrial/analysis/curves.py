@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Histogram, Reduction
 from pgtrial.analysis.slices import windows
 from pgtrial.findings.findings import CurvePoint, Distribution, LatencyMap, Series
 from pgtrial.model.histogram import bucket_bounds, row_bounds
+from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.run import RunRow
 from pgtrial.stats.interval import mean_log_interval
 from pgtrial.stats.quantiles import merge

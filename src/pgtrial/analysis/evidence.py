@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.experiment_file.experiment import Experiment
@@ -12,6 +11,7 @@ from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
+from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence

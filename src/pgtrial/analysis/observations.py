@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, windows
 from pgtrial.findings.findings import Observation
 from pgtrial.knobs.fio import FIO
+from pgtrial.model.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.counters import Readings, count_between, window_increases
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COUNTERS, SEPARATE
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
+from pgtrial.model.metrics import COUNTERS, SEPARATE
 from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS
@@ -56,6 +56,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             _create_windows(db, evidence, widths)
             _create_source(db, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
+            _check_latencies(db, transactions)
             db.execute(_query("latencies"))
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
@@ -133,8 +134,9 @@ def _create_source(
     db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path], *, is_kept: bool = False
 ) -> None:
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
-    several queries open the files only once.
+    several queries open the files only once. StoreError names a file in which values are missing.
     """
+    parquet.check_whole(db, name, list(files.values()))
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
@@ -144,6 +146,12 @@ def _create_source(
         f"CREATE TEMP {'TABLE' if is_kept else 'VIEW'} {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
         f"FROM read_parquet([{quoted}], filename = true) AS rows JOIN {name}_file ON file = filename"
     )
+
+
+def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
+    found = db.execute("SELECT run FROM counted WHERE count > 0 AND latency_sum IS NULL LIMIT 1").fetchone()
+    if found is not None:
+        raise StoreError(f'file "{files[found[0]]}" is damaged: values of "latency_sum" are missing')
 
 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:

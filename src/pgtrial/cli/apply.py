@@ -42,7 +42,11 @@ def command(*, folder: Path, arm: str | None) -> None:
     arms = {one.name: one for one in read_plan(folder).arms}
     if name not in arms:
         raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
-    echo("\n".join(_tell(arms[name], reason)))
+    lines = [*_tell(arms[name], reason)]
+    for line in lines:  # a comment that goes on in the next line is one no more
+        if not _ON_ONE_LINE.fullmatch(line):
+            raise PgTrialError(f"the folder has a text that pgtrial does not print: {line!r}")
+    echo("\n".join(lines))
 
 
 def _find_winner(folder: Path) -> tuple[str, str]:
@@ -50,6 +54,7 @@ def _find_winner(folder: Path) -> tuple[str, str]:
     from pgtrial.cli.findings import find_findings
     from pgtrial.findings.message import in_english
     from pgtrial.language import ENGLISH, find_language
+    from pgtrial.model.observable import find_observable
     from pgtrial.model.verdict import Verdict
 
     claim = find_findings(folder, find_language(ENGLISH)).hypothesis
@@ -59,7 +64,15 @@ def _find_winner(folder: Path) -> tuple[str, str]:
         raise PgTrialError(f"no arm has won: the claim is {state}", detail=reason, hint=_ANY)
     if claim.expect == "different":
         raise PgTrialError("no arm has won: the claim is only that they differ", detail=reason, hint=_ANY)
-    return reason, claim.control if claim.expect == "worse" else claim.arm
+    known = find_observable(claim.metric)
+    if claim.expect in ("lower", "higher") and known is not None and known.metric.better == "neither":
+        raise PgTrialError(
+            "no arm has won: of the metric neither direction is the better one", detail=reason, hint=_ANY
+        )
+    lost = claim.expect == "worse" or (
+        claim.expect in ("lower", "higher") and known is not None and claim.expect != known.metric.better
+    )
+    return reason, claim.control if lost else claim.arm
 
 
 def _tell(arm: "Arm", reason: str) -> Iterator[str]:

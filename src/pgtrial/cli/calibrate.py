@@ -48,6 +48,7 @@ def _read_budget(_context: click.Context, _parameter: click.Parameter, value: st
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_files
 @options.allow_writes
 @options.quiet
 def command(
@@ -59,6 +60,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_files: tuple[Path, ...],
     allow_writes: bool,
     quiet: bool,
 ) -> None:
@@ -78,7 +80,7 @@ def command(
     from pgtrial.engine.experiment import Permission
     from pgtrial.engine.host_facts import facts_for
 
-    checked = check_file(file, allow_code=allow_code)
+    checked = check_file(file, allow_code=allow_code, allow_files=allow_files)
     loaded = checked.loaded
     code = get_consent(uses_of(loaded.experiment, checked.plan.arms, loaded.folder), allowed=allow_code)
     writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @options.host
+@options.allow_files
 @click.option("--no-host", is_flag=True, help="Check only the file.")
 @click.option(
     "--connect",
@@ -39,7 +40,15 @@ if TYPE_CHECKING:
     help="Connect to the existing server that the file names, and say what its role lacks; change nothing there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, including errors.")
-def command(*, file: Path | None, host: str | None, no_host: bool, connects: bool, as_json: bool) -> None:
+def command(
+    *,
+    file: Path | None,
+    host: str | None,
+    allow_files: tuple[Path, ...],
+    no_host: bool,
+    connects: bool,
+    as_json: bool,
+) -> None:
     """Check the experiment in FILE and its host; change nothing.
 
     Starts nothing that the file names, and asks no other machine than the one
@@ -68,7 +77,7 @@ def command(*, file: Path | None, host: str | None, no_host: bool, connects: boo
     if connects and file is None:
         raise click.UsageError("--connect needs a file, which names the server")
     try:
-        checked = check_file(file) if file is not None else None
+        checked = check_file(file, allow_files=allow_files) if file is not None else None
     except SpecError as error:
         if not as_json:
             raise

@@ -13,6 +13,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import quick_experiment
 from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
+from pgtrial.experiment_file.reach import find_outside
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
@@ -82,7 +83,12 @@ class Checked:
 
 
 def load_file_or_quick(
-    file: Path | None, settings: Sequence[str], quick: Mapping[str, "str | int | bool | None"], *, allow_code: bool
+    file: Path | None,
+    settings: Sequence[str],
+    quick: Mapping[str, "str | int | bool | None"],
+    *,
+    allow_code: bool,
+    allow_files: Sequence[Path],
 ) -> Checked:
     """The experiment of ``pgtrial run``, planned for its host; SpecError if it has errors, or if both a file and
     options are given.
@@ -96,7 +102,7 @@ def load_file_or_quick(
                 f"{', '.join(given)} cannot be used with an experiment file",
                 hint=f'Change "{file}" instead, or leave the file out.',
             )
-        return check_file(file, on_host=True, allow_code=allow_code)
+        return check_file(file, on_host=True, allow_code=allow_code, allow_files=allow_files)
     if not given:
         raise SpecError(
             "no experiment given",
@@ -119,23 +125,36 @@ def check_options(text: str) -> Checked:
         raise SpecError(f"the command line has {count}", problems=problems) from None
 
 
-def check_file(path: Path, *, on_host: bool = False, allow_code: bool = False) -> Checked:
+def check_file(
+    path: Path, *, on_host: bool = False, allow_code: bool = False, allow_files: Sequence[Path] = ()
+) -> Checked:
     """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
 
     ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
     ``allow_code``: ask the programs that the file names for their version; else nothing that it names is started.
+    ``allow_files``: directories whose files it may name, beside its own.
     """
-    return check_text(read_text(path), str(path), path.absolute().parent, on_host=on_host, allow_code=allow_code)
+    folder = path.absolute().parent
+    return check_text(
+        read_text(path), str(path), folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files
+    )
 
 
 def check_text(
-    text: str, source_name: str, folder: Path, *, on_host: bool = False, allow_code: bool = False
+    text: str,
+    source_name: str,
+    folder: Path,
+    *,
+    on_host: bool = False,
+    allow_code: bool = False,
+    allow_files: Sequence[Path] = (),
 ) -> Checked:
     """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
     examination = examine(text, folder)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
         raise refuse(source_name, problems)
+    problems = locate_problems(text, [*problems, *find_outside(experiment, folder, allow_files)])
     # The file may be wrong in whatever way, and still name a program.
     servers = _find_servers(experiment, may_run=allow_code and not problems)
     for server in servers:

@@ -45,6 +45,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     from pgtrial.errors import PreflightError
     from pgtrial.experiment_file.copy_text import for_database, for_dump
     from pgtrial.experiment_file.load import examine, read_text, refuse
+    from pgtrial.experiment_file.reach import OPTION
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import write_file
     from pgtrial.units import format_bytes
@@ -71,6 +72,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
         new_text = for_database(text, name)
         size, made = copy_on_server(experiment, name, caller), f'database "{name}"'
     else:
+        for_dump(text, str(dump.absolute()), version=0)  # what is wrong with the file is told before
         size, major = dump_database(experiment, dump, caller)
         new_text, made = for_dump(text, str(dump.absolute()), version=major), f'"{dump}"'
     write_file(output, new_text)
@@ -79,4 +81,6 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     if dump is None:
         echo(f'Run it with "pgtrial run {output} --allow-writes". Nobody but you drops the copy: dropdb {name}')
     else:
-        echo(f'Run it with "pgtrial run {output}".')
+        is_beside = dump.resolve().is_relative_to(output.resolve().parent)
+        also = "" if is_beside else f" {OPTION} {dump.absolute().parent}"
+        echo(f'Run it with "pgtrial run {output}{also}".')

@@ -52,6 +52,16 @@ allow_code = click.option(
 )
 
 
+allow_files = click.option(
+    "--allow-files",
+    multiple=True,
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    help="Allow the experiment file to name files in this directory and below; can be repeated. Default: only those in "
+    "its own.",
+)
+
+
 def _read_language(_context: click.Context, _parameter: click.Parameter, code: str) -> Language:
     return find_language(code)
 

@@ -223,8 +223,9 @@ def _fill(text: str) -> str:
 @click.command()
 @options.file
 @options.host
+@options.allow_files
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, file: Path, host: str | None, as_json: bool) -> None:
+def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], as_json: bool) -> None:
     """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
     Starts nothing that the file names, and changes nothing.
@@ -238,7 +239,7 @@ def command(*, file: Path, host: str | None, as_json: bool) -> None:
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
 
-    checked = check_file(file, on_host=True)
+    checked = check_file(file, on_host=True, allow_files=allow_files)
     asked = host_to_ask(checked, host)
     previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)

@@ -10,15 +10,18 @@ from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
 from pgtrial.design.budget import is_open
+from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.consent import uses_of, writes_of
+from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
-from pgtrial.experiment_file.experiment import RELATIONS, Experiment
+from pgtrial.experiment_file.experiment import RELATIONS, AndTable, Experiment
 from pgtrial.knobs import KNOBS, scope_of
-from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.declaration import Outlook, Scope
 from pgtrial.knobs.fio import FIO, FileJobTable
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
@@ -29,7 +32,7 @@ from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
 # What arms set around the server's own settings without changing the host.
-_AROUND = (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
+_AROUND = (Scope.SETTINGS, Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -130,15 +133,24 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
         "expect": str(hypothesis.expect),
         "margin": hypothesis.margin,
         "confidence": hypothesis.confidence,
+        **({"and": [_claim_data(claim) for claim in hypothesis.also]} if hypothesis.also else {}),
     }
+
+
+def _claim_data(claim: AndTable) -> dict[str, Any]:
+    return {"metric": claim.metric, "scenario": claim.scenario, "expect": str(claim.expect), "margin": claim.margin}
 
 
 def claim_sentence(checked: Checked) -> str:
     """ "large is better than small in pgbench.tps, margin 3 %": the hypothesis with its defaults filled in."""
     hypothesis, plan = checked.loaded.experiment.hypothesis, checked.plan
-    scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
-    relation = f"{plan.claimed} is {RELATIONS[hypothesis.expect]} {plan.arms[0].name}"
-    return f"{relation} in {hypothesis.metric}{scenario}, margin {format_share(hypothesis.margin)}"
+    control = plan.arms[0].name
+    parts = [
+        f"{RELATIONS[claim.expect]} {control} in {claim.metric}{f' of {claim.scenario}' if claim.scenario else ''}, "
+        f"margin {format_share(claim.margin)}"
+        for claim in hypothesis.claims
+    ]
+    return f"{plan.claimed} is {'; and '.join(parts)}"
 
 
 def _starts(checked: Checked) -> int:
@@ -230,11 +242,33 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     emulated = [arm.name for arm in plan.arms if arm.is_emulated]
     if emulated:
         yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
+    yield from idle_notes(checked)
     if plan.blocks < plan.rules.fewest_blocks:
         blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
         yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"
         if plan.experiment.design.budget is not None and not is_open(plan.experiment):
             yield "without duration in [workload] the budget would be spent on shorter runs, and more blocks"
+
+
+def idle_notes(checked: Checked) -> Iterator[str]:
+    """Settings that will have nothing to act on, as far as that can be known before the runs."""
+    plan, workload = checked.plan, checked.loaded.experiment.workload
+    arms = [arm for arm in plan.arms if arm.role is not Role.PLACEBO]
+    facts = facts_for(checked.loaded.experiment)
+    for difference in find_differences(arms):
+        acts = KNOBS[difference.knob].acts_of(difference.key)
+        tables = ({POSTGRESQL: arm.settings, **arm.knobs}.get(difference.knob, {}) for arm in arms)
+        outlook = Outlook(
+            values=tuple(table.get(difference.key) for table in tables),
+            data=plan.data_size,
+            seconds=workload.duration * len(plan.levels),
+            writes=workload.mix != "select-only",
+            sorts=workload.mix in (None, "olap"),
+            swap=None if facts is None else facts.swap,
+        )
+        why = acts.idle(outlook) if acts is not None else ""
+        if why:
+            yield f"{difference.label} will have nothing to act on: {why}"
 
 
 def _arm_label(arm: Arm) -> str:

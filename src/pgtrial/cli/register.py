@@ -8,13 +8,15 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@options.file
+@options.allow_files
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, file: Path, as_json: bool) -> None:
+def command(*, file: Path, allow_files: tuple[Path, ...], as_json: bool) -> None:
     """Print the digest of the experiment in FILE, and the time; start and change nothing.
 
     The digest is of the claim, its metric and margin, the arms, the load, the
@@ -29,7 +31,7 @@ def command(*, file: Path, as_json: bool) -> None:
     from pgtrial.cli.checked import check_file
     from pgtrial.design.registration import plan_digest
 
-    plan = check_file(file).plan
+    plan = check_file(file, allow_files=allow_files).plan
     facts = {
         "digest": plan_digest(plan.experiment, plan.arms),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

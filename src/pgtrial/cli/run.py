@@ -82,6 +82,7 @@ from pgtrial.language import Language
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_files
 @options.allow_writes
 @options.language
 @options.gate
@@ -94,6 +95,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_files: tuple[Path, ...],
     allow_writes: bool,
     language: Language,
     gate: Gate,
@@ -114,7 +116,7 @@ def command(
     from pgtrial.engine.consent import uses_of, writes_of
     from pgtrial.engine.experiment import Permission
 
-    checked = load_file_or_quick(file, settings, quick, allow_code=allow_code)
+    checked = load_file_or_quick(file, settings, quick, allow_code=allow_code, allow_files=allow_files)
     gate.prepare()
     loaded = checked.loaded
     uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)

@@ -17,9 +17,10 @@ from pgtrial.model.arm import Arm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A setting in which arms differ. ``label`` names it; ``knob`` is the table in which it stands."""
+    """A setting in which arms differ. ``label`` names it; ``knob`` is the table in which it stands, as ``key``."""
 
     knob: str
+    key: str
     label: str
     rule: Rule
     can_be_switched: bool  # under a running server
@@ -46,6 +47,7 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
                 (table, name),
                 Difference(
                     knob=table,
+                    key=name,
                     label=label,
                     rule=turned.rule_among(name, [value for value in values if value is not None]),
                     can_be_switched=turned.can_be_switched(name),

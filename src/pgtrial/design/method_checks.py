@@ -25,6 +25,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
+from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
 
@@ -53,13 +54,15 @@ _TIMEOUTS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
-    ``memory_available`` is in bytes, None where it is not known; ``local`` that pgtrial is on it as well.
-    ``session_settings`` are the settings, in lower case, that a session can have of its own; None where not known.
+    ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known; ``local`` that
+    pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can have of its own;
+    None where not known.
     """
 
     local: bool
     cores: tuple[tuple[int, ...], ...]
     memory_available: int | None
+    swap: int | None = None
     session_settings: frozenset[str] | None = None
 
 
@@ -124,10 +127,20 @@ class Case:
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
     if case.experiment.target.kind == "server":
-        return tuple(_check_sessions(case))
+        return (*_check_metric(case), *_check_sessions(case))
     found = tuple(_check_place(case))
+    found += tuple(_check_metric(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
+
+
+def _check_metric(case: Case) -> Iterator[Objection]:
+    """What the machine did in a block that arms share, it did for all of them."""
+    for claim in case.experiment.hypothesis.claims:
+        known = find_observable(claim.metric)
+        if known is not None and not known.is_of_server:
+            text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
+            yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def shared_buffers(arm: Arm) -> float:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.hooks import Hooks
-from pgtrial.engine.leftovers import OWN_ROLE, WORKER, mark_of, sweep, worker_text
+from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
@@ -198,8 +198,7 @@ async def _run_schedule(
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    for each in {host.name: host, here.name: here}.values():
-                        stack.callback(_remove_all, each, belongings)
+                    stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")
@@ -216,8 +215,10 @@ async def _run_schedule(
                     await schedule.run(pending)
 
 
-def _remove_all(host: Host, belongings: Belongings) -> None:
-    remove_directories(host, *belongings.paths(host.name))
+def _leave_nothing(hosts: Collection[Host], belongings: Belongings) -> None:
+    end_all_strays(str(belongings.folder), *hosts)
+    for host in hosts:
+        remove_directories(host, *belongings.paths(host.name))
 
 
 def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:

@@ -37,7 +37,8 @@ def read_facts(host: Host) -> HostFacts:
     return HostFacts(
         local=host.name == LOCAL,
         cores=tuple(tuple(sorted(core)) for core in sorted(set(cores.values()), key=min)),
-        memory_available=_available(texts.get(_MEMORY, "")),
+        memory_available=_find(texts.get(_MEMORY, ""), "MemAvailable"),
+        swap=_find(texts.get(_MEMORY, ""), "SwapTotal"),
     )
 
 
@@ -56,8 +57,8 @@ def _allowed(status: str) -> tuple[int, ...]:
     return parse_cpus(lists[0]) if lists else ()
 
 
-def _available(meminfo: str) -> int | None:
+def _find(meminfo: str, name: str) -> int | None:
     for line in meminfo.splitlines():
-        if line.startswith("MemAvailable:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * _KIB
     return None

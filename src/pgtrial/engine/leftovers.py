@@ -1,6 +1,7 @@
 """What a pgtrial that was killed has left running and lying about: for its folder to go on, or to be cleared."""
 
 import contextlib
+import logging
 import os
 import subprocess
 from dataclasses import dataclass
@@ -8,10 +9,10 @@ from pathlib import Path
 
 from pgtrial.engine.folder import discard_raw
 from pgtrial.errors import StoreError
-from pgtrial.hosts.base import LOCAL
+from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import ProcessId, end, find_marked, find_server_children, identify, is_alive
+from pgtrial.hosts.processes import ProcessId, end, end_strays, find_marked, find_server_children, identify, is_alive
 from pgtrial.model.run import RunState
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.safe_files import read_file
@@ -23,6 +24,7 @@ WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at wo
 OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
 _LONGEST_LOCK = 8192  # bytes of postmaster.pid
 _MEMORY = 6  # its line with key and number of the shared memory
+_log = logging.getLogger(__name__)
 _HERE = Operations()
 _SEGMENTS = Path("/proc/sysvipc/shm")
 
@@ -52,6 +54,13 @@ def sweep(folder: Path) -> int:
     return ended
 
 
+def end_all_strays(mark: str, *hosts: Host) -> None:
+    """End what server and load of the folder have left running on the hosts, once they have ended themselves."""
+    for host in {host.name: host for host in hosts}.values():
+        if ended := end_strays(mark, host.ops):
+            _log.warning("the experiment left %d processes running on %s, which were ended", ended, host.name)
+
+
 def worker_text(process: ProcessId) -> str:
     """A process as WORKER in the record of a folder: what it says there is only ever looked at."""
     return f"{process.pid} {process.start_ticks} {process.boot_id}"
@@ -70,7 +79,7 @@ def _end_all(belongings: Belongings) -> int:
     """End all processes of a folder but this one; their number."""
     ended = end(_processes(belongings) - {identify(os.getpid())})
     # A server's children end with its first process, unless that was killed as well while they were at work.
-    return len(ended + end(_children(belongings)))
+    return len(ended + end(_children(belongings))) + end_strays(str(belongings.folder))
 
 
 def _processes(belongings: Belongings) -> set[ProcessId]:

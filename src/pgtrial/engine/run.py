@@ -13,6 +13,7 @@ from pgtrial.design.slices import shuffled
 from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect
 from pgtrial.engine.fingerprint.read import Machine, taken_by_others
 from pgtrial.engine.folder import discard_raw, make_raw_folders
+from pgtrial.engine.leftovers import end_all_strays
 from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, PhaseName
@@ -118,13 +119,19 @@ class Execution:
         return next(filter(None, problems), "")
 
     async def _stop(self, *, immediate: bool) -> None:
-        """Keep the servers' logs, stop the servers and restore the host. A second call does nothing."""
+        """Keep the servers' logs, stop the servers and what they have started, and restore the host.
+
+        A second call does nothing.
+        """
         servers = self.group.servers
         try:
             for name, member in self.group.members.items():
                 await servers.keep_log(name, member.folder / layout.SERVER_LOG)
         finally:
-            self.group.record.add_restored(await servers.stop(immediate=immediate))
+            try:
+                self.group.record.add_restored(await servers.stop(immediate=immediate))
+            finally:
+                end_all_strays(self.group.plan.mark, self.group.host, self.group.plan.client_host)
 
     def _collect(self) -> dict[str, IngestReport]:
         clock, shared = self.measurement.clock, self.measurement.shared_spool

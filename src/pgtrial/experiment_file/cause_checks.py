@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import arm_values
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.experiment_file.experiment import Experiment
@@ -61,6 +62,21 @@ def _check_order(rule: CheckRule) -> Iterator[Found]:
         if (low > high) if rule.is_higher_worse else (low < high):
             message = f'check "{rule.id}" gives {severe} ({high:g}) before {mild} ({low:g})'
             yield ("checks", rule.id), message, f"{severe.capitalize()} has to be the worse of the two."
+
+
+def check_resources(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """What [limits] names: a value of every arm, in which some of them differ."""
+    if experiment.limits is None:
+        return
+    arms = arm_values(experiment)
+    for index, name in enumerate(experiment.limits.resources):
+        path: Path = ("limits", "resources", index)
+        knob, _dot, key = name.partition(".")
+        missing = [arm for arm, values in arms.items() if (knob, key) not in values]
+        if missing:
+            yield path, f'arm "{missing[0]}" has no value of "{name}"', "Every arm needs one."
+        elif len({values[knob, key].value for values in arms.values()}) < 2:
+            yield path, f'all arms have the same value of "{name}"', "Slow it in some of them, or remove it."
 
 
 def check_pairs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

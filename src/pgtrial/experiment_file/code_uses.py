@@ -32,6 +32,9 @@ _INSTALLED = re.compile(r"\w+(\s*,\s*\w+)*", re.ASCII)
 _KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_command|\w+_preload_libraries"
 _UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
 _CODE_IN_OPTIONS = re.compile(rf"{_KNOWN}|{_ALSO}".replace("_", "[_-]"), re.IGNORECASE)
+_FILE = "a file of the server's machine"
+_TEXT = r"(?:e?'|u&'|\$|/\*|--)"
+_RELATION = r"(?:\"[^\"\n]{1,130}\"|[\w$.]){1,200}+\s*+"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
 # Looked for in the text as it stands, comments and strings included: whoever hides a command in them is to be seen, and
 # a line too many does no harm. What a pattern needs elsewhere in the text is the second one.
@@ -43,6 +46,13 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     (r"\bload\b\s*(?:e?'|u&'|\$|/\*|--)", "", "a library"),
     (rf"\b(?:{_KNOWN}|{_ALSO})\b", r"\b(?:set|set_config)\b", "a setting that names code"),
     (r"\b(?:lo_export|pg_file_write)\b", "", "a file written by the server"),
+    (
+        rf"(?<!\\)\bcopy\s*+(?:/\*|--|{_RELATION}(?:\([^();]{{0,4000}}\)\s*+)?(?:/\*|--|(?:from|to)\s*+{_TEXT}))",
+        "",
+        _FILE,
+    ),
+    (rf"\)\s*+to\s*+{_TEXT}", r"\bcopy\b", _FILE),
+    (r"\b(?:pg_read_\w*file|pg_ls_dir|lo_import|file_fdw)\b", "", _FILE),
     (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
 )
 _COMPILED = tuple(

@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from pgtrial.errors import SpecError
+from pgtrial.safe_text import parse_toml
 
 _HEAD = re.compile(r"\s*\[\[?\s*(?P<name>[^\]]+?)\s*\]")
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=")
@@ -11,8 +14,7 @@ _OF_SERVER = ("kind", "connection", "database", "host", "restart", "writes", "se
 
 def for_database(text: str, name: str) -> str:
     """The target is database ``name`` of the same server, which may be written to."""
-    lines = {"target": ("database", "writes")}
-    return _rewrite(text, lines, {"target": [f"database = {json.dumps(name)}", "writes = true"]})
+    return _rewrite(text, {"target": ("database", "writes")}, {"target": {"database": name, "writes": True}})
 
 
 def for_dump(text: str, dump: str, *, version: int) -> str:
@@ -21,26 +23,48 @@ def for_dump(text: str, dump: str, *, version: int) -> str:
         text,
         {"target": (*_OF_SERVER, "postgres"), "dataset": ("kind", "load")},
         {
-            "target": ['kind = "throwaway"', f'postgres = "{version}"'],
-            "dataset": ['kind = "sql"', f"load = {json.dumps(dump)}"],
+            "target": {"kind": "throwaway", "postgres": str(version)},
+            "dataset": {"kind": "sql", "load": dump},
         },
     )
 
 
-def _rewrite(text: str, left_out: Mapping[str, tuple[str, ...]], added: Mapping[str, list[str]]) -> str:
-    """ValueError where a table is not written with a head of its own, one key a line."""
-    missing = set(added)
+def _rewrite(text: str, left_out: Mapping[str, Sequence[str]], added: Mapping[str, Mapping[str, object]]) -> str:
+    """SpecError where a table is not written with a head of its own, one key a line, or something else looks like it.
+
+    A file that names the original still, and is run as the copy, would change the original.
+    """
     result: list[str] = []
+    heads: set[str] = set()
     table = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         head, key = _HEAD.match(line), _KEY.match(line)
         if head:
             table = head["name"]
+            heads.add(table)
             result.append(line)
-            result += added.get(table, [])
-            missing.discard(table)
+            result += [f"{name} = {_toml(value)}" for name, value in added.get(table, {}).items()]
         elif not (key and key["key"] in left_out.get(table, ())):
             result.append(line)
-    if missing:
-        raise ValueError(f"[{sorted(missing)[0]}] is not a table with a head of its own")
-    return "\n".join(result) + "\n"
+    for name in (name for name in added if name not in heads):
+        result += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in added[name].items()), ""]
+    new_text = "\n".join(result)
+    wanted = parse_toml(text)
+    for name, values in added.items():
+        kept = {key: value for key, value in wanted.get(name, {}).items() if key not in left_out[name]}
+        wanted[name] = {**kept, **values}
+    try:
+        is_as_wanted = parse_toml(new_text) == wanted
+    except ValueError:
+        is_as_wanted = False
+    if not is_as_wanted:
+        tables = " and ".join(f"[{name}]" for name in added)
+        raise SpecError(
+            "the file for the copy cannot be made out of this one",
+            hint=f"Write {tables} with a head and one key a line, and nothing in a text that looks like it.",
+        )
+    return new_text
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from pgtrial.language import N_
-from pgtrial.model.metric import Better
+from pgtrial.model import metrics
+from pgtrial.model.metric import Better, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +26,16 @@ def _lower(metric: str, label: str, floor: float = 0.0, *, stable: bool = False)
     return Criterion(metric=metric, label=label, better=Better.LOWER, floor=floor, stable=stable)
 
 
+def _of(metric: Metric, label: str, *, stable: bool = True) -> Criterion:
+    return Criterion(metric=metric.name, label=label, better=metric.better, floor=metric.floor, stable=stable)
+
+
 THROUGHPUT = "pgbench.tps"
 LATENCY_P99 = "pgbench.latency_p99"
 FILE_REQUESTS = "fio.iops"
 FILE_LATENCY_P99 = "fio.latency_p99"
-LOWEST = "stability.lowest"
-VARIATION = "stability.variation"
-DIP_SHARE = "stability.dip_share"
-STALLED = "stability.stalled"
-SWAP_GROWTH = "memory.swap_growth"
+LOWEST = metrics.LOWEST.name
+VARIATION = metrics.VARIATION.name
 
 _CRITERIA = (
     Criterion(metric=THROUGHPUT, label=N_("throughput"), better=Better.HIGHER),
@@ -43,10 +45,13 @@ _CRITERIA = (
     _lower(LATENCY_P99, N_("latency p99"), stable=True),
     _lower("pgbench.latency_p999", N_("latency p99.9"), stable=True),
     _lower("pgbench.failures", N_("share of failed transactions"), 1e-4),
-    Criterion(metric=LOWEST, label=N_("lowest 1 % of throughput"), better=Better.HIGHER, floor=1.0, stable=True),
-    _lower(VARIATION, N_("variation of throughput"), 0.01, stable=True),
-    _lower(DIP_SHARE, N_("share of the time in dips"), 0.01, stable=True),
-    _lower(STALLED, N_("share of seconds without a commit"), 1e-3, stable=True),
+    _of(metrics.LOWEST, N_("lowest 1 % of throughput")),
+    _of(metrics.VARIATION, N_("variation of throughput")),
+    _of(metrics.DIP_SHARE, N_("share of the time in dips")),
+    _of(metrics.DIP_DEPTH, N_("depth of the deepest dip")),
+    _of(metrics.DIP_LENGTH, N_("length of the longest dip")),
+    _of(metrics.RECOVERY, N_("longest time from the bottom of a dip to 90 % of what was usual")),
+    _of(metrics.STALLED, N_("share of seconds without a commit")),
     Criterion(metric="fio.bandwidth", label=N_("bandwidth"), better=Better.HIGHER),
     Criterion(metric=FILE_REQUESTS, label=N_("requests to files per second"), better=Better.HIGHER),
     _lower("fio.latency_mean", N_("mean latency")),
@@ -64,6 +69,6 @@ _CRITERIA = (
     _lower("cost.device_read_bytes", N_("bytes read per transaction"), 1.0),
     _lower("cost.device_writes", N_("device writes per transaction"), 1e-3),
     _lower("cost.device_write_bytes", N_("bytes written per transaction"), 1.0),
-    _lower(SWAP_GROWTH, N_("growth of swap"), 2.0**20),
+    _of(metrics.SWAP_GROWTH, N_("growth of swap"), stable=False),
 )
 CRITERIA = {each.metric: each for each in _CRITERIA}

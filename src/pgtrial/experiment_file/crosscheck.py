@@ -11,9 +11,9 @@ from pgtrial.experiment_file.arm_checks import (
     check_settings,
 )
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
-from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs
+from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
-from pgtrial.experiment_file.experiment import METRICS, PLACEBO, Expect, Experiment
+from pgtrial.experiment_file.experiment import PLACEBO, AndTable, Expect, Experiment, HypothesisTable
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
 from pgtrial.experiment_file.knob_checks import (
     check_arms_on_disks,
@@ -25,7 +25,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_scales,
     check_undo,
 )
-from pgtrial.experiment_file.position import Found
+from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target, check_writes
 from pgtrial.experiment_file.workload_checks import (
     check_dataset,
@@ -35,6 +35,8 @@ from pgtrial.experiment_file.workload_checks import (
     check_times,
     scenario_names,
 )
+from pgtrial.model.metric import Better
+from pgtrial.model.observable import find_observable, observable_names
 from pgtrial.nearest import hint_name
 
 Check = Callable[[Experiment, FilePath | None], Iterator[Found]]
@@ -49,25 +51,40 @@ def crosscheck(experiment: Experiment, folder: FilePath | None) -> Iterator[Foun
 
 
 def _check_hypothesis(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    hypothesis = experiment.hypothesis
-    metrics = [metric for metric in METRICS if metric.startswith(f"{experiment.workload.kind}.")]
-    if hypothesis.metric not in metrics:
-        other = hypothesis.metric in METRICS
-        yield (
-            ("hypothesis", "metric"),
-            f'metric "{hypothesis.metric}" is not of kind "{experiment.workload.kind}", the load\'s'
-            if other
-            else f'unrecognized metric "{hypothesis.metric}"',
-            hint_name(hypothesis.metric, metrics),
-        )
-    if hypothesis.margin == 0 and hypothesis.expect is Expect.EQUIVALENT:
-        message = 'expect = "equivalent" needs a margin above 0'
-        yield ("hypothesis", "margin"), message, "No experiment can show that an effect is exactly zero."
+    seen: set[tuple[str, str | None]] = set()
+    for index, claim in enumerate(experiment.hypothesis.claims):
+        path: Path = ("hypothesis",) if index == 0 else ("hypothesis", "and", index - 1)
+        for key, message, hint in _check_claim(experiment, claim):
+            yield (*path, key), message, hint
+        if (claim.metric, claim.scenario) in seen:
+            yield (*path, "metric"), f'metric "{claim.metric}" is claimed twice', ""
+        seen.add((claim.metric, claim.scenario))
     yield from _check_claimed_arm(experiment)
-    names = scenario_names(experiment)
-    if hypothesis.scenario is not None and names and hypothesis.scenario not in names:
-        message = f'scenario "{hypothesis.scenario}" does not exist'
-        yield ("hypothesis", "scenario"), message, hint_name(hypothesis.scenario, names, what="Scenarios are")
+
+
+def _check_claim(experiment: Experiment, claim: HypothesisTable | AndTable) -> Iterator[tuple[str, str, str]]:
+    """Key, message and hint of what is wrong with one metric of the claim."""
+    kind = experiment.workload.kind
+    known, names = find_observable(claim.metric), scenario_names(experiment)
+    if known is None or not known.is_of(kind):
+        yield (
+            "metric",
+            f'unrecognized metric "{claim.metric}"'
+            if known is None
+            else f'metric "{claim.metric}" is not of kind "{kind}", the load\'s',
+            hint_name(claim.metric, observable_names(kind)) or "docs/metrics.md lists all of them.",
+        )
+    elif known.metric.better is Better.NEITHER and claim.expect in (Expect.BETTER, Expect.WORSE, Expect.NOT_WORSE):
+        message = f'of metric "{claim.metric}" neither direction is the better one'
+        yield "expect", message, 'Write expect = "lower" or "higher".'
+    elif known.is_sampled and claim.scenario is not None:
+        yield "scenario", f'metric "{claim.metric}" is of all scenarios together', ""
+    if claim.margin == 0 and claim.expect is Expect.EQUIVALENT:
+        message = 'expect = "equivalent" needs a margin above 0'
+        yield "margin", message, "No experiment can show that an effect is exactly zero."
+    if claim.scenario is not None and names and claim.scenario not in names:
+        message = f'scenario "{claim.scenario}" does not exist'
+        yield "scenario", message, hint_name(claim.scenario, names, what="Scenarios are")
 
 
 def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
@@ -122,4 +139,5 @@ _CHECKS: tuple[Check, ...] = (
     check_criteria,
     check_limits,
     check_pairs,
+    check_resources,
 )

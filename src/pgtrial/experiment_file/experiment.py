@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
-from pgtrial.experiment_file.disk_tables import DiskTable
+from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
@@ -23,21 +23,14 @@ from pgtrial.experiment_file.values import (
     SliceTime,
 )
 from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
-from pgtrial.knobs.fio import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.knobs.fio import FILES, FIO, FileJobTable
+from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.model.metric import Better
 
 FORMAT = 1
-METRICS = (
-    "pgbench.tps",
-    "pgbench.latency_mean",
-    "pgbench.latency_p50",
-    "pgbench.latency_p95",
-    "pgbench.latency_p99",
-    "pgbench.latency_p999",
-    "pgbench.failures",
-    *FIO_METRICS,
-)
 MIX_SCENARIOS = {
     "oltp": ("read", "insert", "update"),
     "olap": ("read", "insert", "update"),
@@ -53,6 +46,9 @@ DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
+# What an arm's throughput may owe something to: times, and what a device allows per second.
+RESOURCES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
+
 Restore = Literal["each-run", "each-block", "never"]
 
 
@@ -62,7 +58,12 @@ class Expect(StrEnum):
     NOT_WORSE = "not-worse"
     EQUIVALENT = "equivalent"
     DIFFERENT = "different"
+    LOWER = "lower"
+    HIGHER = "higher"
 
+
+# Claims of a direction, whichever is good.
+DIRECTIONS = {Expect.LOWER: Better.LOWER, Expect.HIGHER: Better.HIGHER}
 
 # How a claim reads: "large is better than small".
 RELATIONS: dict[str, str] = {
@@ -71,6 +72,8 @@ RELATIONS: dict[str, str] = {
     Expect.NOT_WORSE: "not worse than",
     Expect.EQUIVALENT: "equivalent to",
     Expect.DIFFERENT: "different from",
+    Expect.LOWER: "lower than",
+    Expect.HIGHER: "higher than",
 }
 
 
@@ -92,6 +95,23 @@ class ExperimentTable(Table):
     description: str = Field(default="", description="Free text for the report.")
 
 
+_METRIC = "pgbench.tps, cost.cpu_seconds, stability.lowest, iostat.r_await, waits.IO and all others of metrics.md"
+
+
+class AndTable(Table):
+    """Another metric of the claim, which holds only if all of its metrics do."""
+
+    metric: str = Field(description=f"What is compared: {_METRIC}.")
+    scenario: str | None = Field(
+        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
+    )
+    expect: Expect = Field(
+        default=Expect.DIFFERENT,
+        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
+    )
+    margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
+
+
 class HypothesisTable(Table):
     """The claim to test. Left out: does the second arm differ from the first in throughput?"""
 
@@ -102,17 +122,27 @@ class HypothesisTable(Table):
     )
     metric: str = Field(
         default="pgbench.tps",
-        description=f"What is compared: {', '.join(METRICS)}. Left out: pgbench.tps, with fio fio.bandwidth.",
-        json_schema_extra={"enum": list(METRICS)},
+        description=f"What is compared: {_METRIC}. Left out: pgbench.tps, with fio fio.bandwidth.",
     )
     scenario: str | None = Field(
         default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
     )
-    expect: Expect = Field(default=Expect.DIFFERENT, description="The claimed relation of the arm to the control.")
+    expect: Expect = Field(
+        default=Expect.DIFFERENT,
+        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
+    )
     margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
+    also: tuple[AndTable, ...] = Field(
+        default=(), alias="and", description="Other metrics of the claim: it is supported only if it is in all of them."
+    )
     confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
         default=0.95, description="Confidence of the intervals."
     )
+
+    @property
+    def claims(self) -> "tuple[HypothesisTable | AndTable, ...]":
+        """Every metric of the claim, the first one first."""
+        return (self, *self.also)
 
 
 class TargetTable(KnobTables):
@@ -229,6 +259,13 @@ class WarmupTable(Table):
 
     mode: Literal["auto"] = Field(default="auto", description="Until the load is steady.")
     cap: Duration = Field(description="At most this long.")
+
+
+def _some_resources(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in RESOURCES:
+            refuse(f'"{name}" is no resource; write {", ".join(RESOURCES)}')
+    return names if names else refuse("the list of resources is empty")
 
 
 def _levels_tag(value: Any) -> str | None:
@@ -431,6 +468,15 @@ class DesignTable(Table):
     )
 
 
+class LimitsTable(Table):
+    """What the arms slow, where the experiment is to find what limits one of them; "pgtrial limits" writes it."""
+
+    of: str = Field(description="The arm whose limits are looked for, as the report names it.")
+    resources: Annotated[tuple[str, ...], AfterValidator(_some_resources)] = Field(
+        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"].'
+    )
+
+
 class HooksTable(Table):
     """Programs that are run at certain moments, outside of measured time, with the rights of pgtrial.
 
@@ -471,6 +517,7 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    limits: LimitsTable | None = Field(default=None, description="What limits an arm, found by slowing its resources.")
     hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")

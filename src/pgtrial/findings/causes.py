@@ -73,6 +73,21 @@ class PlanChange(Record):
     text: Message  # one sentence
 
 
+class StatementUse(Record):
+    """What a statement did in an arm's runs, warm-up included; all but ``calls`` and ``share`` is per call."""
+
+    arm: str
+    statement: str
+    calls: float
+    share: float  # of the execution time of all statements of the arm
+    seconds: float  # execution, without planning
+    rows: float
+    blocks_hit: float  # found in shared buffers
+    blocks_read: float
+    blocks_dirtied: float
+    wal_bytes: float
+
+
 class ParetoItem(Record):
     name: str  # "IO DataFileRead", or the statement's text
     sessions: float  # average sessions = seconds of waiting or working per second
@@ -380,6 +395,7 @@ class Causes(Record):
     budgets: tuple[LatencyBudget, ...] = ()
     differences: tuple[BudgetDifference, ...] = ()
     plans: tuple[PlanChange, ...] = ()  # that differ from the control's
+    statements: tuple[StatementUse, ...] = ()  # as pg_stat_statements counts them; none without it
     paretos: tuple[Pareto, ...] = ()
     limits: tuple[Limit, ...] = ()
     curve_models: tuple[CurveModel, ...] = ()

@@ -104,4 +104,4 @@ class DiskUse(Record):
     levels: tuple[DiskLoad, ...]
     spread: float | None  # of the ceiling over the levels at a limit: (largest - smallest) / mean; None below two
     size: ServerSize | None
-    text: Message
+    text: MaybeMessage  # none: nothing that the disk limits, and a load whose limit is told elsewhere

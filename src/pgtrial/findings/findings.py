@@ -6,9 +6,11 @@ from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.factors import Factors
+from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
-from pgtrial.findings.record import Record
+from pgtrial.findings.record import Estimate, Record
 from pgtrial.model.verdict import Decision, Verdict
 
 SCHEMA_VERSION = 2
@@ -56,6 +58,17 @@ class ExperimentFinding(Record):
     levels: tuple[LevelFinding, ...]
 
 
+class ClaimPart(Record):
+    """One metric of a claim of several, over all load levels."""
+
+    metric: str
+    scenario: str | None
+    expect: str
+    margin: float
+    verdict: Verdict  # what it says of the whole: supported at the full level, refuted at its share of that
+    reason: Message  # one sentence
+
+
 class HypothesisFinding(Record):
     claim: str
     arm: str
@@ -67,7 +80,17 @@ class HypothesisFinding(Record):
     confidence: float
     verdict: Verdict
     provisional: bool = False  # blocks are still to come: the interval holds whenever one looks
-    reason: Message  # one sentence
+    reason: Message  # one sentence, or one for each part
+    not_tested: bool = False  # inconclusive, because no setting had anything to act on
+    parts: tuple[ClaimPart, ...] = ()  # none: a claim of one metric, which is named above
+
+
+class Engagement(Record):
+    """Whether a setting in which the claim's arm differs from the control had something to act on in either of them."""
+
+    setting: str
+    state: str  # engaged | idle | unknown
+    text: Message  # what was seen of it; of one that was idle also what would make it act
 
 
 class Effect(Record):
@@ -91,6 +114,7 @@ class Effect(Record):
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
     margin: float
     decision: Decision
+    sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
     blocks: int
     needed: int | None  # further blocks to reach a decision; None: decided, or not in reach
     block_ratios: tuple[float | None, ...]  # one per complete block, in order
@@ -245,6 +269,34 @@ class Observation(Record):
     value: float
 
 
+class ArmMetric(Record):
+    """A metric in one arm, over its measured time at all load levels, in its base unit.
+
+    ``mean`` is of the runs; ``median``, ``lowest`` and ``highest`` are of the seconds of all runs, null where the
+    metric has none; ``change`` is how much its mean in the second half of the measured time of each load level differs
+    from that in the first, mean over the runs. ``ratio`` is arm / control with its interval, which holds for the arms
+    of the experiment, but not for all metrics together; null of the control.
+    """
+
+    arm: str
+    mean: float
+    median: float | None
+    lowest: float | None
+    highest: float | None
+    change: Estimate | None
+    ratio: Estimate | None
+    values: tuple[float | None, ...]  # of each block of the plan, in order
+
+
+class MetricFinding(Record):
+    """A metric of which runs have a number, in all arms; the control comes first."""
+
+    metric: str
+    unit: str
+    better: str  # higher | lower | neither
+    arms: tuple[ArmMetric, ...]
+
+
 class CurvePoint(Record):
     """Throughput or latency of an arm at a load level: mean over blocks (geometric) with a t interval."""
 
@@ -374,12 +426,16 @@ class Findings(Record):
     stopping: Stopping | None = None  # None: no rule, all blocks are run
     runs: tuple[RunFinding, ...]
     observations: tuple[Observation, ...]
+    engagements: tuple[Engagement, ...] = ()  # none: made by a pgtrial that did not look, or arms without a difference
+    factors: Factors | None = None  # None: the file has no factors, or no block has all arms
+    metrics: tuple[MetricFinding, ...] = ()  # none: made by a pgtrial that did not compare them
     curve: tuple[CurvePoint, ...]
     series: tuple[Series, ...]
     distributions: tuple[Distribution, ...]
     latency_maps: tuple[LatencyMap, ...] = ()  # none: made by a pgtrial that had no heat maps
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
+    ledger: Ledger | None = None  # None: the file does not ask what limits an arm
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from pgtrial.findings.catalogue.series import SERIES
+from pgtrial.findings.catalogue.verdict import METRICS
 from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import DataFit, PageGain
@@ -53,6 +55,21 @@ def name_runs(runs: Iterable[int]) -> Message:
 def name_series(metric: str) -> Message:
     """What a series of timelines is: "vmstat.us"; "waits." stands for those of all types."""
     return message(f"series.{metric.removesuffix('.')}")
+
+
+def name_metric(name: str) -> Message | str:
+    """What a metric of a run is called within a sentence: "median latency", "iostat.r_await (time of a read)"."""
+    metric, _, about = name.partition("/")
+    kind, _, last = metric.partition(".")
+    if last.startswith("latency_"):
+        return message(f"metric.{last.replace('_', '-')}")
+    if f"metric.{metric}" in METRICS:
+        return message(f"metric.{metric}")
+    if kind in ("waits", "wait"):
+        return message("metric.waits", part=name_part(last, about))
+    if f"series.{metric}" in SERIES:
+        return message("metric.series", name=name, words=name_series(metric))
+    return name
 
 
 def name_event_kind(kind: str) -> Message:

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.hosts.base import LOCAL, Account, Completed
-from pgtrial.hosts.operations import LOAD, OUTPUT_FLAGS, Operations, gains_nothing, program_environment
+from pgtrial.hosts.operations import (
+    LOAD,
+    OUTPUT_FLAGS,
+    Operations,
+    gains_nothing,
+    program_environment,
+    session_group,
+)
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 from pgtrial.safe_files import new_file, open_file
 
@@ -144,9 +151,9 @@ class LocalHost:
                     raise HostCommandError(f'cannot write "{output}": {err.strerror}') from err
             starting = asyncio.ensure_future(
                 asyncio.create_subprocess_exec(
-                    *_guarded(argv, account, groups, role),
+                    *_guarded(argv, account, groups, role, self.mark),
                     cwd=directory,
-                    env={**program_environment(self.mark, account is not None), **(environment or {})},
+                    env={**program_environment(self.mark, role, account is not None), **(environment or {})},
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
@@ -198,7 +205,9 @@ os.execvp(sys.argv[3 + count], sys.argv[3 + count :])
 """
 
 
-def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequence[str], role: str) -> list[str]:
+def _guarded(
+    argv: Sequence[str | Path], account: Account | None, groups: Sequence[str], role: str, mark: str
+) -> list[str]:
     """Command line that sets the death signal (prctl PR_SET_PDEATHSIG) after the change of user, which resets it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -208,7 +217,9 @@ def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequen
         )
     command = [setpriv, "--pdeathsig", "QUIT"]
     if account is not None:
-        command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
+        group = session_group(mark)
+        alone = ["--clear-groups"] if group is None else ["--groups", str(group)]
+        command += ["--reuid", str(account.uid), "--regid", str(account.gid), *alone]
     if gains_nothing(role, account is not None):
         command.append("--no-new-privs")
     # fio opens its standard error once more, which only the owner of a pipe may.

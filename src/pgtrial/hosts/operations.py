@@ -12,6 +12,7 @@ import ctypes
 import errno
 import glob
 import grp
+import hashlib
 import os
 import pwd
 import secrets
@@ -24,6 +25,9 @@ import time
 from typing import IO
 
 MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
+_CODE = "PGTRIAL_CODE"  # one more, of those that run what the experiment brings
+# Groups that no system gives to anybody (systemd: "Users, Groups, UIDs and GIDs"), 2**28 of them.
+_FIRST_GROUP = 0x70000000
 # Of a file that takes what a program prints: never what a link leads to.
 OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 # Of the caller's variables, those that another account's programs get: others may be secrets, or name files of his.
@@ -33,32 +37,56 @@ LOAD = "load"  # role of a load generator
 _CODE_ROLES = frozenset({"server", LOAD, "initdb", "postgres", "pgbench", "fio"})
 
 
-def program_environment(mark: str, is_other: bool = False) -> dict[str, str]:
-    """This process's environment without what would change what PostgreSQL's programs do or say, and with the mark.
+def program_environment(mark: str, role: str = "", is_other: bool = False) -> dict[str, str]:
+    """This process's environment without what would change what PostgreSQL's programs do or say, and with the marks.
 
     They take settings from PG* (also the server: PGPORT, PGDATESTYLE, PGCLIENTENCODING), and their words, some of which
     are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8. ``is_other``: they run as another
     user, who has no home here and is told nothing else of the caller.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    marks = {MARK: mark, _CODE: role} if role in _CODE_ROLES else {MARK: mark}
     if is_other:
         kept = {**{name: kept[name] for name in _HARMLESS if name in kept}, "HOME": "/nonexistent"}
-    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", MARK: mark}
+    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **marks}
+
+
+def session_group(mark: str) -> int | None:
+    """The group that programs of another account carry in addition, so that what they start is told from all others:
+    only root can join it, and nothing that may not gain rights can leave it. None where there are no such groups, as in
+    some containers, and without a mark.
+    """
+    digest = hashlib.sha256(os.fsencode(mark)).digest()
+    group = _FIRST_GROUP + (int.from_bytes(digest[:4], "big") >> 4)
+    try:
+        with open("/proc/self/gid_map") as file:
+            ranges = [[int(number) for number in line.split()] for line in file]
+    except OSError:
+        return None
+    return group if mark and any(first <= group < first + count for first, _, count in ranges) else None
+
+
+def _trusted() -> set[int]:
+    """Root, the caller, and who has become root by sudo: who may do anything may also change what is used."""
+    sudo = os.environ.get("SUDO_UID", "")
+    return {0, os.geteuid()} | ({int(sudo)} if os.geteuid() == 0 and sudo.isdecimal() else set())
 
 
 def _others_write(status: os.stat_result) -> bool:
-    """Whether a group or everybody may write what root or the caller owns."""
+    """Whether a group or everybody may write what somebody trusted owns."""
     group = status.st_gid
     if status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_IWGRP or group == 0:
         return bool(status.st_mode & stat.S_IWOTH)
-    if os.geteuid() == 0 or group not in (os.getegid(), *os.getgroups()):
+    is_ours = group in (os.getegid(), *os.getgroups())
+    if os.geteuid() != 0 and not is_ours:
         return True
     users = pwd.getpwall()
     try:
-        members = {*grp.getgrgid(group).gr_mem, *(user.pw_name for user in users if user.pw_gid == group)}
+        listed = grp.getgrgid(group).gr_mem
     except KeyError:  # as of a volume for a container
-        return False
-    return not members <= {user.pw_name for user in users if user.pw_uid == os.geteuid()}
+        return not is_ours
+    members = {user.pw_uid for user in users if user.pw_gid == group or user.pw_name in listed}
+    return not members or not members <= _trusted() or not {*listed} <= {user.pw_name for user in users}
 
 
 def gains_nothing(role: str, is_other: bool) -> bool:
@@ -229,16 +257,16 @@ class Operations:
         os.rmdir(path)
 
     def find_changeable(self, path: str) -> str:
-        """The part of a path that users other than root and the caller may change, "" if there is none.
+        """The part of a path that others than root, the caller and who called sudo may change, "" if there is none.
 
         Looked at are the file, and every directory and link on the way to it: who may change one of them decides what
         the path leads to. A directory in which only the owner of a file may rename it, such as /tmp, is no such part,
-        nor is one that a group may write in which an ordinary user is alone, as the umask of many systems has it.
+        nor is one that a group may write in which such a user is alone, as the umask of many systems has it.
         """
         here, rest, links = "/", [part for part in os.path.join(os.getcwd(), path).split("/") if part], 0
         while True:
             status = os.lstat(here)
-            if status.st_uid not in (0, os.geteuid()):
+            if status.st_uid not in _trusted():
                 return here
             if stat.S_ISLNK(status.st_mode):
                 links += 1
@@ -396,20 +424,35 @@ class Operations:
         fields = text.rpartition(")")[2].split()
         return None if fields[0] in ("Z", "X") else int(fields[19])
 
-    def find_marked(self, mark: str) -> list[tuple[int, int]]:
-        """(pid, start ticks) of all processes that carry the mark in their environment."""
+    def find_marked(self, mark: str, only_code: bool = False) -> list[tuple[int, int]]:
+        """(pid, start ticks) of all processes that were started for a mark; ``only_code``: by what an experiment
+        brings, as a program that its SQL has put into the background.
+
+        A process of this user carries the mark in its environment, where anybody can put it; one that root started as
+        somebody else is in the group of the mark, whatever it has done to its environment.
+        """
         try:
-            wanted = os.fsencode(f"{MARK}={mark}")
+            group, wanted = session_group(mark), os.fsencode(f"{MARK}={mark}")
         except UnicodeEncodeError:
             return []  # no path is so written
         found = []
-        for path in glob.glob("/proc/[0-9]*/environ"):
+        for path in glob.glob("/proc/[0-9]*"):
             try:
-                with open(path, "rb") as file:
-                    variables = file.read().split(b"\0")
-            except OSError:
-                continue  # it has ended, or is somebody else's
-            if wanted in variables:
+                with open(path + "/status", "rb") as file:
+                    facts = dict(line.partition(b":")[::2] for line in file.read().splitlines())
+                owner, groups = int(facts[b"Uid"].split()[0]), facts[b"Groups"].split()
+            except (OSError, KeyError):
+                continue  # it has ended
+            if os.geteuid() == 0 and group is not None:
+                is_meant = str(group).encode() in groups
+                is_ours = owner == 0 and not only_code
+            else:
+                is_meant, is_ours = False, os.geteuid() in (0, owner)
+            if is_ours and not is_meant:
+                variables = self._environment(path)
+                is_code = any(each.startswith(f"{_CODE}=".encode()) for each in variables)
+                is_meant = wanted in variables and (is_code or not only_code)
+            if is_meant:
                 pid = int(path.split("/")[2])
                 ticks = self.start_ticks(pid)
                 if ticks is not None:

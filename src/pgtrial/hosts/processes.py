@@ -11,7 +11,17 @@ from pgtrial.errors import HostCommandError
 from pgtrial.hosts.base import Account, Completed, Host, HostProcess
 from pgtrial.hosts.operations import MARK, Operations
 
-__all__ = ["MARK", "ProcessId", "boot_id", "end", "find_marked", "find_server_children", "identify", "is_alive"]
+__all__ = [
+    "MARK",
+    "ProcessId",
+    "boot_id",
+    "end",
+    "end_strays",
+    "find_marked",
+    "find_server_children",
+    "identify",
+    "is_alive",
+]
 
 _HERE = Operations()
 _CHILD = "postgres: "  # how the title of a server's child begins
@@ -44,10 +54,24 @@ def is_alive(process: ProcessId, ops: Operations = _HERE) -> bool:
     return identify(process.pid, ops) == process
 
 
-def find_marked(mark: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
-    """All processes of the host that were started for the result folder ``mark``."""
-    boot = ops.boot_id()
-    return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in ops.find_marked(mark))
+def find_marked(mark: str, ops: Operations = _HERE, *, only_code: bool = False) -> tuple[ProcessId, ...]:
+    """All processes of the host that were started for the result folder ``mark``; see ``Operations.find_marked``."""
+    boot, found = ops.boot_id(), ops.find_marked(mark, only_code)
+    return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in found)
+
+
+def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> int:
+    """Kill what server and load have left running, once they have ended themselves; the number of processes.
+
+    They may start others meanwhile, so it goes on until there is none, or for ``patience`` seconds.
+    """
+    killed: set[ProcessId] = set()
+    deadline = time.monotonic() + patience
+    while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
+        for process in found:
+            if ops.signal(process.pid, process.start_ticks, signal.SIGKILL):
+                killed.add(process)
+    return len(killed)
 
 
 def find_server_children(data: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:

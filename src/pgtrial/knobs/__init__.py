@@ -17,6 +17,7 @@ from pgtrial.knobs.huge_pages import HugePages, HugePagesTable
 from pgtrial.knobs.memory_pressure import MemoryPressure, MemoryPressureTable
 from pgtrial.knobs.postgresql import Postgresql
 from pgtrial.knobs.server import Server, ServerTable
+from pgtrial.knobs.slowdown import Slowdown, SlowdownTable
 from pgtrial.knobs.sql import Sql, SqlTable
 from pgtrial.knobs.storage import Storage, StorageTable
 from pgtrial.knobs.sysctl import Sysctl, SysctlTable
@@ -38,6 +39,9 @@ class KnobTables(Table):
         default=ExtensionsTable(), description="Libraries and extensions."
     )
     sql: Annotated[SqlTable | None, Sql()] = Field(default=None, description="SQL to run before the load.")
+    slowdown: Annotated[SlowdownTable, Slowdown()] = Field(
+        default=SlowdownTable(), description="Times that take longer by a factor."
+    )
     dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
     storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
     filesystem: Annotated[FilesystemTable, Filesystem()] = Field(

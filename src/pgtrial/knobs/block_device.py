@@ -13,7 +13,7 @@ from pgtrial.hosts.linux.devices import DevicesUnder, device_names, devices_unde
 from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Needs, Rule, Shared
+from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Needs, Rule, Shared
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -101,6 +101,7 @@ class BlockDevice(HostKnob):
         "has changed",
     )
     among_twins = Among.SWITCHED
+    acts = (Acts(code="requests", metrics=("iostat.iops",), least=1.0),)
     rules = _RULES
     # One value of a queue may bring others along: a scheduler has its own nr_requests, and bfq switches wbt off.
     facts = ("storage/* queue *", "storage/* read_ahead_kb")

@@ -22,7 +22,7 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Rule, Shared
+from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import parse_bytes
@@ -50,6 +50,11 @@ for top in sys.argv[1:]:
                 os.close(file)
 """
 
+_ACTS = (
+    Acts(patterns=("cpus",), code="quota", metrics=("cgroup.throttled",), least=0.01),
+    Acts(patterns=("memory*",), code="memory-limit", metrics=("cgroup.memory_share",), least=0.95),
+    Acts(patterns=("read_*", "write_*"), code="queue", metrics=("iostat.aqu",), least=1.0),
+)
 _RULES = (
     Rule(patterns=("cpus",), timing=EffectTiming.AT_ONCE, reason="holds in every period of 100 ms, for its own group"),
     Rule(patterns=("read_*",), timing=EffectTiming.AT_ONCE, reason="holds for the next read of its own group"),
@@ -109,6 +114,7 @@ class Cgroup(HostKnob):
         "(version 2) are disabled again",
     )
     among_twins = Among.OWN
+    acts = _ACTS
     rules = _RULES
     facts = ("limits/*",)
     not_on_server = "only a server that pgtrial starts begins in a control group"

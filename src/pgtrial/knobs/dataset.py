@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope, Shared
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope, Shared
 from pgtrial.knobs.values import Table
 
 Scale = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
@@ -29,6 +29,7 @@ class Dataset(Knob):
     )
     scope = Scope.CLUSTER
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

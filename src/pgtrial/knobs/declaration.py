@@ -1,6 +1,6 @@
 """What a knob says about itself: every list of knobs, from the file's checks to the documentation, is made of this."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -65,6 +65,52 @@ class Rule:
 
 
 UNKNOWN = Rule(timing=EffectTiming.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is known of an experiment before its runs, as far as it says whether a setting will have anything to do.
+
+    ``values`` are those of the setting in the arms; ``data`` are the bytes of an arm's data, ``seconds`` the measured
+    time of a run, and ``swap`` the bytes of the machine's swap space, None where that is not known. ``writes``: the
+    load may change data. ``sorts``: it may sort or hash more than a few rows.
+    """
+
+    values: tuple[str | None, ...]
+    data: float
+    seconds: float
+    writes: bool
+    sorts: bool
+    swap: int | None
+
+
+def never_known(outlook: Outlook) -> str:
+    """Of settings of which the runs alone tell."""
+    return ""
+
+
+def idle_without_writes(outlook: Outlook) -> str:
+    return "" if outlook.writes else "the load changes no data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """What shows that settings that match ``patterns`` had something to act on.
+
+    In some second of some arm one of ``metrics`` (model/series.py; of all objects) reached ``least``, in its base unit.
+    ``code`` says in the catalogue (findings/catalogue/engagement.py) what it is that happens, and what makes it happen.
+    Without metrics the setting acts in every run by what it is: it is part of the load or of the data. ``idle`` says
+    before the runs, in a clause, why there will be nothing to act on, "" where that is not known.
+    """
+
+    patterns: tuple[str, ...] = ("*",)
+    code: str
+    metrics: tuple[str, ...] = ()
+    least: float = 0.0
+    idle: Callable[[Outlook], str] = never_known
+
+
+ALWAYS = Acts(code="always")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +183,7 @@ class Knob:
     scope: ClassVar[Scope] = Scope.HOST
     among_twins: ClassVar[Among] = Among.STANDING
     rules: ClassVar[Sequence[Rule]] = (UNKNOWN,)  # the first that matches holds; the last matches everything
+    acts: ClassVar[Sequence[Acts]] = ()  # the first that matches holds; of what none matches there is no evidence
     facts: ClassVar[tuple[str, ...]] = ()  # patterns of the facts of a machine or server that it changes
     not_on_server: ClassVar[str] = ""  # why a server that is there cannot have it, in a clause
     needs_server: ClassVar[bool] = False  # without which it means nothing
@@ -162,6 +209,11 @@ class Knob:
         """How a key settles, or for a list one of its elements."""
         lower = key.lower()
         return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
+
+    def acts_of(self, key: str) -> Acts | None:
+        """By what one sees that a key had something to act on; None where nothing is declared."""
+        lower = key.lower()
+        return next((each for each in self.acts if matches(lower, [p.lower() for p in each.patterns])), None)
 
     def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
         """How an administrator makes a table's values last; () for what lasts anyway, or only in an experiment.

@@ -4,7 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Lasting, OwnSettings, Rule, Scope
+from pgtrial.knobs.declaration import (
+    ALWAYS,
+    UNKNOWN,
+    About,
+    Among,
+    EffectTiming,
+    Knob,
+    Lasting,
+    OwnSettings,
+    Rule,
+    Scope,
+)
 from pgtrial.knobs.values import Name, Table
 
 _RULES = (
@@ -35,6 +46,7 @@ class Extensions(Knob):
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = _RULES
     needs_server = True
     restart_keys = ("preload",)

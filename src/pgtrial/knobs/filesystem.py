@@ -12,7 +12,7 @@ from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, opti
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import filesystem_image
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import ON_DEVICE, About, EffectTiming, Needs, Rule
+from pgtrial.knobs.declaration import ON_DEVICE, About, Acts, EffectTiming, Needs, Rule
 from pgtrial.knobs.values import MountOptions, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 
@@ -51,6 +51,7 @@ class Filesystem(HostKnob):
         undone="the image is unmounted, its loop device released and the file removed; a remounted file system "
         "gets its old options, which are read back",
     )
+    acts = (Acts(code="requests", metrics=("iostat.iops",), least=1.0),)
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import ON_DEVICE, About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.declaration import ALWAYS, ON_DEVICE, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Count, Flag, Positive, Size, Table
 
 FIO = "fio"  # the kind of load, and the table of an arm
@@ -83,6 +83,7 @@ class Fio(Knob):
     )
     scope = Scope.LOAD
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

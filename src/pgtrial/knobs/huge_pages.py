@@ -16,7 +16,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, EffectTiming, Lasting, OwnSettings, Rule, Shared
+from pgtrial.knobs.declaration import About, Acts, EffectTiming, Lasting, OwnSettings, Rule, Shared
 from pgtrial.knobs.kernel_values import require_writable
 from pgtrial.knobs.memory_pressure import available_memory
 from pgtrial.knobs.postgresql import in_psql
@@ -89,6 +89,7 @@ class HugePages(HostKnob):
         verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
         undone="the pool gets its old size, on each memory node (NUMA), once the ended server has released its pages",
     )
+    acts = (Acts(code="huge-pages", metrics=("huge.explicit",), least=1.0),)
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

@@ -11,7 +11,7 @@ from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, EffectTiming, Exclusive, Rule, Shared
+from pgtrial.knobs.declaration import About, Acts, EffectTiming, Exclusive, Rule, Shared
 from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
@@ -71,6 +71,7 @@ class MemoryPressure(HostKnob):
         "still alive",
         undone="the process is ended; it also ends with pgtrial in any case",
     )
+    acts = (Acts(code="reclaim", metrics=("reclaim.kswapd", "reclaim.direct"), least=1.0),)
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

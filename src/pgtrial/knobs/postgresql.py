@@ -4,9 +4,24 @@ Sources: PostgreSQL's documentation and source (checkpointer.c, bgwriter.c, fd.c
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Lasting, Rule, Scope, Shared
+from pgtrial.knobs.declaration import (
+    UNKNOWN,
+    About,
+    Acts,
+    Among,
+    EffectTiming,
+    Knob,
+    Lasting,
+    Outlook,
+    Rule,
+    Scope,
+    Shared,
+    idle_without_writes,
+)
 from pgtrial.knobs.extensions import Extensions
+from pgtrial.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 POSTGRESQL = "postgresql"
 # Settings that list libraries: each settles as its own extension does.
@@ -165,6 +180,124 @@ _RULES = (
 )
 
 
+def _idle_cache(outlook: Outlook) -> str:
+    sizes = [_bytes(value, unit=_BLOCK) for value in outlook.values]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or min(known) < outlook.data:
+        return ""
+    return f"the data, about {format_bytes(outlook.data)}, fit into the shared buffers of every arm"
+
+
+def _idle_checkpoints(outlook: Outlook) -> str:
+    if not outlook.writes:
+        return idle_without_writes(outlook)
+    times = [_seconds(value) for value in outlook.values]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times) or min(known) <= outlook.seconds:
+        return ""
+    return f"no checkpoint is due in the {format_duration(outlook.seconds)} of a run"
+
+
+def _idle_sorts(outlook: Outlook) -> str:
+    return "" if outlook.sorts else "no statement of this load sorts or hashes more than a few rows"
+
+
+def _bytes(value: str | None, *, unit: int) -> float | None:
+    """Of a setting whose numbers without a unit are in ``unit`` bytes."""
+    text = (value or "").strip().strip("'")
+    with suppress(ValueError):
+        return float(text) * unit if text.isdecimal() else parse_bytes(text)
+    return None
+
+
+def _seconds(value: str | None) -> float | None:
+    with suppress(ValueError):
+        return float(value) if value is not None and value.isdecimal() else parse_duration(value or "")
+    return None
+
+
+_BLOCK = 8192
+_ANY = 1e-9  # more than none
+_ACTS = (
+    Acts(
+        patterns=("shared_buffers",),
+        code="evictions",
+        metrics=("db.evictions", "db.read"),
+        least=1.0,
+        idle=_idle_cache,
+    ),
+    Acts(
+        patterns=("work_mem", "hash_mem_multiplier", "temp_file_limit"),
+        code="temporary-files",
+        metrics=("db.temp_bytes",),
+        least=_ANY,
+        idle=_idle_sorts,
+    ),
+    Acts(
+        patterns=("checkpoint_timeout",),
+        code="timed-checkpoints",
+        metrics=("checkpoints.timed",),
+        least=_ANY,
+        idle=_idle_checkpoints,
+    ),
+    Acts(
+        patterns=("max_wal_size", "min_wal_size"),
+        code="requested-checkpoints",
+        metrics=("checkpoints.requested",),
+        least=_ANY,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("checkpoint_*",),
+        code="checkpoints",
+        metrics=("checkpoints.buffers",),
+        least=_ANY,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("full_page_writes", "wal_compression"),
+        code="full-pages",
+        metrics=("wal.fpi",),
+        least=1.0,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("synchronous_commit", "commit_delay", "commit_siblings", "fsync", "wal_sync_method", "wal_writer_*"),
+        code="wal-flushes",
+        metrics=("wal.syncs",),
+        least=1.0,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("wal_buffers",),
+        code="full-wal-buffers",
+        metrics=("wal.buffers_full",),
+        least=_ANY,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("bgwriter_*",),
+        code="background-writer",
+        metrics=("bgwriter.buffers", "backend.buffers"),
+        least=1.0,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("autovacuum*", "vacuum_*", "maintenance_work_mem"),
+        code="autovacuum",
+        metrics=("sessions.autovacuum", "vacuum.running"),
+        least=_ANY,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("effective_io_concurrency", "io_*"),
+        code="requests",
+        metrics=("iostat.r",),
+        least=1.0,
+    ),
+)
+
+
 class Postgresql(Knob):
     name = POSTGRESQL
     about = About(
@@ -179,6 +312,7 @@ class Postgresql(Knob):
     scope = Scope.SETTINGS
     among_twins = Among.OWN
     rules = _RULES
+    acts = _ACTS
     needs_server = True
 
     def rule_of(self, key: str) -> Rule:

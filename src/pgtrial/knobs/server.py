@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Flag, Table, Version
 
 
@@ -30,6 +30,7 @@ class Server(Knob):
     )
     scope = Scope.CLUSTER
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="means programs and a cluster of its own"),)
     facts = ("PostgreSQL/*",)
     not_on_server = "the server that is there runs the programs it runs"

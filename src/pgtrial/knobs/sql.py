@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Table
 
 
@@ -29,6 +29,7 @@ class Sql(Knob):
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="makes other tables and indexes, before the load begins"),)
     needs_server = True
 

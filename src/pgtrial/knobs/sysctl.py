@@ -1,4 +1,4 @@
-"""Kernel settings by name: any sysctl, alone or with those that change along with it."""
+"""Kernel settings by name: a sysctl, alone or with those that change along with it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
     write_value,
 )
-from pgtrial.knobs.sysctl_rules import CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
+from pgtrial.knobs.sysctl_rules import ACTS, CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
 from pgtrial.knobs.values import KernelValue, refuse
 from pgtrial.model.change import Change, JournalEntry, Undone
 from pgtrial.nearest import hint_name
@@ -82,10 +82,10 @@ class Sysctl(HostKnob):
 
     name = "sysctl"
     about = About(
-        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and similar pairs, one "
-        "is in effect and the other is 0. Settings that act when written (vm.drop_caches) or cannot be undone "
-        "(kernel.modules_disabled) are refused. vm.swappiness does not affect control groups of version 1, which "
-        "have their own memory.swappiness",
+        sets="a kernel setting below /proc/sys that bears on speed, as listed below. Of vm.dirty_bytes and "
+        "vm.dirty_ratio, and similar pairs, one is in effect and the other is 0. All others are refused: what acts "
+        "when written (vm.drop_caches), cannot be undone, or protects the machine (kernel.randomize_va_space). "
+        "vm.swappiness does not affect control groups of version 1, which have their own memory.swappiness",
         takes_effect="at once",
         rights="root",
         verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
@@ -94,6 +94,7 @@ class Sysctl(HostKnob):
     )
     among_twins = Among.SWITCHED
     rules = RULES
+    acts = ACTS
     exclusive = tuple(
         Exclusive(
             keys=pair,

@@ -1,14 +1,14 @@
-"""What pgtrial knows of single kernel settings: which cannot be put back, which change one another, how they settle.
+"""What pgtrial knows of single kernel settings: which are varied, which change one another, how they settle.
 
-Names of REFUSALS, TOGETHER and HINTS are paths below /proc/sys. Sources: the kernel's documentation, admin-guide/sysctl
-and networking/ip-sysctl; where it is silent, the handlers in the kernel's own source.
+Names of VARIED, REFUSALS, TOGETHER and HINTS are paths below /proc/sys. Sources: the kernel's documentation,
+admin-guide/sysctl and networking/ip-sysctl; where it is silent, the handlers in the kernel's own source.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pgtrial.knobs.declaration import EffectTiming, Rule, Shared
+from pgtrial.knobs.declaration import Acts, EffectTiming, Outlook, Rule, Shared, idle_without_writes
 
 # (ratio, absolute): one of the two is in force and the other reads 0, for the kernel makes it 0 as soon as the other is
 # set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
@@ -67,7 +67,7 @@ RULES = (
         at_run_time=True,
     ),
     Rule(
-        patterns=("kernel.sem", "kernel.shm*", "kernel.msg*", "kernel.*max*", "kernel.randomize_va_space", "fs.*"),
+        patterns=("kernel.sem", "kernel.shm*", "kernel.msg*", "kernel.*max*", "fs.*"),
         timing=EffectTiming.AT_ONCE,
         reason="is a limit, or holds for what is made next",
         seconds=0.2,
@@ -87,13 +87,86 @@ RULES = (
 )
 
 
+# What an experiment may vary: what bears on the speed of a server, its memory, its disks and its connections. The rest
+# guards the machine or runs it, and each new kernel has more of that.
+VARIED = (
+    "vm/*",
+    "kernel/sched*",
+    "kernel/numa_balancing*",
+    "kernel/sem",
+    "kernel/shm*",
+    "kernel/msg*",
+    "kernel/timer_migration",
+    "kernel/*watchdog*",
+    "kernel/perf_cpu_time_max_percent",
+    "kernel/perf_event_max_sample_rate",
+    "kernel/task_delayacct",
+    "fs/aio-max-nr",
+    "fs/pipe-max-size",
+    "fs/xfs/*",
+    "dev/raid/speed_limit_*",
+    "net/core/*",
+    "net/ipv4/tcp_*",
+    "net/ipv4/udp_*",
+    "net/ipv4/ip_local_port_range",
+    "net/ipv4/ip_local_reserved_ports",
+    "net/ipv4/neigh/*",
+    "net/unix/max_dgram_qlen",
+    "sunrpc/*_slot_table_entries",
+)
+
+
+def _idle_without_swap(outlook: Outlook) -> str:
+    return "the machine has no swap space" if outlook.swap == 0 else ""
+
+
+# Writers are slowed down from half-way between the two limits on, and stopped at the upper one (mm/page-writeback.c).
+ACTS = (
+    Acts(
+        patterns=("vm.swappiness",),
+        code="swap",
+        metrics=("vmstat.si", "vmstat.so"),
+        least=1024.0**2,
+        idle=_idle_without_swap,
+    ),
+    Acts(patterns=("vm.vfs_cache_pressure",), code="slabs", metrics=("reclaim.slabs",), least=1.0),
+    Acts(
+        patterns=("vm.dirty_ratio", "vm.dirty_bytes"),
+        code="throttling",
+        metrics=("dirty.share",),
+        least=0.5,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+        code="background-writing",
+        metrics=("dirty.background_share",),
+        least=0.95,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"),
+        code="write-back",
+        metrics=("dirty.writeback",),
+        least=1024.0**2,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.min_free_kbytes", "vm.watermark_*", "vm.extfrag_threshold"),
+        code="reclaim",
+        metrics=("reclaim.kswapd", "reclaim.direct"),
+        least=1.0,
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Settings that are refused, all or only with a certain value, and the full sentence why."""
+    """Settings that are refused, all or only with a value ``below`` one, and the full sentence why."""
 
     pattern: str
     reason: str
-    value: str | None = None
+    below: int | None = None
     hint: str = ""
 
 
@@ -108,6 +181,11 @@ _PROTECTS = "It protects the users of the machine from each other."
 _BREAKS = "With a wrong value no program can be started any more, not even to put it back."
 _ENDS = "It decides whether the machine goes down."
 
+_NOT_VARIED = Refusal(
+    pattern="*",
+    reason="It is not among the settings of the kernel that an experiment may vary (docs/knobs.md has the list).",
+    hint="If all arms are to have it, set it yourself before.",
+)
 REFUSALS = (
     *(
         Refusal(pattern=pattern, reason=reason)
@@ -115,12 +193,17 @@ REFUSALS = (
             (_STARTS, ("kernel/core_pattern", "kernel/core_pipe_limit", "kernel/modprobe", "kernel/hotplug")),
             (_STARTS, ("kernel/poweroff_cmd", "kernel/ctrl-alt-del", "kernel/sysrq")),
             (_BREAKS, ("kernel/pid_max", "kernel/threads-max", "fs/file-max", "fs/nr_open", "vm/mmap_min_addr")),
-            (_BREAKS, ("user/max_*", "vm/hugetlb_shm_group")),
+            (_BREAKS, ("user/max_*",)),
             (_ENDS, ("kernel/panic*", "kernel/*_panic", "kernel/*_panic_*", "vm/panic_on_oom", "fs/xfs/panic_mask")),
             (_PROTECTS, ("fs/suid_dumpable", "fs/protected_*", "kernel/kptr_restrict", "kernel/dmesg_restrict")),
             (_PROTECTS, ("kernel/perf_event_paranoid", "kernel/unprivileged_*", "kernel/yama/*", "kernel/keys/*")),
             (_PROTECTS, ("vm/unprivileged_userfaultfd", "net/core/bpf_jit_harden", "kernel/io_uring_group")),
             (_PROTECTS, ("kernel/apparmor*", "kernel/sysctl_writes_strict", "kernel/oops_all_cpu_backtrace")),
+            (_PROTECTS, ("kernel/randomize_va_space", "kernel/io_uring_disabled", "kernel/split_lock_mitigate")),
+            (_PROTECTS, ("vm/mmap_rnd_*", "vm/legacy_va_layout", "vm/hugetlb_shm_group", "net/core/bpf_*")),
+            (_PROTECTS, ("net/core/tstamp_allow_data", "net/core/xfrm_*", "net/ipv4/tcp_syncookies")),
+            (_PROTECTS, ("net/ipv4/tcp_rfc1337", "net/ipv4/tcp_challenge_ack_limit")),
+            (_PROTECTS, ("net/ipv4/tcp_allowed_congestion_control",)),
         )
         for pattern in patterns
     ),
@@ -132,14 +215,14 @@ REFUSALS = (
     Refusal(pattern="fs/binfmt_misc/*", reason=_ACTS),
     Refusal(
         pattern="kernel/shm_rmid_forced",
-        value="1",
         reason="It destroys shared memory that no program has attached, which could not be put back.",
     ),
+    Refusal(pattern="vm/max_map_count", below=65530, reason=_BREAKS),
     Refusal(pattern="kernel/hung_task_detect_count", reason=_COUNTS),
     Refusal(pattern="kernel/ns_last_pid", reason=_COUNTS),
     Refusal(pattern="kernel/*_next_id", reason=_COUNTS),
-    Refusal(pattern="kernel/modules_disabled", value="1", reason=_ONE_WAY),
-    Refusal(pattern="kernel/kexec_load_disabled", value="1", reason=_ONE_WAY),
+    Refusal(pattern="kernel/modules_disabled", reason=_ONE_WAY),
+    Refusal(pattern="kernel/kexec_load_disabled", reason=_ONE_WAY),
     Refusal(pattern="kernel/kexec_load_limit_*", reason=_ONE_WAY),
     Refusal(pattern="kernel/usermodehelper/*", reason=_ONE_WAY),
     Refusal(pattern="kernel/tainted", reason=_ONE_WAY),
@@ -165,8 +248,15 @@ HINTS = {"vm/nr_hugepages": "The kernel finds no more free memory in such large 
 
 
 def find_refusal(name: str, value: str) -> Refusal | None:
-    """Why a setting (or this value of it) is not set; None when it is as others."""
+    """Why a setting (or this value of it) is not set; None when an experiment may vary it."""
     for refusal in REFUSALS:
-        if fnmatchcase(name, refusal.pattern) and refusal.value in (None, value.strip()):
+        if fnmatchcase(name, refusal.pattern) and (refusal.below is None or _is_below(value, refusal.below)):
             return refusal
-    return None
+    return None if any(fnmatchcase(name, pattern) for pattern in VARIED) else _NOT_VARIED
+
+
+def _is_below(value: str, least: int) -> bool:
+    try:
+        return int(value, 0) < least  # as the kernel reads it: 0x10 too
+    except ValueError:
+        return True

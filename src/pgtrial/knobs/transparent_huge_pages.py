@@ -8,7 +8,7 @@ from pydantic import Field
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Rule
+from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Rule
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -59,6 +59,7 @@ class TransparentHugePages(HostKnob):
         undone="the old choice is written back and read, and then the old vm.min_free_kbytes if it differs",
     )
     among_twins = Among.SWITCHED
+    acts = (Acts(code="transparent-pages", metrics=("huge.transparent",), least=2.0 * 1024**2),)
     rules = (
         Rule(
             timing=EffectTiming.SECONDS,

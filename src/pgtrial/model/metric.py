@@ -19,12 +19,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A named quantity, ``source.quantity``; ``unit`` is a base unit: s, B, 1, 1/s, ratio, or "" (a count)."""
+    """A named quantity, ``source.quantity``; ``unit`` is a base unit: s, B, 1, 1/s, ratio, or "" (a count).
+
+    Where arms are compared, values below ``floor`` count as the floor: a difference between nothing and next to nothing
+    is none, and a ratio to zero does not exist.
+    """
 
     name: str
     unit: str
     kind: Kind
     better: Better = Better.NEITHER
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

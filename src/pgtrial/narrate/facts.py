@@ -16,7 +16,7 @@ from pgtrial.model.verdict import Decision
 from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
 from pgtrial.report.narrative.parts import find_primary, key_path
 from pgtrial.report.summary_words import placebo_text, single_runs_text
-from pgtrial.report.terms import verdict_word
+from pgtrial.report.terms import hypothesis_word
 from pgtrial.report.words import (
     ALL,
     LATENCY_METRICS,
@@ -109,7 +109,7 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
         (
             "claim.verdict",
             "verdict on the claim",
-            verdict_word(asked.verdict, provisional=asked.provisional),
+            hypothesis_word(asked),
             "hypothesis.verdict",
         ),
         ("claim.needed", "still needed to decide", needed_text(findings), "needed.text"),

@@ -13,6 +13,12 @@ from psycopg.conninfo import make_conninfo
 from pgtrial.errors import ConnectError, TargetError
 
 APPLICATION = "pgtrial"
+# So that a name in pgtrial's own statements is never one that a user of the database has made in front of the server's,
+# by a better fit or by ALTER DATABASE … SET search_path, to run with pgtrial's rights (CVE-2018-1058). Behind a pooler
+# the session is not ours alone, and stays as it is: there the process id is another one than was told at the beginning.
+ONLY_CATALOG: LiteralString = (
+    "SELECT pg_catalog.set_config('search_path', '', false) WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) {}"
+)
 
 
 def conninfo(*, host: str, port: int, user: str, database: str) -> str:
@@ -47,14 +53,18 @@ def _is_libpqs(name: str) -> bool:
 
 @asynccontextmanager
 async def connect(
-    conninfo: str, *, application: str = APPLICATION
+    conninfo: str, *, application: str = APPLICATION, as_user: bool = False
 ) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
-    """A connection in autocommit mode for pgtrial's own statements. Raises ConnectError, TargetError."""
+    """A connection in autocommit mode, for pgtrial's own statements or, with names as he has them, for those of the
+    user. Raises ConnectError, TargetError.
+    """
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=application)
     except psycopg.Error as err:
         raise ConnectError("cannot connect to the server", detail=_text(err)) from err
     try:
+        if not as_user:
+            await connection.execute(sql.SQL(ONLY_CATALOG).format(sql.Literal(connection.info.backend_pid)))
         yield connection
     except psycopg.Error as err:
         raise TargetError(f"the server refused a statement: {_text(err)}") from err
@@ -70,7 +80,7 @@ async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] =
 
 async def execute(conninfo: str, statement: LiteralString) -> None:
     """One statement over a connection of its own, which no timeout of the experiment's settings cuts short."""
-    async with connect(conninfo) as connection:
+    async with connect(conninfo, as_user=True) as connection:
         await connection.execute("SET statement_timeout = 0")
         if connection.info.server_version >= 170000:
             await connection.execute("SET transaction_timeout = 0")
@@ -88,7 +98,7 @@ async def make_roles(conninfo: str, names: Sequence[str]) -> None:
 
 async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
     """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
-    async with connect(conninfo, application=application) as connection:
+    async with connect(conninfo, application=application, as_user=True) as connection:
         for offset, statement in split_statements(script):
             try:
                 # The text is the user's own, meant to be executed as it stands.

@@ -17,7 +17,7 @@ async def read_shapes(conninfo: str, statements: Sequence[tuple[str, int]]) -> l
     Nothing is executed. The plan is the generic one, which holds for all values: a plan that the server makes for
     certain values, as it does without prepared statements, may be another one. Raises ConnectError, TargetError.
     """
-    async with connect(conninfo) as connection:
+    async with connect(conninfo, as_user=True) as connection:
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         await connection.execute("SET default_transaction_read_only = on")
         await connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())

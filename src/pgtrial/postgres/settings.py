@@ -8,13 +8,16 @@ from pgtrial.postgres.connect import connect
 from pgtrial.units import format_bytes
 
 _QUERY = """
-    SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''), current_setting(name),
-        context, pending_restart
+    SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''),
+        pg_catalog.current_setting(name), context, pending_restart
     FROM pg_catalog.pg_settings
 """
 _HIDDEN_QUERY = """
     SELECT name, value, '', 'string', 'not shown', '', value, '', false
-    FROM (SELECT name, current_setting(name, true) AS value FROM unnest(%s::text[]) AS name) AS custom
+    FROM (
+        SELECT name, pg_catalog.current_setting(name, true) AS value
+        FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS name
+    ) AS custom
     WHERE value IS NOT NULL
 """
 
@@ -62,7 +65,8 @@ async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str,
     ``also`` names settings that pg_settings leaves out although they are set: custom ones of no loaded extension. Those
     that can hold a password are "(not shown)" unless they are named there, as an experiment file names them.
     """
-    async with connect(conninfo) as connection:
+    # As the load's sessions have them, search_path among them.
+    async with connect(conninfo, as_user=True) as connection:
         rows = await (await connection.execute(_QUERY)).fetchall()
         known = {str(row[0]).lower() for row in rows}
         hidden = [name for name in also if name.lower() not in known]

@@ -170,7 +170,13 @@ class ThrowawayCluster:
             )
         return actual
 
-    async def start(self, *, groups: Sequence[str] = (), patience: float = 600.0) -> None:
+    async def start(
+        self,
+        *,
+        groups: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        patience: float = 600.0,
+    ) -> None:
         """Start the server in control ``groups`` of the host, and wait until it accepts connections.
 
         Raises SettingError with the server's own words if it refuses to start, TargetError after ``patience`` seconds.
@@ -184,6 +190,7 @@ class ThrowawayCluster:
             [self.programs.path("postgres"), "-D", self.data, "-c", f"config_file={self.conf}"],
             role="server",
             account=self.account,
+            environment=environment,
             directory=self.directory,
             groups=groups,
             output=startup,

@@ -3,20 +3,19 @@
 All of it is in the language in use.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_series
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.rendering import join_and
-from pgtrial.language import ptr, tr
+from pgtrial.language import tr
+from pgtrial.model.series import WAIT, WAITS, find_metric
+from pgtrial.report.values import format_signed, format_value
 from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label, part_name
 from pgtrial.store import layout
-from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
 
 class _OfLevel(Protocol):
@@ -62,38 +61,6 @@ def metric_words(name: str) -> str:
             return tr("sessions in {part}", part=part_name(metric.removeprefix(prefix), about))
     series = find_metric(metric)
     return name_series(series.name).say() if series is not None else ""
-
-
-def format_value(value: float | None, unit: str) -> str:
-    """A value in a base unit for people: "93.0 %" of a share, "1.42 ms", "12.3 MB/s", "3 k/s", "2.5 sessions"."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    match unit:
-        case "share":
-            return format_percent(value)
-        case "s":
-            return format_duration(value)
-        case "B":
-            return ("−" if value < 0 else "") + format_bytes(abs(value))
-        case "1/s":
-            return ptr("unit", "{size}/s", size=format_count(value))
-        case "1/min":
-            return ptr("unit", "{size}/min", size=format_count(value))
-        case "":
-            return format_count(value)
-        case "sessions":
-            return ptr("unit", "{count} sessions", count=format_count(value))
-        case "clients":
-            return ptr("unit", "{count} clients", count=format_count(value))
-    if unit.endswith("/s") and unit != "s/s":  # a second of each second, by many at once, is a number
-        return ptr("unit", "{size}/s", size=format_value(value, unit.removesuffix("/s")))
-    return f"{format_count(value)} {unit}"
-
-
-def format_signed(value: float | None, unit: str) -> str:
-    """The same of a difference: "+1.2 ms", "−340 µs"."""
-    text = format_value(value, unit)
-    return f"+{text}" if value is not None and value > 0 else text
 
 
 def estimate_text(estimate: Estimate | None, unit: str) -> str:

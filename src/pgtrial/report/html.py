@@ -19,7 +19,7 @@ from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.terms import script_words, severity_word, verdict_word
+from pgtrial.report.terms import hypothesis_word, script_words, severity_word
 from pgtrial.report.words import SEVERITY_SYMBOLS
 from pgtrial.safe_files import write_file
 from pgtrial.safe_text import make_visible
@@ -50,7 +50,7 @@ def render_html(findings: Findings) -> str:
         sections=sections,
         language=spoken(),
         words=script_words(),
-        verdict=verdict_word(findings.hypothesis.verdict, provisional=findings.hypothesis.provisional),
+        verdict=hypothesis_word(findings.hypothesis),
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),

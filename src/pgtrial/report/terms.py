@@ -6,7 +6,7 @@ The scripts of the page have their texts from here too, and how numbers are writ
 from pgtrial.findings.causes import FAST, SAMPLED, STABLE, WEIGHTED, Level, Resource
 from pgtrial.findings.disks import DiskStanding
 from pgtrial.findings.files import FileLimit
-from pgtrial.findings.findings import GUARD, OTHER
+from pgtrial.findings.findings import GUARD, OTHER, HypothesisFinding
 from pgtrial.language import ENGLISH, decimal_sign, ptr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
@@ -33,20 +33,31 @@ def claim_word(expect: str, verdict: Verdict) -> str:
         ("not-worse", Verdict.SUPPORTED): ptr("verdict", "not worse"),
         ("better", Verdict.REFUTED): ptr("verdict", "not better"),
         ("worse", Verdict.REFUTED): ptr("verdict", "not worse"),
+        ("lower", Verdict.SUPPORTED): ptr("verdict", "lower"),
+        ("lower", Verdict.REFUTED): ptr("verdict", "not lower"),
+        ("higher", Verdict.SUPPORTED): ptr("verdict", "higher"),
+        ("higher", Verdict.REFUTED): ptr("verdict", "not higher"),
     }
     return words.get((expect, verdict), "")
 
 
-def verdict_word(verdict: Verdict, *, provisional: bool = False) -> str:
-    """The verdict, and that it is provisional where blocks are still to come."""
+def verdict_word(verdict: Verdict, *, provisional: bool = False, not_tested: bool = False) -> str:
+    """The verdict, and that it is provisional where blocks are still to come.
+
+    ``not_tested``: there is none because nothing that the arms set had anything to act on.
+    """
     words = {
         Verdict.SUPPORTED: ptr("verdict", "supported"),
         Verdict.REFUTED: ptr("verdict", "refuted"),
         Verdict.INCONCLUSIVE: ptr("verdict", "inconclusive"),
         Verdict.INVALID: ptr("verdict", "invalid"),
     }
-    word = words[verdict]
+    word = ptr("verdict", "not tested") if not_tested else words[verdict]
     return tr("{verdict}, provisional", verdict=word) if provisional else word
+
+
+def hypothesis_word(asked: HypothesisFinding) -> str:
+    return verdict_word(asked.verdict, provisional=asked.provisional, not_tested=asked.not_tested)
 
 
 def severity_word(severity: Severity) -> str:

@@ -13,8 +13,9 @@ from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
+from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.summary_words import placebo_text, single_runs_text
-from pgtrial.report.terms import phase_word, severity_word, verdict_word
+from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (
     ALL,
     LATENCIES,
@@ -53,6 +54,7 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
     parts = [
         _verdict(findings, width),
         _effects(findings, width),
+        _ledger(findings, width),
         _why(findings, width),
         _trust(findings, width),
         _time(findings, width),
@@ -77,7 +79,7 @@ def wrap_lines(text: str, width: int, *, indent: str = "", first: str | None = N
 def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
-        f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked.verdict, provisional=asked.provisional).upper()}",
+        f"{VERDICT_SYMBOLS[asked.verdict]} {hypothesis_word(asked).upper()}",
         *wrap_lines(say(asked.reason), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
@@ -175,6 +177,18 @@ def _align(text: str, width: int, *, left: bool) -> str:
 def _why(findings: Findings, width: int) -> list[str]:
     text = causes_of(findings).text
     return wrap_lines(tr("Why: {causes}", causes=say(text)), width, indent="  ", first="") if text else []
+
+
+def _ledger(findings: Findings, width: int) -> list[str]:
+    ledger = findings.ledger
+    if ledger is None:
+        return []
+    rows = [(name, elasticity_text(value), interval_of(value)) for name, value in ledger_rows(ledger)]
+    wide = [max(len(row[k]) for row in rows) for k in range(3)]
+    return [
+        *wrap_lines(tr("Limits: {ledger}", ledger=say(ledger.text)), width, indent="  ", first=""),
+        *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
+    ]
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

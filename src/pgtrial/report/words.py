@@ -9,12 +9,14 @@ from pgtrial.experiment_file.experiment import Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.naming import name_part
+from pgtrial.findings.naming import name_metric, name_part
 from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.model.observable import find_observable
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.terms import claim_word, decision_word
+from pgtrial.report.values import format_value
 from pgtrial.units import (
     format_bytes,
     format_change,
@@ -81,6 +83,8 @@ _TESTED: dict[str, str] = {
     Expect.NOT_WORSE: N_("{arm} is not worse than {control}"),
     Expect.EQUIVALENT: N_("{arm} is equivalent to {control}"),
     Expect.DIFFERENT: N_("{arm} is different from {control}"),
+    Expect.LOWER: N_("{arm} is lower than {control}"),
+    Expect.HIGHER: N_("{arm} is higher than {control}"),
 }
 
 
@@ -90,7 +94,7 @@ _TESTED: dict[str, str] = {
 def metric_label(metric: str) -> str:
     if metric in COST_LABELS:
         return tr("{cost} per transaction", cost=tr(COST_LABELS[metric]))
-    return tr(METRIC_LABELS[metric]) if metric in METRIC_LABELS else metric
+    return tr(METRIC_LABELS[metric]) if metric in METRIC_LABELS else say(name_metric(metric))
 
 
 def throughput_of(findings: Findings) -> str:
@@ -117,7 +121,8 @@ def format_metric(metric: str, value: float | None) -> str:
         return format_duration(value)
     if metric == "pgbench.failures":
         return format_percent(value)
-    return format_count(value)
+    known = find_observable(metric)
+    return format_value(value, known.metric.unit if known else "")
 
 
 def level_label(findings: Findings, level: int | str) -> str:

@@ -37,6 +37,19 @@ def equivalence_p(comparison: Comparison, *, bounds: Bounds) -> float | None:
     return max(t_tail((mean - down - lower) / error, degrees), t_tail((upper - mean - up) / error, degrees))
 
 
+def beyond_p(comparison: Comparison, *, bounds: Bounds) -> float | None:
+    """Two-sided p-value of "the ratio does not lie beyond the bound that the estimate lies beyond".
+
+    At least one half where the estimate lies between the bounds; None without an interval.
+    """
+    lower, upper = bounds
+    error, degrees = comparison.error, comparison.degrees
+    if comparison.low is None or comparison.ratio is None or error is None:
+        return None
+    mean, (down, up) = math.log(comparison.ratio), comparison.hidden
+    return min(1.0, 2 * t_tail(max(mean - down - upper, lower - mean - up) / error, degrees))
+
+
 def find_region(comparison: Comparison, *, bounds: Bounds) -> Region:
     """The region that the data establish; UNCLEAR without an interval."""
     lower, upper = bounds

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeGuard
 
 from pgtrial.errors import StoreError
 from pgtrial.safe_files import read_file
@@ -110,13 +110,13 @@ class Belongings:
     def _directories(self) -> Iterator[Made]:
         for line in self._lines():
             path, host, variant = (line.get(key) for key in ("directory", "host", "variant"))
-            if isinstance(path, str) and isinstance(host, str) and isinstance(variant, str):
+            if _is_path(path) and isinstance(host, str) and isinstance(variant, str):
                 made = Made(path=Path(path), host=host, variant=variant)
                 if made.path.is_absolute() and _OWN_NAME.fullmatch(made.path.name):
                     yield made
 
     def _folder(self) -> Iterator[Path]:
-        yield from (Path(place) for line in self._lines() if isinstance(place := line.get("folder"), str))
+        yield from (Path(place) for line in self._lines() if _is_path(place := line.get("folder")))
 
     def _add(self, facts: dict[str, object], *, durable: bool) -> None:
         lines: Iterable[dict[str, object]] = (facts,)
@@ -157,3 +157,11 @@ class Belongings:
                 continue  # the last one, where the power failed
             if isinstance(found, dict):
                 yield found
+
+
+def _is_path(text: object) -> TypeGuard[str]:
+    """Whether the system could be asked about it: no half of a character, and no zero byte."""
+    try:
+        return isinstance(text, str) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False

@@ -4,15 +4,15 @@
 -- slices are without the time in which the arm stood still. Of a load on files a row is of a job, and a transaction is a
 -- request to a file.
 CREATE TABLE transactions (
-    level        INTEGER,        -- load level
-    second       INTEGER,        -- whole seconds of measured time since its start; in a run of slices only the counted
+    level        INTEGER NOT NULL,   -- load level
+    second       INTEGER NOT NULL,   -- whole seconds of measured time since its start; in a run of slices only the counted
                                  -- parts of its own slices are measured time, one after the other
-    scenario     VARCHAR,
-    count        BIGINT,         -- transactions that succeeded
+    scenario     VARCHAR NOT NULL,
+    count        BIGINT NOT NULL,    -- transactions that succeeded
     latency_sum  DOUBLE,         -- s, of those
-    failed       BIGINT,         -- given up after a serialization failure or a deadlock
-    skipped      BIGINT,         -- open loop: not begun because already too late
-    late         BIGINT,         -- above the latency limit
+    failed       BIGINT NOT NULL,    -- given up after a serialization failure or a deadlock
+    skipped      BIGINT NOT NULL,    -- open loop: not begun because already too late
+    late         BIGINT NOT NULL,    -- above the latency limit
     retried      BIGINT,         -- succeeded after at least one retry
     retries      BIGINT,
     lag_sum      DOUBLE,         -- s, open loop: start after schedule
@@ -22,33 +22,33 @@ CREATE TABLE transactions (
 
 -- slices.parquet, of a run of slices only: one row per level, slice, part and scenario, without those that are empty.
 CREATE TABLE slices (
-    level        INTEGER,
-    slice        INTEGER,        -- its number, as in the table slice of state.sqlite
-    part         INTEGER,        -- quarter of its counted time, 0 to 3; -1: the time before that
-    scenario     VARCHAR,
-    count        BIGINT,
+    level        INTEGER NOT NULL,
+    slice        INTEGER NOT NULL,   -- its number, as in the table slice of state.sqlite
+    part         INTEGER NOT NULL,   -- quarter of its counted time, 0 to 3; -1: the time before that
+    scenario     VARCHAR NOT NULL,
+    count        BIGINT NOT NULL,
     latency_sum  DOUBLE
 );
 
 -- samples.parquet: every reading. A missed reading has no row.
 CREATE TABLE samples (
-    t            DOUBLE,
-    metric       VARCHAR,        -- source.quantity
-    object       VARCHAR,        -- device, database, backend type and context, … ; '' where there is only one
-    value        DOUBLE
+    t            DOUBLE NOT NULL,
+    metric       VARCHAR NOT NULL,   -- source.quantity
+    object       VARCHAR NOT NULL,   -- device, database, backend type and context, … ; '' where there is only one
+    value        DOUBLE NOT NULL
 );
 
 -- waits.parquet: sampled sessions, summed over the polls of one second.
 CREATE TABLE waits (
-    t            DOUBLE,         -- time of the first poll of that second
-    polls        INTEGER,        -- polls in that second; sessions / polls is the average number
-    backend_type VARCHAR,
-    application  VARCHAR,        -- "pgtrial/<scenario>" for the load's own sessions
-    state        VARCHAR,        -- active, idle in transaction, …
-    wait_type    VARCHAR,        -- '' when it does not wait
-    wait_event   VARCHAR,
-    query        VARCHAR,        -- its text with numbers and strings replaced, first 80 characters
-    sessions     INTEGER
+    t            DOUBLE NOT NULL,    -- time of the first poll of that second
+    polls        INTEGER NOT NULL,   -- polls in that second; sessions / polls is the average number
+    backend_type VARCHAR NOT NULL,
+    application  VARCHAR NOT NULL,   -- "pgtrial/<scenario>" for the load's own sessions
+    state        VARCHAR NOT NULL,   -- active, idle in transaction, …
+    wait_type    VARCHAR NOT NULL,   -- '' when it does not wait
+    wait_event   VARCHAR NOT NULL,
+    query        VARCHAR NOT NULL,   -- its text with numbers and strings replaced, first 80 characters
+    sessions     INTEGER NOT NULL
 );
 
 -- statements.parquet: what pg_stat_statements has counted of the load's database by then, at the begin and the end of the

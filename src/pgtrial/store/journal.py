@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
@@ -127,7 +127,7 @@ class Journal:
 
     def _records(self, condition: str, *values: object) -> tuple[JournalRecord, ...]:
         with self._access("read") as db:
-            return tuple(_record(row) for row in db.execute(f"SELECT * FROM entry {condition}", values))
+            return tuple(_record(dict(row)) for row in db.execute(f"SELECT * FROM entry {condition}", values))
 
     def _update(self, entry: JournalEntry, assignments: str, *values: object) -> None:
         with self._access("write") as db:
@@ -148,22 +148,22 @@ def _json(values: Mapping[str, str]) -> str:
     return json.dumps(dict(values))
 
 
-def _record(row: sqlite3.Row) -> JournalRecord:
+def _record(row: Mapping[str, Any]) -> JournalRecord:
     """The record; one that is damaged keeps its bytes in the journal, and what of it can be read is for people."""
     damage: list[str] = []
 
     def or_else(found: object, kind: type[Found], name: str) -> Found:
         if isinstance(found, kind):
             return found
-        damage.append(f"{name} = {row[name]!r}")
+        damage.append(f"{name} = {row.get(name)!r}")
         return kind()
 
     def text(name: str) -> str:
-        return or_else(row[name], str, name)
+        return or_else(row.get(name), str, name)
 
     def values(name: str) -> Mapping[str, str]:
         try:
-            found = parse_json(row[name])
+            found = parse_json(row.get(name) or "")
         except (ValueError, TypeError):
             found = None
         is_of_texts = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
@@ -178,23 +178,25 @@ def _record(row: sqlite3.Row) -> JournalRecord:
         new_text=text("new_text"),
     )
     owner = Owner(
-        pid=or_else(row["owner_pid"], int, "owner_pid"),
-        start_ticks=or_else(row["owner_start_ticks"], int, "owner_start_ticks"),
+        pid=or_else(row.get("owner_pid"), int, "owner_pid"),
+        start_ticks=or_else(row.get("owner_start_ticks"), int, "owner_start_ticks"),
         boot_id=text("owner_boot_id"),
     )
-    outcome = row["outcome"]
+    outcome = row.get("outcome")
     if outcome is not None and outcome not in tuple(Outcome):
         damage.append(f"outcome = {outcome!r}")
         outcome = Outcome.FAILED
+    if not isinstance(row.get("id"), int):
+        raise sqlite3.DatabaseError("its entries have no numbers")
     entry = JournalEntry(
         id=row["id"],
-        t=or_else(row["t"], float, "t"),
+        t=or_else(row.get("t"), float, "t"),
         host=text("host"),
         boot_id=text("boot_id"),
         folder=text("folder"),
-        run=None if row["run"] is None else or_else(row["run"], int, "run"),
+        run=None if row.get("run") is None else or_else(row.get("run"), int, "run"),
         change=change,
-        got=None if row["got"] is None else values("got"),
+        got=None if row.get("got") is None else values("got"),
         damage=", ".join(damage)[:_LONGEST_DAMAGE],
     )
     return JournalRecord(
@@ -202,5 +204,5 @@ def _record(row: sqlite3.Row) -> JournalRecord:
         owner=owner,
         outcome=None if outcome is None else Outcome(outcome),
         text=text("text"),
-        ended=row["ended"] if isinstance(row["ended"], float) else None,
+        ended=row.get("ended") if isinstance(row.get("ended"), float) else None,
     )

@@ -1,6 +1,7 @@
 """Write and read the Parquet files of a run with DuckDB."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cache
@@ -84,6 +85,24 @@ def read(
         except duckdb.Error as err:
             raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
     return result
+
+
+def check_whole(db: duckdb.DuckDBPyConnection, table: str, paths: Sequence[Path]) -> None:
+    """StoreError where one of the files lacks values that columns.sql wants in each row of the table."""
+    listed = ", ".join(f"'{_quoted(path)}'" for path in paths)
+    found = db.execute(
+        f"SELECT file_name, path_in_schema FROM parquet_metadata([{listed}]) "
+        "WHERE stats_null_count > 0 AND list_contains(?, path_in_schema) LIMIT 1",
+        [list(_required(table))],
+    ).fetchone()
+    if found is not None:
+        raise StoreError(f'file "{found[0]}" is damaged: values of "{found[1]}" are missing')
+
+
+@cache
+def _required(table: str) -> tuple[str, ...]:
+    _, _, definition = _COLUMNS.read_text(encoding="utf-8").partition(f"CREATE TABLE {table} (\n")
+    return tuple(re.findall(r"^ +(\w+) .*\bNOT NULL\b", definition.partition("\n);")[0], re.MULTILINE))
 
 
 def text_columns(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from pgtrial.findings.message import say
 from pgtrial.model.arm import Role
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, PLACEBO_COLOUR
 from pgtrial.report.summary_words import running_effect_text
-from pgtrial.report.terms import verdict_word
+from pgtrial.report.terms import hypothesis_word
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -30,7 +30,10 @@ _MOST_WAITS = 8
 _FACTS: tuple[tuple[str, Callable[[Findings], str]], ...] = (
     ("experiment", lambda found: found.experiment.name),
     ("claim", claim_text),
-    ("verdict", lambda found: verdict_word(found.hypothesis.verdict, provisional=found.hypothesis.provisional)),
+    (
+        "verdict",
+        lambda found: hypothesis_word(found.hypothesis),
+    ),
     ("reason", lambda found: say(found.hypothesis.reason)),
     ("started", lambda found: _day(found.experiment.started)),
     ("method", lambda found: found.experiment.method),

@@ -10,6 +10,7 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.code_uses import CodeUse, find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home, is_directory
+from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 from pgtrial.workloads.archive import MAGIC, TOC, ArchiveError, read_entries
 from pgtrial.workloads.psql_script import PsqlScript, ScriptError, roles_in
@@ -100,7 +101,10 @@ def _read(name: str, path: Path) -> DataFile:
     if is_directory(path):
         if not (path / TOC).is_file():
             raise ArchiveError(f'it is a directory without "{TOC}", so not one of pg_dump')
-        files = tuple(sorted(Path(path.name) / one.name for one in path.iterdir() if one.is_file()))
+        files = tuple(sorted(Path(path.name) / each.name for each in path.iterdir() if each.is_file()))
+        for one in files:
+            if not is_beneath(path.parent / one, path):
+                raise ArchiveError(f'"{one}" is a link that leads out of it')
         return _archive(name, path, files)
     with open_file(path, follow=True) as file:
         beginning = file.read(_TAR_AT + len(_TAR_MAGIC))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 
 # What is read of a file and those it reads, the data of COPY not counted. After that it is said that there is more,
@@ -152,7 +153,7 @@ class PsqlScript:
         """The file that a line names, by its path below the root."""
         text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
         path = Path(*(part for part in _steps(base / _unquote(text))))
-        if path.is_absolute() or ".." in path.parts:
+        if path.is_absolute() or ".." in path.parts or not is_beneath(self.root / path, self.root):
             raise ScriptError(
                 f'{where}: "{path}" is not in the directory of the file that is loaded',
                 f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',

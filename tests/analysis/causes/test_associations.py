@@ -8,10 +8,10 @@ import pytest
 from pgtrial.analysis.causes.associations import CHOSEN, PAIRS, find_associations, is_part
 from pgtrial.analysis.causes.sessions import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import AssociationsTable
 from pgtrial.findings.causes import Association
+from pgtrial.model.series import find_metric
 from pgtrial.stats.interval import benjamini_hochberg
 
 Make = Callable[..., Timeline]

@@ -9,12 +9,12 @@ import pytest
 from pgtrial.analysis.causes.check_advice import Facts, advise
 from pgtrial.analysis.causes.checks import check_samples, grade
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import CheckTable
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Check, Level
 from pgtrial.findings.message import say
+from pgtrial.model.series import find_metric
 
 Make = Callable[..., Timeline]
 ORDER = list(Level)

@@ -7,11 +7,11 @@ import pytest
 from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.evidence import Event, Evidence
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.findings.causes import CPU, BudgetDifference, BudgetPart
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
+from pgtrial.model.metrics import TPS
 
 SCAN = "Aggregate\n  Seq Scan on items"
 INDEX = "Aggregate\n  Index Scan using items_owner on items"

@@ -1,20 +1,22 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
+from pgtrial.analysis.causes.criterion_values import chosen_criteria
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COMPARED, FAILURES
+from pgtrial.analysis.observations import Values, index_values
+from pgtrial.analysis.sampled import find_swap_growth, observe_samples
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import CriterionTable
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, Scorecard
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.metrics import COMPARED, FAILURES
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.interval import t_quantile
 
@@ -51,6 +53,10 @@ def simulate(
     }
 
 
+def sampled(evidence: Evidence, timelines: Sequence[Timeline]) -> Values:
+    return index_values(observe_samples(evidence, timelines))
+
+
 def of_arm(card: Scorecard | None, arm: str) -> ArmScore:
     assert card is not None
     return next(each for each in card.arms if each.arm == arm)
@@ -59,7 +65,7 @@ def of_arm(card: Scorecard | None, arm: str) -> ArmScore:
 def test_ratios_are_to_the_control_with_the_intervals_of_all_effects(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS})
     values = simulate(evidence, {TPS: {"on": 15_154.0, "off": 16_185.0}}, noise=0.02)
-    card = score_arms(asked, values, [])
+    card = score_arms(asked, values)
 
     pairs = evidence.pairs("off")
     logs = [np.log(values[run.id, TPS, None, "all"] / values[control.id, TPS, None, "all"]) for control, run in pairs]
@@ -91,7 +97,7 @@ def test_percentages_are_of_the_control(evidence: Evidence, before: float, after
         {TPS: {"on": before, "off": after}, P99: {"on": 2.0, "off": 1.0 if after > before else 4.0}},
         noise=1e-5,
     )
-    card = score_arms(asked, values, [])
+    card = score_arms(asked, values)
 
     assert card is not None
     fast = card.recommendations[0]
@@ -99,7 +105,7 @@ def test_percentages_are_of_the_control(evidence: Evidence, before: float, after
         assert say(fast.text).startswith(f"off: throughput {change} (95 % interval ")
     else:
         assert say(fast.text).startswith("on: no other arm is better than the control. ")
-        turned = score_arms(declare(evidence, {"metric": TPS, "better": "lower"}), values, [])
+        turned = score_arms(declare(evidence, {"metric": TPS, "better": "lower"}), values)
         assert turned is not None
         assert say(turned.recommendations[0].text).startswith(f"off: throughput {change} (95 % interval ")
 
@@ -115,7 +121,6 @@ def test_an_arm_that_another_beats_in_everything_is_not_pareto_optimal(three: Ev
                 P99: {"on": 0.010, "off": 0.030, "third": 0.012},
             },
         ),
-        [],
     )
 
     assert [of_arm(card, arm).is_pareto for arm in ("on", "off", "third")] == [True, True, False]
@@ -133,7 +138,7 @@ def test_declared_weights_decide_between_goals(three: Evidence) -> None:
 
     def weighted(tps: float, p99: float) -> str:
         asked = declare(three, {"metric": TPS, "weight": tps}, {"metric": P99, "weight": p99})
-        card = score_arms(asked, values, [])
+        card = score_arms(asked, values)
         assert card is not None
         (found,) = [each for each in card.recommendations if each.goal == "declared weights"]
         assert of_arm(card, "off").score == pytest.approx((tps * np.log(2) - p99 * np.log(3)) / (tps + p99), abs=0.01)
@@ -145,8 +150,8 @@ def test_declared_weights_decide_between_goals(three: Evidence) -> None:
 
 def test_how_sure_a_recommendation_is_comes_from_the_blocks(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS})
-    sure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}), [])
-    unsure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1002.0}}, noise=0.1, seed=3), [])
+    sure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
+    unsure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1002.0}}, noise=0.1, seed=3))
 
     assert sure is not None
     assert unsure is not None
@@ -165,13 +170,13 @@ def test_the_same_experiment_gives_the_same_shares(evidence: Evidence) -> None:
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1010.0}}, noise=0.05)
     asked = declare(evidence, {"metric": TPS})
 
-    assert score_arms(asked, values, []) == score_arms(asked, values, [])
+    assert score_arms(asked, values) == score_arms(asked, values)
 
 
 def test_a_difference_in_the_noise_is_no_trade_off(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS}, {"metric": P99})
     truth = {TPS: {"on": 1000.0, "off": 1003.0}, P99: {"on": 0.01, "off": 0.0101}}
-    card = score_arms(asked, simulate(evidence, truth, noise=0.1), [])
+    card = score_arms(asked, simulate(evidence, truth, noise=0.1))
 
     assert card is not None
     assert card.trade_off is None
@@ -179,7 +184,7 @@ def test_a_difference_in_the_noise_is_no_trade_off(evidence: Evidence) -> None:
 
 def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
     one = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block == 1))
-    card = score_arms(declare(one, {"metric": TPS}), simulate(one, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0), [])
+    card = score_arms(declare(one, {"metric": TPS}), simulate(one, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
 
     assert card is not None
     assert of_arm(card, "off").best_share is None
@@ -190,7 +195,7 @@ def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
 
 def test_without_a_declaration_there_is_no_recommendation_for_weights(evidence: Evidence) -> None:
     truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
-    card = score_arms(evidence, simulate(evidence, truth), [])
+    card = score_arms(evidence, simulate(evidence, truth))
 
     assert card is not None
     assert [each.goal for each in card.recommendations] == ["fast", "stable"]
@@ -209,7 +214,7 @@ def test_how_even_throughput_is_comes_from_the_timelines(evidence: Evidence, mak
         if run.slot.arm in spread
     ]
     truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
-    card = score_arms(evidence, simulate(evidence, truth), timelines)
+    card = score_arms(evidence, {**simulate(evidence, truth), **sampled(evidence, timelines)})
 
     assert card is not None
     by_goal = {each.goal: each for each in card.recommendations}
@@ -231,7 +236,7 @@ def test_growth_of_swap_is_that_of_the_run_and_little_is_none(evidence: Evidence
         for run in evidence.valid
         if run.slot.arm in grown
     ]
-    card = score_arms(declare(evidence, {"metric": SWAP}), {}, timelines)
+    card = score_arms(declare(evidence, {"metric": SWAP}), sampled(evidence, timelines))
 
     (value,) = of_arm(card, "off").values
     assert value.ratio is not None
@@ -248,19 +253,19 @@ def test_growth_of_swap_adds_up_over_the_load_levels(evidence: Evidence, make_ti
         for run in evidence.valid
         for level, growth in enumerate((10e6, 30e6) if run.slot.arm == "off" else (20e6, 0.0))
     ]
-    (value,) = of_arm(score_arms(declare(two, {"metric": SWAP}), {}, timelines), "off").values
+    (value,) = of_arm(score_arms(declare(two, {"metric": SWAP}), sampled(two, timelines)), "off").values
     incomplete = [each for each in timelines if each.level == 0]
 
     assert value.ratio is not None
     assert value.ratio.value == pytest.approx(2)
-    assert score_arms(declare(two, {"metric": SWAP}), {}, incomplete) is None
+    assert score_arms(declare(two, {"metric": SWAP}), sampled(two, incomplete)) is None
 
 
 def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
     lost = evidence.runs_of("off")[0]
     some = replace(evidence, valid=tuple(run for run in evidence.valid if run.id != lost.id))
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
-    card = score_arms(declare(some, {"metric": TPS}), values, [])
+    card = score_arms(declare(some, {"metric": TPS}), values)
 
     assert card is not None
     assert "with 5 blocks" in say(card.recommendations[0].text)
@@ -268,7 +273,7 @@ def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
 
 def test_a_criterion_that_was_not_measured_has_no_part_in_the_score(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS}, {"metric": CPU, "weight": 9.0})
-    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0), [])
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
 
     assert of_arm(card, "off").score == pytest.approx(np.log(1.5))
     assert [value.ratio is None for value in of_arm(card, "off").values] == [False, True]
@@ -278,16 +283,16 @@ def test_there_is_no_scorecard_without_arms_to_compare_or_values(evidence: Evide
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
     alone = replace(evidence, arms=tuple(arm for arm in evidence.arms if arm.role is Role.CONTROL))
 
-    assert score_arms(alone, values, []) is None
-    assert score_arms(replace(evidence, valid=()), values, []) is None
-    assert score_arms(evidence, {}, []) is None
+    assert score_arms(alone, values) is None
+    assert score_arms(replace(evidence, valid=()), values) is None
+    assert score_arms(evidence, {}) is None
 
 
 def test_a_file_may_turn_what_is_better(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS, "better": "lower"})
 
     assert [each.better for each in chosen_criteria(asked)] == ["lower"]
-    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}), [])
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
     assert of_arm(card, "on").best_share == 1.0
 
 

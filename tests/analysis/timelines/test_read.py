@@ -10,11 +10,11 @@ import pytest
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
 from pgtrial.analysis.reduce import _files
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines.metrics import METRICS, find_metric
 from pgtrial.analysis.timelines.read import compute, read_timelines
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
+from pgtrial.model.series import METRICS, find_metric
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from support import (
@@ -78,6 +78,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("dirty.threshold", ""): 640 * MB,
     ("dirty.background", ""): 320 * MB,
     ("dirty.share", ""): 0.1,
+    ("dirty.background_share", ""): 0.1875,
     ("throttling.pauses", ""): 4.0,
     ("throttling.paused", ""): 0.2,
     ("reclaim.direct", ""): 20.0,
@@ -86,6 +87,9 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("reclaim.stall", ""): 3.0,
     ("reclaim.refault", ""): 13.0,
     ("reclaim.major", ""): 6.0,
+    ("reclaim.slabs", ""): 30.0,
+    ("huge.explicit", ""): 70.0,
+    ("huge.transparent", ""): 20 * MB,
     ("watermark.free", ""): 2000 * MB,
     ("watermark.low", ""): 80 * MB,
     ("watermark.min", ""): 64 * MB,
@@ -98,6 +102,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("cgroup.throttled", ""): 0.05,
     ("cgroup.memory", ""): 800 * MB,
     ("cgroup.memory_limit", ""): 1024 * MB,
+    ("cgroup.memory_share", ""): 0.78125,
     ("cgroup.reads", "vda"): 1.0,
     ("cgroup.writes", "vda"): 400.0,
     ("cgroup.read_bytes", "vda"): 4096.0,
@@ -109,6 +114,8 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("pgbench.cpu_queue", ""): 0.1,
     ("db.hit", ""): 40_000.0,
     ("db.read", ""): 10.0,
+    ("db.evictions", ""): 11.0,
+    ("db.hit_ratio", ""): 40_000 / 40_010,
     ("db.commits", ""): 1000.0,
     ("db.rows", ""): 5001.0,
     ("db.tuples_returned", ""): 5000.0,
@@ -121,6 +128,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("statements.dirtied", ""): 600.0,
     ("statements.hit", ""): 39_000.0,
     ("statements.read", ""): 8.0,
+    ("statements.read_per_dirtied", ""): 39_008 / 600,
     ("statements.written", ""): 6.0,
     ("wal.bytes", ""): 600_000.0,
     ("wal.fpi", ""): 20.0,

@@ -141,7 +141,8 @@ def main() -> int:
     statuses = dict(sorted(collections.Counter(outcome.status for outcome in found).items()))
     print(
         f"{len(found)} mutants, {bad} problems, {time.monotonic() - begun:.0f} s; exit codes {statuses}; at most "
-        f"{max(one.seconds for one in found):.1f} s of CPU time and {max(one.memory for one in found) >> 20} MB"
+        f"{max(one.seconds for one in found):.1f} s of CPU time, {max(one.elapsed for one in found):.1f} s "
+        f"without those in which it waited for a CPU, and {max(one.memory for one in found) >> 20} MB"
     )
     return bool(bad)
 

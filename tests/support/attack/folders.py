@@ -59,7 +59,9 @@ def mutate_folder(folder: Path, rng: random.Random) -> None:
     """Change a folder in one or several ways, most often in its database."""
     ways = (_rows, _rows, _rows, _rows, _json_in_rows, _json_in_rows, _schema, _bytes, _parquet, _parquet, _log, _place)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        with contextlib.suppress(OSError, sqlite3.Error, duckdb.Error, UnicodeError, OverflowError):
+        # What an earlier way has damaged may be no JSON any more, or have nothing left to choose from.
+        damaged = (OSError, sqlite3.Error, duckdb.Error, ValueError, OverflowError, LookupError, RecursionError)
+        with contextlib.suppress(*damaged):
             rng.choice(ways)(folder, rng)
 
 
@@ -198,6 +200,7 @@ def _parquet(folder: Path, rng: random.Random) -> None:
     """Another value, another type, another name or no such column in a file of a run."""
     path = rng.choice(sorted(folder.rglob("*.parquet")))
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        db.execute(f"SELECT setseed({rng.random()})")
         columns = [row[0] for row in db.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
         column, value = rng.choice(columns), rng.choice(_COLUMNS)
         some = f'CASE WHEN random() < 0.3 THEN TRY_CAST({value} AS VARCHAR) ELSE "{column}"::VARCHAR END'

@@ -31,6 +31,7 @@ class Outcome:
 
     label: str
     seconds: float  # of CPU time
+    elapsed: float  # s by the clock, but for those in which it waited for a CPU
     memory: int  # bytes, the most that was resident
     status: int
     problem: str
@@ -50,13 +51,20 @@ def attack(label: str, make: Attack) -> Outcome:
             _be_attacked(make, directory, said.fileno())
         _, status, used = os.wait4(child, 0)
         told = directory / _SECONDS
-        seconds = float(told.read_text()) if told.exists() else used.ru_utime + used.ru_stime
+        seconds, elapsed = used.ru_utime + used.ru_stime, 0.0
+        if told.exists():
+            seconds, elapsed = map(float, told.read_text().split())
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
     code = os.waitstatus_to_exitcode(status)
     memory = used.ru_maxrss * 1024
     return Outcome(
-        label=label, seconds=seconds, memory=memory, status=code, problem=_problem(code, text, seconds, memory)
+        label=label,
+        seconds=seconds,
+        elapsed=elapsed,
+        memory=memory,
+        status=code,
+        problem=_problem(code, text, seconds, memory),
     )
 
 
@@ -92,19 +100,28 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
             _give_up_rights(directory)
         from pgtrial.cli import main
 
-        begun = time.process_time()
+        begun, begun_at, waited = time.process_time(), time.monotonic(), _waited()
 
         render_bug = main._render_bug
         with mock.patch.object(main, "_render_bug", lambda error: render_bug(error) + visible_traceback(error)):
             for command in commands:
                 status = main.main(command)
-        (directory / _SECONDS).write_text(f"{time.process_time() - begun}")
+        elapsed = time.monotonic() - begun_at - (_waited() - waited)
+        (directory / _SECONDS).write_text(f"{time.process_time() - begun} {elapsed}")
     except BaseException:
         traceback.print_exc()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)
+
+
+def _waited() -> float:
+    """Seconds in which this thread was ready and had no CPU (Documentation/scheduler/sched-stats.rst)."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, LookupError, ValueError):
+        return 0.0
 
 
 def _give_up_rights(directory: Path) -> None:

@@ -34,7 +34,7 @@ CHOSEN = "chosen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Metrics as in analysis/timelines/metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
+    """Metrics as in model/series.py; with a "/" one object of theirs, "iostat.util/vda"."""
 
     first: str
     second: str

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.causes import (
@@ -26,6 +25,7 @@ from pgtrial.findings.causes import (
     LatencyBudget,
 )
 from pgtrial.findings.record import Estimate
+from pgtrial.model.metrics import LATENCY_MEAN, TPS
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.counts import count_interval, count_members, difference_interval

@@ -218,7 +218,7 @@ def _describe(
         levels=levels,
         spread=spread,
         size=size,
-        text=_tell_use(levels, spread, size, is_emulated=arm.is_emulated),
+        text=_tell_use(levels, spread, size, is_emulated=arm.is_emulated, is_on_files=evidence.is_on_files),
     )
 
 
@@ -452,12 +452,15 @@ def _tell_below(
 
 
 def _tell_use(
-    levels: Sequence[DiskLoad], spread: float | None, size: ServerSize | None, *, is_emulated: bool
-) -> Message:
-    """The disk of an arm in two or three sentences."""
+    levels: Sequence[DiskLoad], spread: float | None, size: ServerSize | None, *, is_emulated: bool, is_on_files: bool
+) -> Message | None:
+    """The disk of an arm in two or three sentences.
+
+    Where a load on files ends is told by its own rules, so that here nothing is said of a disk that is at no limit.
+    """
     at_limit = [load for load in levels if load.standing is DiskStanding.AT_LIMIT]
     slow = [load for load in levels if load.standing is DiskStanding.SLOW]
-    sentences = [load.text for load in (at_limit or slow or levels)[-1:]]
+    sentences = [load.text for load in (at_limit or slow or (() if is_on_files else levels))[-1:]]
     if is_emulated:
         sentences.insert(0, message("disk-use.emulated"))
     if spread is not None:
@@ -465,4 +468,4 @@ def _tell_use(
         sentences.append(message(code, count=len(at_limit), share=spread))
     if size is not None:
         sentences.append(size.text)
-    return message("sentences", parts=tuple(sentences))
+    return message("sentences", parts=tuple(sentences)) if sentences else None

@@ -14,13 +14,13 @@ from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_a
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
+from pgtrial.analysis.causes.statement_use import describe_statements
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
-from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind, PlanChange
 from pgtrial.findings.message import Message, message
@@ -63,9 +63,14 @@ NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
 
 
-def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated: Sequence[Estimated]) -> Causes:
+def explain(
+    evidence: Evidence,
+    reduction: Reduction,
+    timelines: tuple[Timeline, ...],
+    values: Values,
+    estimated: Sequence[Estimated],
+) -> Causes:
     """All of it. StoreError when a file of a run is damaged."""
-    timelines = read_timelines(evidence, reduction)
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
     differences = compare_budgets(evidence, reduction, values)
@@ -92,6 +97,7 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
         budgets=budgets,
         differences=differences,
         plans=plans,
+        statements=describe_statements(evidence),
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),
@@ -101,7 +107,7 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
         checks=check_samples(evidence, timelines, events),
         kinds=kinds,
         legacy=describe_legacy(timelines),
-        scorecard=score_arms(evidence, values, timelines),
+        scorecard=score_arms(evidence, values),
         disks=describe_disks(evidence, timelines, limits),
         files=files,
         panels=make_panels(evidence, timelines),

@@ -9,13 +9,13 @@ from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mea
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.effects.estimate import Estimated, find_effect, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
+from pgtrial.model.metrics import LATENCY_MEAN, TPS
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
 
 
@@ -164,7 +164,7 @@ _SOME_READS = 10.0  # per second, below which the size of a read means nothing
 def describe_load_kinds(evidence: Evidence, timelines: Sequence[Timeline], values: Values) -> tuple[LoadKind, ...]:
     """Per arm and load level."""
     return tuple(
-        _describe(arm, level, cell, _time_weighted_latency(evidence, values, cell))
+        _describe(arm, level, cell, _transactions(evidence, values, cell))
         for (arm, level), cell in group_cells(timelines).items()
     )
 
@@ -179,17 +179,20 @@ def judge_kind(features: Sequence[tuple[Feature, float]]) -> Kind:
     return "OLTP" if mean <= -CLEAR else "mixed"
 
 
-def _describe(arm: str, level: int, cell: tuple[Timeline, ...], seconds: float | None) -> LoadKind:
+def _describe(arm: str, level: int, cell: tuple[Timeline, ...], usual: "_Transactions | None") -> LoadKind:
+    seconds, share_of_work = (None, None) if usual is None else (usual.seconds, usual.share_of_work)
     hit, read, dirtied = (_rate(cell, name) for name in ("db.hit", "db.read", "statements.dirtied"))
-    throughput = pooled_mean(cell, THROUGHPUT) or 0.0
+    if share_of_work is None:
+        throughput = pooled_mean(cell, THROUGHPUT) or 0.0
+        share_of_work = 1 / throughput if throughput > 0 else None
     blocks = None if hit is None or read is None else hit + read
     rows = _rate(cell, "db.tuples_returned")
     reads = sum(rate for _, rate in rank_objects(cell, "iostat.r"))
     read_bytes = sum(rate for _, rate in rank_objects(cell, "iostat.r_bytes"))
     values: dict[Feature, float | None] = {
         TRANSACTION_SECONDS: seconds,
-        ROWS: rows / throughput if rows is not None and throughput > 0 else None,
-        BLOCKS: blocks / throughput if blocks is not None and throughput > 0 else None,
+        ROWS: rows * share_of_work if rows is not None and share_of_work else None,
+        BLOCKS: blocks * share_of_work if blocks is not None and share_of_work else None,
         BYTES_PER_READ: read_bytes / reads if reads >= _SOME_READS else None,
         READ_PER_DIRTIED: blocks / dirtied if blocks is not None and dirtied else None,
     }
@@ -217,22 +220,40 @@ def _rate(cell: tuple[Timeline, ...], metric: str) -> float | None:
     return sum(means) if means else None
 
 
-def _time_weighted_latency(evidence: Evidence, values: Values, cell: tuple[Timeline, ...]) -> float | None:
-    """Mean latency of the scenario in which a session is at a random moment, in seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Transactions:
+    """The transaction in which a session is at a random moment: how long it takes, and which part it has of what all of
+    them read in a second.
+    """
+
+    seconds: float
+    share_of_work: float
+
+
+def _transactions(evidence: Evidence, values: Values, cell: tuple[Timeline, ...]) -> _Transactions | None:
+    """None where neither throughput nor latency is known.
 
     A plain mean over transactions would hide one long report among a thousand short inserts, which is where most of
-    the sessions are: so each scenario counts by the time of its transactions, throughput × latency.
+    the sessions are: so each scenario counts by the time of its transactions, throughput × latency. What they read is
+    counted by the server for all together; it is taken to go with their time.
     """
     several = len(evidence.scenarios) > 1
-    weighted = total = 0.0
+    of_scenarios: dict[str | None, list[tuple[float, float]]] = {}
     for timeline in cell:
         for scenario in evidence.scenarios if several else (None,):
             latency = values.get((timeline.run, LATENCY_MEAN.name, scenario, timeline.level))
             throughput = values.get((timeline.run, TPS.name, scenario, timeline.level))
             if latency is not None and throughput:
-                weighted += throughput * latency * latency
-                total += throughput * latency
-    return weighted / total if total > 0 else None
+                of_scenarios.setdefault(scenario, []).append((throughput, latency))
+    sessions = {name: sum(x * w for x, w in found) for name, found in of_scenarios.items()}
+    total = sum(sessions.values())
+    if total <= 0:
+        return None
+    weighted = sum(x * w * w for found in of_scenarios.values() for x, w in found)
+    share_of_work = sum(
+        (sessions[name] / total) ** 2 * len(found) / sum(x for x, _ in found) for name, found in of_scenarios.items()
+    )
+    return _Transactions(seconds=weighted / total, share_of_work=share_of_work)
 
 
 def _tell(kind: Kind, features: Sequence[tuple[Feature, float]], *, of_all: int, hit_ratio: float | None) -> Message:

@@ -13,7 +13,6 @@ from pgtrial.analysis.effects.estimate import compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import CPU, ArmScore, CriterionValue, Pareto, ParetoItem, Scorecard
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id
@@ -179,7 +178,7 @@ def _rank(
 # that is, stats/pareto_front.py says.
 
 
-def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]) -> Scorecard | None:
+def score_arms(evidence: Evidence, values: Values) -> Scorecard | None:
     """Score the control and the candidates on the blocks in which all of them have a valid run.
 
     None without a candidate or such a block, or where no criterion was measured in all arms. A criterion that was not
@@ -192,7 +191,7 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
     chosen = chosen_criteria(evidence)
     tables = {
         weighted.criterion.metric: read_criterion(
-            evidence, values, timelines, criterion=weighted.criterion, arms=arms, blocks=blocks
+            evidence, values, criterion=weighted.criterion, arms=arms, blocks=blocks
         )
         for weighted in chosen
     }

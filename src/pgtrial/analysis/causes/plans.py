@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.causes import PlanChange
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.model.metrics import TPS
 from pgtrial.model.run import PLANS
 
 _ARROW = " → "

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND, LOADS, PGBENCH
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, SAMPLED, WAIT_SAMPLING
 from pgtrial.findings.record import Estimate
+from pgtrial.model.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND, LOADS, PGBENCH
 from pgtrial.model.run import RunRow
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
 

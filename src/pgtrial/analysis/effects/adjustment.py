@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.estimate import Estimated, places
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import Adjustment
 from pgtrial.findings.message import Message, message
+from pgtrial.model.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_quantile

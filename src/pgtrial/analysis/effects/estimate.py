@@ -2,21 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COMPARED, METRICS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
+from pgtrial.model.metrics import COMPARED
+from pgtrial.model.observable import floor_of
 from pgtrial.model.run import RunRow
+from pgtrial.model.verdict import Decision
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.equivalence import decide
+from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.interval import holm
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
@@ -37,12 +40,12 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
     Intervals hold simultaneously for all candidates (Bonferroni), and for all looks of a rule for stopping; p-values of
     the candidates are adjusted by Holm's method within a metric, scenario and load level, as if there were one look.
     The placebo is no claim of the experiment, so its p-value stays as it is; its interval has the candidates' level, so
-    that both can be compared at sight.
+    that both can be compared at sight. Decisions that hold over all metrics, scenarios and levels at once are marked.
     """
     found: list[Estimated] = []
     levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
-    claimed = tuple(metric for metric in METRICS if metric.name == evidence.experiment.hypothesis.metric)
-    for metric in dict.fromkeys((*COMPARED, *claimed)):
+    metrics = {metric.name: metric for metric in (*COMPARED, *(claim.metric for claim in claims_of(evidence)))}
+    for metric in metrics.values():
         for scenario in scenarios:
             for level in levels:
                 found += _adjust(
@@ -57,7 +60,7 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
                     for arm in (evidence.placebo,)
                     if arm is not None and _is_observed(evidence, values, arm, (metric.name, scenario, level))
                 ]
-    return tuple(found)
+    return mark_sure(evidence, found)
 
 
 def find_effect(
@@ -74,35 +77,34 @@ def find_effect(
     )
 
 
+def find_claimed(estimated: tuple[Estimated, ...], claim: Claim, *, arm: str) -> Estimated | None:
+    """The arm's effect on a metric of the hypothesis over all load levels."""
+    return find_effect(estimated, arm=arm, metric=claim.metric.name, scenario=claim.scenario)
+
+
 def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
-    """The arm's effect on the hypothesis' metric over all load levels."""
-    return find_effect(
-        estimated, arm=arm, metric=evidence.experiment.hypothesis.metric, scenario=_primary_scenario(evidence)
-    )
+    """The arm's effect on the hypothesis' first metric over all load levels."""
+    first = next(iter(claims_of(evidence)), None)
+    return None if first is None else find_claimed(estimated, first, arm=arm)
+
+
+def estimate_claimed(evidence: Evidence, values: Values, claim: Claim) -> Estimated | None:
+    """An effect that the hypothesis is about, estimated alone; its p-value is not adjusted for other arms."""
+    arm = next((arm for arm in evidence.arms if arm.name == evidence.hypothesis_arm), None)
+    if arm is None or not _is_observed(evidence, values, arm, (claim.metric.name, claim.scenario, ALL)):
+        return None
+    return _estimate(evidence, values, arm=arm, metric=claim.metric, scenario=claim.scenario, level=ALL)
 
 
 def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
-    """The effect that the claim is about, estimated alone; its p-value is not adjusted for other arms."""
-    arm = next((arm for arm in evidence.arms if arm.name == evidence.hypothesis_arm), None)
-    metric = next(metric for metric in METRICS if metric.name == evidence.experiment.hypothesis.metric)
-    scenario = _primary_scenario(evidence)
-    if arm is None or not _is_observed(evidence, values, arm, (metric.name, scenario, ALL)):
-        return None
-    return _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=ALL)
-
-
-def _primary_scenario(evidence: Evidence) -> str | None:
-    # The only scenario is all scenarios together, which is how it was observed.
-    hypothesis = evidence.experiment.hypothesis
-    return None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
+    """The effect that the hypothesis' first metric is about."""
+    first = next(iter(claims_of(evidence)), None)
+    return None if first is None else estimate_claimed(evidence, values, first)
 
 
 def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
     """Whether at least one block gives a ratio."""
-    return any(
-        values.get((control.id, *key), 0) > 0 and values.get((run.id, *key), 0) > 0
-        for control, run in evidence.pairs(arm.name)
-    )
+    return any(all(_value(evidence, values, (run.id, *key)) > 0 for run in pair) for pair in evidence.pairs(arm.name))
 
 
 def _estimate(
@@ -112,10 +114,12 @@ def _estimate(
     comparison = compare_when_due(
         evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, evidence.pairs(arm.name))
     )
+    margin = _margin(evidence, metric.name, scenario)
+    bounds = evidence.rules.log_bounds(margin)
     needed = blocks_needed(
         comparison,
         expect=None,
-        bounds=evidence.bounds,
+        bounds=bounds,
         better=metric.better,
         comparisons=evidence.comparisons,
     )
@@ -136,14 +140,20 @@ def _estimate(
         log_error=comparison.error,
         degrees=comparison.degrees if comparison.error is not None else None,
         position=None if comparison.position is None else math.exp(comparison.position),
-        margin=evidence.margin,
-        decision=decide(comparison, bounds=evidence.bounds, better=metric.better),
+        margin=margin,
+        decision=decide(comparison, bounds=bounds, better=metric.better),
         blocks=comparison.blocks,
         needed=needed.blocks,
         block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def _margin(evidence: Evidence, metric: str, scenario: str | None) -> float:
+    """Of the claim where it has the metric, else that of its first one."""
+    own = (claim.margin for claim in claims_of(evidence) if (claim.metric.name, claim.scenario) == (metric, scenario))
+    return next(own, evidence.margin)
 
 
 def read_pairs(
@@ -160,7 +170,7 @@ def read_pairs(
 
 
 def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:
-    """A run's observation; NaN where there is none.
+    """A run's observation, at least the metric's floor; NaN where there is none.
 
     Over all levels there is none where some are zero. That is zero here, of which there is no ratio: to leave out just
     the blocks in which a metric came down to nothing would choose blocks by their result.
@@ -168,8 +178,8 @@ def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, 
     run, metric, scenario, level = key
     if level == ALL and key not in values:
         levels = [values.get((run, metric, scenario, each.index)) for each in evidence.levels]
-        return np.nan if None in levels else 0.0
-    return values.get(key, np.nan)
+        return np.nan if None in levels else floor_of(metric)
+    return max(values.get(key, np.nan), floor_of(metric))
 
 
 def places(evidence: Evidence, pairs: Sequence[tuple[RunRow, RunRow]]) -> list[bool] | None:
@@ -211,6 +221,33 @@ def _adjust(estimated: list[Estimated]) -> list[Estimated]:
         Estimated(effect=one.effect.model_copy(update={"p_adjusted": p}), comparison=one.comparison)
         for one, p in zip(estimated, adjusted, strict=True)
     ]
+
+
+def mark_sure(evidence: Evidence, estimated: Sequence[Estimated]) -> tuple[Estimated, ...]:
+    """Mark the decisions of which, beside the claims, probably none is wrong (Holm over all that was decided).
+
+    Beyond the margin, inside it and beyond its other end exclude each other, so of each effect that one is tested which
+    was decided. The claims were named before the data were there, and are no members of the family; nor is the placebo.
+    """
+    claims = {(evidence.hypothesis_arm, each.metric.name, each.scenario, ALL) for each in claims_of(evidence)}
+    candidates = {arm.name for arm in evidence.candidates}
+    chances: list[float | None] = []
+    for one in estimated:
+        effect = one.effect
+        is_claim = (effect.arm, effect.metric, effect.scenario, effect.load_level) in claims
+        if is_claim or effect.arm not in candidates or one.comparison.is_anytime:
+            chances.append(None)
+        elif effect.decision is Decision.INCONCLUSIVE:
+            chances.append(1.0)
+        else:
+            test = equivalence_p if effect.decision is Decision.EQUIVALENT else beyond_p
+            chances.append(test(one.comparison, bounds=evidence.rules.log_bounds(effect.margin)))
+    return tuple(
+        replace(one, effect=one.effect.model_copy(update={"sure": True}))
+        if p is not None and p <= 1 - one.comparison.confidence
+        else one
+        for one, p in zip(estimated, holm(chances), strict=True)
+    )
 
 
 # What would have been concluded from one run per arm: the blocks of the experiment, each taken alone.

@@ -4,17 +4,22 @@ This is the only module of the analysis that the engine imports; pyproject.toml 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
+from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.sampled import observe_samples
+from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.design.plan import Plan
 from pgtrial.findings.findings import Effect, Observation, Stopping
 from pgtrial.findings.message import Message, message
-from pgtrial.model.metric import Better
+from pgtrial.model.observable import is_sampled
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.power import Needed, blocks_to_decision, blocks_to_precision, half_width
@@ -43,7 +48,7 @@ class Estimator:
         new = replace(evidence, valid=tuple(run for run in compared if run.id not in self._known))
         for run in new.valid:
             self._known[run.id] = ()
-        for observation in observe_runs(new, reduce_runs(new)):
+        for observation in _observe(new):
             self._known[observation.run] += (observation,)
         values = index_values(tuple(one for run in compared for one in self._known[run.id]))
         primary = estimate_primary(replace(evidence, valid=compared), values)
@@ -76,12 +81,24 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
     named = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
     compared = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
-    values = index_values(observe_runs(compared, reduce_runs(compared)))
-    return decide(compared, estimate_primary(compared, values))
+    values = index_values(_observe(compared))
+    return decide(compared, estimate_primary(compared, values), estimate_parts(compared, values))
 
 
-def decide(evidence: Evidence, primary: Estimated | None) -> StopDecision:
-    """The decision from the effect that the claim is about; None when no block has a value for it."""
+def _observe(evidence: Evidence) -> tuple[Observation, ...]:
+    """What the claim needs: samples are read only where it is about them."""
+    reduction = reduce_runs(evidence)
+    observations = observe_runs(evidence, reduction)
+    if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
+        return observations
+    return (*observations, *observe_samples(evidence, read_timelines(evidence, reduction)))
+
+
+def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> StopDecision:
+    """The decision from the effect that the claim is about; None when no block has a value for it.
+
+    ``parts`` are those of a claim of several metrics.
+    """
     looks = evidence.looks
     blocks = primary.comparison.blocks if primary else 0
     look = looks.index(blocks) + 1 if blocks in looks else None
@@ -91,27 +108,27 @@ def decide(evidence: Evidence, primary: Estimated | None) -> StopDecision:
     if primary is None:
         reason = message("stopping.no-block")
         return StopDecision(stop=False, reason=reason, blocks=0, look=None, forecast=_unknown())
-    is_done, found = _reached(evidence, primary)
+    is_done, found = _reached(evidence, primary, parts)
     if look is not None and is_done:
         ended = Needed(blocks=None, reachable=True)
         return StopDecision(stop=True, reason=found, blocks=blocks, look=look, forecast=ended)
     if blocks == looks[-1]:
         reason = message("stopping.all-run", found=found)
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=_unknown())
-    forecast = _forecast(evidence, primary)
+    forecast = _forecast(evidence, primary, parts)
     # What would be found at a look says nothing before it: somebody would stop there by hand.
     state = found if look is not None else _next(evidence, blocks)
     reason = message("stopping.outlook", found=state, forecast=_describe_forecast(forecast, primary))
     return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=forecast)
 
 
-def describe_stopping(evidence: Evidence, primary: Estimated | None) -> Stopping | None:
-    """The rule and what became of it; None without a rule."""
+def describe_stopping(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> Stopping | None:
+    """The rule and what became of it; None without a rule. ``parts`` as for ``decide``."""
     looks = evidence.looks
     if not looks:
         return None
     design = evidence.experiment.design
-    decision = decide(evidence, primary)
+    decision = decide(evidence, primary, parts)
     due = evidence.confidence_at(decision.blocks)
     level = None if due is None else (1 - due) / evidence.comparisons
     return Stopping(
@@ -127,9 +144,9 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None) -> Stopping
     )
 
 
-def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, Message]:
+def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> tuple[bool, Message]:
     """Whether the blocks are enough for the purpose of the rule, and that as a message."""
-    design, hypothesis = evidence.experiment.design, evidence.experiment.hypothesis
+    design = evidence.experiment.design
     if design.stop == "precision":
         width = half_width(primary.comparison)
         if width is None or design.precision is None:
@@ -137,20 +154,19 @@ def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, Message]:
         is_narrow = width <= math.log1p(design.precision)
         code = "stopping.narrow" if is_narrow else "stopping.wide"
         return is_narrow, message(code, width=math.expm1(width), wished=design.precision)
-    verdict = judge(
-        primary.comparison,
-        expect=hypothesis.expect,
-        bounds=evidence.bounds,
-        better=Better(primary.effect.better),
-    )
-    if verdict is Verdict.INCONCLUSIVE:
+    if parts:
+        verdict = judge_together([judge_part(evidence, part) for part in parts])
+    else:
+        expect, better = claims_of(evidence)[0].judged
+        verdict = judge(primary.comparison, expect=expect, bounds=evidence.bounds, better=better)
+    if verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
         return False, message("stopping.undecided")
     return True, message("stopping.supported" if verdict is Verdict.SUPPORTED else "stopping.refuted")
 
 
-def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
-    design, hypothesis = evidence.experiment.design, evidence.experiment.hypothesis
-    comparison = primary.comparison
+def _forecast(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> Needed:
+    """Until the last one is decided of a claim of several metrics."""
+    design, comparison = evidence.experiment.design, primary.comparison
     coming = tuple(look for look in evidence.looks if look > comparison.blocks)
     if design.stop == "precision":
         due = evidence.confidence_at(comparison.blocks)
@@ -163,14 +179,23 @@ def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
             confidence=1 - (1 - due) / evidence.comparisons,
             half_width=math.log1p(design.precision),
         )
-    dues = ((look, evidence.confidence_at(look)) for look in coming)
-    return blocks_to_decision(
-        comparison,
-        looks=[(look, due) for look, due in dues if due is not None],
-        expect=hypothesis.expect,
-        bounds=evidence.bounds,
-        better=Better(primary.effect.better),
-    )
+    dues = tuple((look, due) for look in coming if (due := evidence.confidence_at(look)) is not None)
+    claimed = [(part.claim, part.estimated) for part in parts] or [(claims_of(evidence)[0], primary)]
+    found = [
+        _unknown()
+        if estimated is None
+        else blocks_to_decision(
+            estimated.comparison,
+            looks=dues,
+            expect=claim.judged[0],
+            bounds=evidence.rules.log_bounds(claim.margin),
+            better=claim.judged[1],
+        )
+        for claim, estimated in claimed
+    ]
+    if not all(each.reachable for each in found):
+        return _unknown()
+    return max(found, key=lambda each: each.blocks or 0)
 
 
 def _next(evidence: Evidence, blocks: int) -> Message:

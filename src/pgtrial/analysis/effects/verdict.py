@@ -1,15 +1,22 @@
 """Hypothesis + primary effect + caveats -> verdict, with a sentence that a DBA can act on."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated
-from pgtrial.analysis.effects.failures import Bounded
+from pgtrial.analysis.effects.failures import Bounded, bound_primary
+from pgtrial.analysis.effects.parts import Part, judge_part, judge_together
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import LOADS
-from pgtrial.experiment_file.experiment import Expect
+from pgtrial.experiment_file.experiment import DIRECTIONS, Expect
 from pgtrial.findings.caveat import CaveatFinding
-from pgtrial.findings.findings import Effect, HypothesisFinding, Needed, Stopping
+from pgtrial.findings.findings import ClaimPart, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_metric
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
+from pgtrial.model.metrics import LOADS
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats import power
 from pgtrial.stats.base import Comparison
@@ -26,17 +33,16 @@ _CODES = {
     (Expect.EQUIVALENT, Verdict.REFUTED): "verdict.equivalent.refuted",
     (Expect.DIFFERENT, Verdict.SUPPORTED): "verdict.different.supported",
     (Expect.DIFFERENT, Verdict.REFUTED): "verdict.different.refuted",
+    **{
+        (expect, verdict): f"verdict.better.{verdict}"
+        for expect in DIRECTIONS
+        for verdict in (Verdict.SUPPORTED, Verdict.REFUTED)
+    },
 }
-_LATENCIES = {
-    f"{kind}.latency_{name}": code
-    for kind in LOADS
-    for name, code in {
-        "mean": "metric.latency-mean",
-        "p50": "metric.latency-p50",
-        "p95": "metric.latency-p95",
-        "p99": "metric.latency-p99",
-        "p999": "metric.latency-p999",
-    }.items()
+_TOGETHER = {
+    Verdict.SUPPORTED: "verdict.all.supported",
+    Verdict.REFUTED: "verdict.all.refuted",
+    Verdict.INCONCLUSIVE: "verdict.all.inconclusive",
 }
 _SPEEDS = {metric.name for load in LOADS.values() for metric in (load.throughput, load.bandwidth) if metric is not None}
 
@@ -47,37 +53,29 @@ def judge_hypothesis(
     caveats: tuple[CaveatFinding, ...],
     stopping: Stopping | None = None,
     bounded: Bounded | None = None,
+    *,
+    parts: Sequence[Part] = (),
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
     With a rule for stopping at a decision the blocks still needed are those until one of its looks. ``bounded`` has
     what failures can have done to the effect: a verdict holds with it, or not at all. A caveat of severity "invalid"
-    makes the verdict invalid, whatever the numbers.
+    makes the verdict invalid, whatever the numbers. ``parts`` are those of a claim of several metrics.
     """
     hypothesis = evidence.experiment.hypothesis
     invalid = [caveat for caveat in caveats if caveat.severity is Severity.INVALID]
-    ratio = primary.comparison.ratio if primary else None
-    if primary is None or ratio is None or invalid:
-        verdict = Verdict.INVALID
-        why = invalid[0].message if invalid else message("verdict.no-ratio", metric=hypothesis.metric)
-        reason = message("verdict.invalid", why=why)
-        needed = Needed(blocks=None, text=message("needed.unknown"))
+    judged: list[_Judged] = []
+    if invalid:
+        found = _invalid(invalid[0].message)
+    elif parts:
+        judged = [_judge_part(evidence, part, stopping) for part in parts]
+        found = _put_together(judged, claimed=[part.claim for part in parts])
     else:
-        size = _size(evidence, primary.effect, ratio)
-        verdict, code = judge_claim(
-            evidence,
-            primary.comparison,
-            better=Better(primary.effect.better),
-            bounded=None if bounded is None else bounded.comparison,
-        )
-        needed = _needed(evidence, primary, verdict, stopping)
-        if code is None:
-            reason = _against_margin(evidence, verdict, needed, size=size)
-        else:
-            reason = message(code, size=size, blocks=primary.comparison.blocks, fewest=evidence.rules.fewest_blocks)
-        if evidence.is_provisional:
-            planned = len({slot.block for slot in evidence.slots})
-            reason = message("verdict.provisional", reason=reason, blocks=primary.comparison.blocks, count=planned)
+        found = _judge(evidence, next(iter(claims_of(evidence)), None), primary, stopping=stopping, bounded=bounded)
+    reason = found.reason
+    if evidence.is_provisional and found.verdict is not Verdict.INVALID and primary is not None:
+        planned = len({slot.block for slot in evidence.slots})
+        reason = message("verdict.provisional", reason=reason, blocks=primary.comparison.blocks, count=planned)
     return (
         HypothesisFinding(
             claim=hypothesis.claim,
@@ -88,20 +86,121 @@ def judge_hypothesis(
             expect=hypothesis.expect,
             margin=hypothesis.margin,
             confidence=hypothesis.confidence,
-            verdict=verdict,
-            provisional=evidence.is_provisional and verdict is not Verdict.INVALID,
+            verdict=found.verdict,
+            provisional=evidence.is_provisional and found.verdict is not Verdict.INVALID,
             reason=reason,
+            parts=tuple(
+                ClaimPart(
+                    metric=part.claim.metric.name,
+                    scenario=part.claim.scenario,
+                    expect=part.claim.expect,
+                    margin=part.claim.margin,
+                    verdict=each.verdict,
+                    reason=each.reason,
+                )
+                for part, each in zip(parts, judged, strict=False)
+            ),
         ),
-        needed,
+        found.needed,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    verdict: Verdict
+    reason: Message
+    needed: Needed
+
+
+def _invalid(why: Message) -> _Judged:
+    return _Judged(
+        verdict=Verdict.INVALID,
+        reason=message("verdict.invalid", why=why),
+        needed=Needed(blocks=None, text=message("needed.unknown")),
+    )
+
+
+def _judge(
+    evidence: Evidence,
+    claim: Claim | None,
+    estimated: Estimated | None,
+    *,
+    stopping: Stopping | None,
+    bounded: Bounded | None,
+    verdict: Verdict | None = None,
+) -> _Judged:
+    """Of one metric; ``verdict`` where it is known already."""
+    ratio = estimated.comparison.ratio if estimated else None
+    if claim is None or estimated is None or ratio is None:
+        metric = claim.metric.name if claim else evidence.experiment.hypothesis.metric
+        return _invalid(message("verdict.no-ratio", metric=metric))
+    size = _size(evidence, estimated.effect, ratio)
+    found, code = judge_claim(
+        evidence,
+        estimated.comparison,
+        better=Better(estimated.effect.better),
+        bounded=None if bounded is None else bounded.comparison,
+        claim=claim,
+    )
+    if verdict is not None and code is None:
+        found = verdict
+    needed = _needed(evidence, claim, estimated, found, stopping)
+    if code is None:
+        reason = _against_margin(claim, found, needed, size=size)
+    else:
+        blocks, fewest = estimated.comparison.blocks, evidence.rules.fewest_blocks
+        reason = message(code, size=size, blocks=blocks, fewest=fewest)
+    return _Judged(verdict=found, reason=reason, needed=needed)
+
+
+def _judge_part(evidence: Evidence, part: Part, stopping: Stopping | None) -> _Judged:
+    return _judge(
+        evidence,
+        part.claim,
+        part.estimated,
+        stopping=stopping,
+        bounded=bound_primary(evidence, part.estimated),
+        verdict=judge_part(evidence, part),
+    )
+
+
+def _put_together(judged: Sequence[_Judged], *, claimed: Sequence[Claim]) -> _Judged:
+    """What decides the whole is said of the parts that do: all of a supported claim, those that refute it, or fail."""
+    verdict = judge_together([each.verdict for each in judged])
+    telling = [each for each in judged if each.verdict is verdict]
+    needed = max(
+        (each.needed for each in telling),
+        key=lambda needed: math.inf if needed.blocks is None else needed.blocks,
+    )
+    if verdict is Verdict.INVALID:
+        return telling[0]
+    pairs = zip(claimed, judged, strict=True)
+    named = dict.fromkeys(claim.metric.name for claim, each in pairs if each.verdict is verdict)
+    metrics = tuple(map(name_metric, named))
+    reasons = message("sentences", parts=tuple(each.reason for each in telling))
+    return _Judged(
+        verdict=verdict,
+        reason=message(_TOGETHER[verdict], metrics=metrics, count=len(judged), reasons=reasons),
+        needed=needed,
     )
 
 
 def judge_claim(
-    evidence: Evidence, comparison: Comparison, *, better: Better, bounded: Comparison | None = None
+    evidence: Evidence,
+    comparison: Comparison,
+    *,
+    better: Better,
+    bounded: Comparison | None = None,
+    claim: Claim | None = None,
 ) -> tuple[Verdict, str | None]:
-    """The verdict, and a code that says why there is none where the interval alone would have given one."""
+    """The verdict, and a code that says why there is none where the interval alone would have given one.
+
+    The claim is the first one of the hypothesis unless another is given.
+    """
+    expect, direction = (evidence.experiment.hypothesis.expect, better) if claim is None else claim.judged
+    bounds = evidence.bounds if claim is None else evidence.rules.log_bounds(claim.margin)
     found = [
-        judge(each, expect=evidence.experiment.hypothesis.expect, bounds=evidence.bounds, better=better)
+        judge(each, expect=expect, bounds=bounds, better=direction)
         for each in (comparison, *(() if bounded is None else (bounded,)))
     ]
     if found[0] is not Verdict.INCONCLUSIVE and comparison.blocks < evidence.rules.fewest_blocks:
@@ -111,7 +210,9 @@ def judge_claim(
     return found[0], None
 
 
-def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
+def _needed(
+    evidence: Evidence, claim: Claim, estimated: Estimated, verdict: Verdict, stopping: Stopping | None
+) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=message("needed.none"))
     # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
@@ -119,15 +220,16 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: 
         if stopping.needed is None:
             return Needed(blocks=None, text=message("needed.no-look"))
         return _about(stopping.needed)
+    expect, better = claim.judged
     needed = power.blocks_needed(
-        primary.comparison,
-        expect=evidence.experiment.hypothesis.expect,
-        bounds=evidence.bounds,
-        better=Better(primary.effect.better),
+        estimated.comparison,
+        expect=expect,
+        bounds=evidence.rules.log_bounds(claim.margin),
+        better=better,
         comparisons=evidence.comparisons,
         in_range=True,
     )
-    missing = evidence.rules.fewest_blocks - primary.comparison.blocks
+    missing = evidence.rules.fewest_blocks - estimated.comparison.blocks
     if needed.reachable and (needed.blocks or 0) < missing:
         return _about(missing)
     if needed.blocks is None:
@@ -170,7 +272,7 @@ def _compare_speeds(arm: str, control: str, ratio: float) -> Message:
 
 
 def _compare_values(metric: str, arm: str, control: str, ratio: float) -> Message:
-    name = message(_LATENCIES[metric]) if metric in _LATENCIES else metric
+    name = name_metric(metric)
     if ratio >= 10:
         return message("value.times", metric=name, arm=arm, control=control, times=ratio)
     if _looks_same(ratio):
@@ -184,8 +286,7 @@ def _looks_same(ratio: float) -> bool:
     return round(abs(ratio - 1) * 100, 1) == 0
 
 
-def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed, *, size: Message) -> Message:
-    hypothesis = evidence.experiment.hypothesis
+def _against_margin(claim: Claim, verdict: Verdict, needed: Needed, *, size: Message) -> Message:
     if verdict is Verdict.INCONCLUSIVE:
-        return message("verdict.inconclusive", size=size, margin=hypothesis.margin, needed=needed.text)
-    return message(_CODES[hypothesis.expect, verdict], size=size, margin=hypothesis.margin)
+        return message("verdict.inconclusive", size=size, margin=claim.margin, needed=needed.text)
+    return message(_CODES[claim.expect, verdict], size=size, margin=claim.margin)

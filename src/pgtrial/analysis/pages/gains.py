@@ -8,7 +8,6 @@ import numpy as np
 from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.effects.estimate import compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
 from pgtrial.design.data_size import BYTES_PER_SCALE
@@ -16,6 +15,7 @@ from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_data, name_gain, name_level
 from pgtrial.findings.pages import DataFit, HugePages, PageGain
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.metrics import TPS
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.equivalence import decide
 from pgtrial.units import parse_bytes

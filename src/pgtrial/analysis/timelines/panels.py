@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timelines.metrics import WAITS
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import Panel, PanelLine
 from pgtrial.findings.message import Message, message
+from pgtrial.model.series import WAITS
 
 MAX_POINTS = 300  # per line
 MAX_RUNS = 3  # per arm

@@ -13,14 +13,14 @@ from pgtrial.analysis.counters import Array, Key, Readings, own_time
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
-from pgtrial.analysis.timelines.metrics import METRICS, WAIT, WAITS
 from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
 from pgtrial.findings.causes import CPU
+from pgtrial.model.formulas import Source, TimelineMetric
 from pgtrial.model.metric import Kind
 from pgtrial.model.run import RunRow
+from pgtrial.model.series import METRICS, WAIT, WAITS
 from pgtrial.store import layout, parquet
 
 _Sessions = tuple[tuple[Key, ...], Array, Array]  # (metrics,), times (polled,), average sessions (metrics, polled)
@@ -132,11 +132,16 @@ def _make_timelines(
     samples = _fill_in(metrics, samples)
     for grid in make_grids(run):
         read = _read_seconds(run, grid, samples)
-        series = {
-            (metric.name, about): value
-            for metric in metrics
-            for about, value in compute(metric, read, page_size=page_size).items()
-        }
+        series, whole = (
+            {
+                (metric.name, about): value
+                for metric in metrics
+                for about, value in compute(metric, each, page_size=page_size).items()
+            }
+            for each in (read, _read_whole(read))
+        )
+        sessions_of = _average(run, grid, sessions)
+        means = {**{key: value[0] for key, value in whole.items()}, **{k: _mean(v) for k, v in sessions_of.items()}}
         tps, latency = _load(grid, transactions)
         yield Timeline(
             run=run.id,
@@ -147,7 +152,8 @@ def _make_timelines(
             offset=grid.offset,
             tps=tps,
             latency=latency,
-            series={**series, **_average(run, grid, sessions)},
+            series={**series, **sessions_of},
+            means={key: float(value) for key, value in means.items() if not np.isnan(value)},
         )
 
 
@@ -225,6 +231,17 @@ def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
     return lambda source: source.select(found.get(source.metric, {}))
 
 
+def _read_whole(read: Read) -> Read:
+    """What the readings say of all the seconds together, (1,): of a counter its mean rate, of a gauge its mean."""
+    return lambda source: {about: np.array([_mean(value)]) for about, value in read(source).items()}
+
+
+def _mean(values: Array) -> float:
+    """Of what is known; NaN where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else np.nan
+
+
 def _poll(waits: Readings) -> _Sessions:
     """Average sessions by metric, at the time from which each average was taken. What was not seen was not there."""
     polled = np.unique(np.concatenate([np.empty(0), *(t for t, _ in waits.values())]))
@@ -276,8 +293,9 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
         active = each.get("sessions.active")
         unseen = waits - set(each.series)
         if active is not None and unseen:
-            zero = active * 0.0
-            found.append(replace(each, series={**each.series, **dict.fromkeys(sorted(unseen), zero)}))
+            keys, zero = sorted(unseen), active * 0.0
+            series, means = {**each.series, **dict.fromkeys(keys, zero)}, {**each.means, **dict.fromkeys(keys, 0.0)}
+            found.append(replace(each, series=series, means=means))
         else:
             found.append(each)
     return tuple(found)

@@ -14,9 +14,12 @@ class Timeline:
     """All arrays are (seconds,), one value per whole second of measured time; NaN where nothing is known.
 
     ``tps`` counts commits, ``latency`` is their mean in seconds (NaN in a second without any). ``series`` maps
-    (metric, object) to values; the names are those of ``analysis/timelines/metrics.py``. ``started`` is the first
+    (metric, object) to values; the names are those of ``model/series.py``. ``started`` is the first
     second's start, in seconds since the epoch; ``offset`` the same since the run's measuring began. In a run of slices
-    only what counts of them is measured time, put end to end, and ``offset`` is what there was of it before.
+    only what counts of them is measured time, put end to end, and ``offset`` is what there was of it before. ``means``
+    has one value for all that is known of these seconds: of what is a quotient, such as the time of a read, the sum
+    above the line over the sum below it, so that a second with a thousand reads counts for a thousand times as much as
+    one with a single read.
     """
 
     run: int
@@ -28,6 +31,7 @@ class Timeline:
     tps: Array
     latency: Array
     series: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+    means: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> int:

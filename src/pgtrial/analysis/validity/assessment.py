@@ -7,7 +7,7 @@ from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.findings import Failures, Slices, Stopping
+from pgtrial.findings.findings import Engagement, Failures, Slices, Stopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class Assessment:
     slices: Slices | None = None
     stopping: Stopping | None = None
     failures: Failures | None = None
+    engagements: tuple[Engagement, ...] = ()
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
         """The same as of the reduction."""

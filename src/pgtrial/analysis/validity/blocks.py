@@ -240,3 +240,10 @@ def _counts(assessment: Assessment, level: LoadLevel) -> dict[int, int]:
         if run.slot.arm in {control, evidence.hypothesis_arm}
         and (rate := assessment.values.get((run.id, name, scenario, level.index))) is not None
     }
+
+
+def check_engagement(assessment: Assessment) -> Iterator[CaveatFinding]:
+    idle = tuple(each.text for each in assessment.engagements if each.state == "idle")
+    if idle:
+        everything = len(idle) == len(assessment.engagements)
+        yield caveat("not-engaged" if everything else "not-engaged.some", why=idle)

@@ -110,8 +110,13 @@ def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_oom(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Of the whole machine: of a server in a control group with a limit of memory its own kills are known, and such a
+    run is not valid. A run whose server or load lost a process has failed, so whoever was ended was somebody else's.
+    """
     evidence = assessment.evidence
-    found = _above(evidence, lambda run: _increase(evidence, run.id, OOM_KILLS), 0)
+    limited = {arm.name for arm in evidence.arms if "memory" in arm.knobs.get("cgroup", {})}
+    kills = _above(evidence, lambda run: _increase(evidence, run.id, OOM_KILLS), 0)
+    found = {run.id: kills[run.id] for run in evidence.valid if run.id in kills and run.slot.arm not in limited}
     if found:
         yield caveat("out-of-memory", about=found, in_runs=_in_runs(evidence, found))
 

@@ -5,16 +5,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pgtrial.analysis.evidence import measured
-from pgtrial.analysis.metrics import (
-    CHECKPOINTS,
-    CPU_BUSY,
-    CPU_IDLE,
-    CPU_OBJECT,
-    CPU_STEAL,
-    FAILURES,
-    LATE,
-    SKIPPED,
-)
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
@@ -24,6 +14,16 @@ from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.histogram import bucket_value
+from pgtrial.model.metrics import (
+    CHECKPOINTS,
+    CPU_BUSY,
+    CPU_IDLE,
+    CPU_OBJECT,
+    CPU_STEAL,
+    FAILURES,
+    LATE,
+    SKIPPED,
+)
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from psycopg import sql
+
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
@@ -26,6 +28,10 @@ _READ_ONLY = (
     "write writes = true in [target] and run with --allow-writes; nothing has been measured."
 )
 _DROP = "/proc/sys/vm/drop_caches"
+_PREWARM = """
+    SELECT n.nspname FROM pg_catalog.pg_extension AS e JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_prewarm'
+"""
 # Small relations first: they are read often, and what no longer fits into shared_buffers pushes out what came before.
 _RELATIONS = """
     SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -218,9 +224,13 @@ async def prewarm(conninfo: str, *, may_create: bool = True) -> None:
             await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
         except TargetError as err:
             raise TargetError(f"cannot fill the cache: {err.message}", hint=hint) from err
-    elif not await fetch(conninfo, "SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'pg_prewarm'"):
+    found = await fetch(conninfo, _PREWARM)
+    if not found:
         raise TargetError("cannot fill the cache: the database does not have the extension pg_prewarm", hint=hint)
+    ((schema,),) = found
     async with connect(conninfo) as connection:
         await connection.execute("SET statement_timeout = 0")
         for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():
-            await connection.execute("SELECT pg_prewarm(%s::oid::regclass)", [oid])
+            await connection.execute(
+                sql.SQL("SELECT {}.pg_prewarm(%s::oid::regclass)").format(sql.Identifier(schema)), [oid]
+            )

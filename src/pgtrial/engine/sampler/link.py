@@ -17,6 +17,7 @@ from psycopg.pq import ConnStatus, ExecStatus, PollingStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from pgtrial.collectors import sessions
+from pgtrial.postgres.connect import ONLY_CATALOG
 
 APPLICATION = "pgtrial sampler"
 _MOST_STATEMENTS = 5000  # whose texts are kept
@@ -62,7 +63,7 @@ class ServerLink:
             self._poll.register(connection.socket, select.POLLIN)
             self._owes_answer = self._in_batch = False
             self._received = []
-            connection.send_query(_SESSION)
+            connection.send_query(ONLY_CATALOG.format(connection.backend_pid).encode() + b";" + _SESSION)
             self._answer_or_raise(deadline)
             for name, statement in statements.items():
                 self.prepare(name, statement, deadline=deadline)

@@ -12,6 +12,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.folder import LOADED
+from pgtrial.engine.leftovers import end_all_strays
 from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.throwaway import ThrowawayTarget
@@ -120,6 +121,7 @@ async def prepare_throwaway(
     except BaseException:
         await target.remove()
         raise
+    end_all_strays(str(belongings.folder), host)  # of the set-up
     if host.name == LOCAL:  # those that the account may execute
         target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target

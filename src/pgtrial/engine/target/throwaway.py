@@ -14,6 +14,13 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.slowdown import (
+    SLOWDOWN,
+    build_library,
+    generator_environment,
+    require_loaded,
+    server_environment,
+)
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -78,7 +85,15 @@ class ThrowawayTarget:
         groups = tuple(
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
-        await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
+        slowed, of_server, of_generator = arm.knobs.get(SLOWDOWN, {}), {}, {}
+        if slowed:
+            library = await build_library(self.host, cluster.directory)
+            of_server = server_environment(slowed, library)
+            of_generator = generator_environment(slowed, library, self.host)
+        await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs, environment=of_server)
+        if slowed:
+            assert cluster.process is not None  # it was started
+            require_loaded(self.host, cluster.process.pid, library)
         settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(arm, cluster.conninfo(DATABASE))
@@ -90,10 +105,13 @@ class ThrowawayTarget:
             database=DATABASE,
             control=cluster.conninfo(),
             conninfo=cluster.conninfo,
-            environment=cluster.environment(DATABASE),
+            environment={**cluster.environment(DATABASE), **of_generator},
             directories=(str(cluster.data), str(cluster.wal)),
             groups=groups,
-            confirmed=made_with(arm) | IN_DATABASE | self.changes.confirmed(knobs),
+            confirmed=made_with(arm)
+            | IN_DATABASE
+            | {(SLOWDOWN, key) for key in slowed}
+            | self.changes.confirmed(knobs),
             altered=altered,
         )
 
@@ -161,14 +179,16 @@ class ThrowawayTarget:
         self.made = []
 
 
-async def start_server(cluster: ThrowawayCluster, *, groups: Sequence[str], has_pool: bool) -> None:
+async def start_server(
+    cluster: ThrowawayCluster, *, groups: Sequence[str], has_pool: bool, environment: Mapping[str, str] | None = None
+) -> None:
     """Start the server, several times if a pool of huge pages was made for it and is not whole.
 
     With huge_pages = try, their default, other servers take pages of it; an initdb somewhere does so for a moment.
     """
     for left in reversed(range(_TRIES)):
         try:
-            await cluster.start(groups=groups)
+            await cluster.start(groups=groups, environment=environment)
         except SettingError as err:
             if not (left and has_pool and _NO_PAGES in (err.detail or "")):
                 raise

@@ -21,6 +21,8 @@ from pgtrial.export.tables.results import (
     distributions_table,
     effects_table,
     latency_maps_table,
+    metric_values_table,
+    metrics_table,
     observations_table,
     page_tables,
     series_table,
@@ -37,6 +39,7 @@ _ANSWER: tuple[Callable[[Findings], Table], ...] = (
     block_ratios_table,
     curve_table,
     waits_table,
+    metrics_table,
 )
 _RECORD: tuple[Callable[[Findings], Table], ...] = (
     caveats_table,
@@ -48,6 +51,7 @@ _RECORD: tuple[Callable[[Findings], Table], ...] = (
     facts_table,
     differences_table,
     observations_table,
+    metric_values_table,
     distributions_table,
     latency_maps_table,
     series_table,

@@ -49,8 +49,30 @@ def cause_tables(findings: Findings) -> tuple[Table, ...]:
             _disks,
             _files,
             _log,
+            _timelines,
         )
     )
+
+
+def _timelines(findings: Findings, causes: Causes) -> Table:
+    """What the charts over time show: waits, CPU, disks, memory, dirty pages."""
+    columns = (
+        integer("run", "id of the run"),
+        ARM,
+        integer("block", "block"),
+        text("of", "what is drawn together"),
+        text("line", "quantity"),
+        number("seconds", "since the first measured second of the run", "s"),
+        number("value", "in base units; unknown: a gap"),
+        text("unit", "base unit of the value"),
+    )
+    rows = (
+        (panel.run, panel.arm, panel.block, say(panel.title), line.name, t, value, panel.unit)
+        for panel in causes.panels
+        for line in panel.lines
+        for t, value in zip(panel.t, line.value, strict=True)
+    )
+    return table("timelines", "Samples over the time of the runs", columns, rows)
 
 
 def _interval(estimate: Estimate | None) -> tuple[Value, Value, Value]:

@@ -3,19 +3,20 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from pgtrial.analysis.metrics import METRICS
 from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.pages import HugePages
+from pgtrial.findings.record import Estimate
+from pgtrial.model.observable import find_observable
 
-_UNITS = {metric.name: metric.unit for metric in METRICS}
 _METRIC = text("metric", "what is compared")
 _UNIT = text("unit", "unit of the value")
 
 
 def unit_of(metric: str) -> str:
     """Base unit of a metric that runs are compared by; "" of others, and of counts."""
-    return _UNITS.get(metric, "")
+    known = find_observable(metric)
+    return known.metric.unit if known else ""
 
 
 def effects_table(findings: Findings) -> Table:
@@ -82,6 +83,50 @@ def observations_table(findings: Findings) -> Table:
         for unit in (unit_of(one.metric),)
     )
     return table("observations", "Observations: one number per run, metric, scenario and load level", columns, rows)
+
+
+def metrics_table(findings: Findings) -> Table:
+    columns = (
+        _METRIC,
+        _UNIT,
+        text("better", "which direction is good"),
+        ARM,
+        number("mean", "of the runs, over all load levels, in base units"),
+        number("median", "of all seconds"),
+        number("lowest", "second"),
+        number("highest", "second"),
+        number("change", "mean in the second half of the measured time less that in the first"),
+        number("change_low", "lower end of its interval"),
+        number("change_high", "upper end of its interval"),
+        number("ratio", "arm / control", "ratio"),
+        number("low", "lower end of its interval, for all arms together, not for all metrics", "ratio"),
+        number("high", "upper end of its interval", "ratio"),
+    )
+    rows = (
+        (
+            *(one.metric, one.unit, one.better, arm.arm, arm.mean, arm.median, arm.lowest, arm.highest),
+            *(*_parts(arm.change), *_parts(arm.ratio)),
+        )
+        for one in findings.metrics
+        for arm in one.arms
+    )
+    return table("metrics", "Every metric in every arm", columns, rows)
+
+
+def metric_values_table(findings: Findings) -> Table:
+    columns = (_METRIC, _UNIT, ARM, integer("block", "block"), number("value", "of the run over all load levels"))
+    rows = (
+        (one.metric, one.unit, arm.arm, block, value)
+        for one in findings.metrics
+        for arm in one.arms
+        for block, value in enumerate(arm.values, start=1)
+        if value is not None
+    )
+    return table("metric_values", "Every metric in every run", columns, rows)
+
+
+def _parts(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def curve_table(findings: Findings) -> Table:

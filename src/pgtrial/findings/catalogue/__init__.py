@@ -16,6 +16,9 @@ from pgtrial.findings.catalogue.disks import (
     SERVER_SIZES,
 )
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
+from pgtrial.findings.catalogue.factors import FACTORS
+from pgtrial.findings.catalogue.ledger import LEDGER, NOT_SLOWED, SLOWED
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -23,7 +26,7 @@ from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
-from pgtrial.findings.catalogue.verdict import ADJUSTMENT, NEEDED, SIZES, STOPPING, VERDICTS
+from pgtrial.findings.catalogue.verdict import ADJUSTMENT, METRICS, NEEDED, SIZES, STOPPING, VERDICTS
 from pgtrial.findings.catalogue.workload import WORKLOAD
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS, WORLD_PARTS
 
@@ -40,6 +43,11 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     METHOD_REASONS,
     VERDICTS,
     SIZES,
+    METRICS,
+    ACTS,
+    ENGAGEMENT,
+    NOT_TESTED,
+    FACTORS,
     NEEDED,
     STOPPING,
     ADJUSTMENT,
@@ -70,6 +78,9 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     RESOURCES,
     LIMITS,
     CHANGED_LIMITS,
+    SLOWED,
+    NOT_SLOWED,
+    LEDGER,
     DETAILS,
     CLUES,
     RATES,

@@ -1,4 +1,4 @@
-"""Words for the series of timelines, by their keys (analysis/timelines/metrics.py), and for the panels of a run."""
+"""Words for the series of timelines, by their keys (model/series.py), and for the panels of a run."""
 
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.language import N_
@@ -52,6 +52,7 @@ _MEMORY = {
     "dirty.threshold": N_("dirty pages from which on writers are slowed down"),
     "dirty.background": N_("dirty pages from which on the kernel writes in the background"),
     "dirty.share": N_("pages dirty or being written, of the limit from which on writers are slowed down"),
+    "dirty.background_share": N_("dirty pages, of those from which on the kernel writes in the background"),
     "throttling.pauses": N_("times a writer was made to sleep because of dirty pages"),
     "throttling.paused": N_("writers that sleep because of dirty pages, on average"),
     "reclaim.direct": N_("pages looked at by processes that had to free memory themselves"),
@@ -60,6 +61,7 @@ _MEMORY = {
     "reclaim.stall": N_("allocations that had to wait for memory"),
     "reclaim.refault": N_("pages that were needed again soon after they had been thrown out"),
     "reclaim.major": N_("page faults that had to read"),
+    "reclaim.slabs": N_("objects of the kernel's slabs looked at to free memory, directories and inodes among them"),
     "watermark.free": N_("free pages of all zones"),
     "watermark.low": N_("free pages below which the kernel frees memory in the background"),
     "watermark.min": N_("free pages below which processes have to free memory themselves"),
@@ -69,11 +71,16 @@ _MEMORY = {
     "psi.memory.full": N_("time in which every task that had work waited for memory"),
     "psi.io.full": N_("time in which every task that had work waited for I/O"),
 }
+_HUGE = {
+    "huge.explicit": N_("explicit huge pages in use"),
+    "huge.transparent": N_("memory in transparent huge pages"),
+}
 _PROCESSES = {
     "cgroup.cpu": N_("CPUs that the server's control group used"),
     "cgroup.throttled": N_("time in which its limit kept the control group from its CPUs, all of them added up"),
     "cgroup.memory": N_("memory and page cache of the control group"),
     "cgroup.memory_limit": N_("limit of that memory"),
+    "cgroup.memory_share": N_("share of that limit in use"),
     "cgroup.reads": N_("read requests of the control group"),
     "cgroup.writes": N_("write requests of the control group"),
     "cgroup.read_bytes": N_("read by the control group"),
@@ -86,9 +93,11 @@ _PROCESSES = {
 _SERVER = {
     "db.hit": N_("blocks found in shared buffers"),
     "db.read": N_("blocks read into shared buffers"),
+    "db.hit_ratio": N_("share of blocks found in shared buffers"),
     "db.commits": N_("transactions committed"),
     "db.rows": N_("rows fetched through indexes, inserted, updated and deleted"),
     "db.tuples_returned": N_("rows read by scans of tables and entries by those of indexes"),
+    "db.evictions": N_("blocks thrown out of shared buffers for others"),
     "db.temp_bytes": N_("written to temporary files"),
     "db.deadlocks": N_("deadlocks"),
     "db.blk_read_time": N_("sessions that read blocks"),
@@ -96,6 +105,7 @@ _SERVER = {
     "statements.calls": N_("statements executed"),
     "statements.rows": N_("rows that statements gave back or changed"),
     "statements.dirtied": N_("blocks dirtied"),
+    "statements.read_per_dirtied": N_("blocks that statements looked at for each that they dirtied"),
     "statements.hit": N_("blocks found in shared buffers"),
     "statements.read": N_("blocks read into shared buffers"),
     "statements.written": N_("blocks written by statements"),
@@ -130,7 +140,7 @@ _SESSIONS = {
 # What the keys of waits go on with, a type or an event, has its own name.
 SERIES = {
     f"series.{key}": Entry(text=name)
-    for key, name in {**_MACHINE, **_DEVICES, **_MEMORY, **_PROCESSES, **_SERVER, **_SESSIONS}.items()
+    for key, name in {**_MACHINE, **_DEVICES, **_MEMORY, **_HUGE, **_PROCESSES, **_SERVER, **_SESSIONS}.items()
 }
 
 PANELS = {

@@ -287,6 +287,17 @@ VALIDITY_CAVEATS = {
         hint=N_("Use fewer clients, the prepared protocol, or heavier transactions; end other programs."),
         when="closed loop: CPUs more than 95 % busy while fewer than half of the clients have an active session",
     ),
+    "not-engaged": Entry(
+        severity=Severity.WARNING,
+        text=N_("Nothing that the arms set had anything to act on. {why:sentences}"),
+        hint=N_("The verdict is about loads like this one; of one in which the setting acts it says nothing."),
+        when="in no second of either arm was anything seen of what the settings act on, as the knobs declare it",
+    ),
+    "not-engaged.some": Entry(
+        severity=Severity.INFO,
+        text=N_("Some of what the arms set had nothing to act on. {why:sentences}"),
+        hint=N_("The effect is that of the other settings."),
+    ),
     "partial-latency": Entry(
         severity=Severity.INFO,
         hint=N_(

@@ -36,6 +36,15 @@ VERDICTS = {
             "{reason} Provisional: {blocks} of {count} block.", "{reason} Provisional: {blocks} of {count} blocks."
         )
     ),
+    "verdict.all.supported": Entry(
+        text=N_("All {count} metrics of the claim hold, each at the full level of confidence. {reasons}")
+    ),
+    "verdict.all.refuted": Entry(
+        text=N_("Of the {count} metrics of the claim not all hold ({metrics:and}). {reasons}")
+    ),
+    "verdict.all.inconclusive": Entry(
+        text=N_("Of the {count} metrics of the claim not all are decided ({metrics:and}). {reasons}")
+    ),
     "verdict.invalid": Entry(text=N_("The runs cannot answer the claim: {why:lowered}")),
     "verdict.no-ratio": Entry(text=N_("There is no ratio of {metric} between the arms.")),
 }
@@ -52,11 +61,40 @@ SIZES = {
     "value.same": Entry(text=N_("the {metric} of {arm} is the same as that of {control}")),
     "value.higher": Entry(text=N_("the {metric} of {arm} is {change:percent} higher than that of {control}")),
     "value.lower": Entry(text=N_("the {metric} of {arm} is {change:percent} lower than that of {control}")),
+}
+
+METRICS = {
     "metric.latency-mean": Entry(text=N_("mean latency")),
     "metric.latency-p50": Entry(text=N_("median latency")),
     "metric.latency-p95": Entry(text=N_("95th percentile of latency")),
     "metric.latency-p99": Entry(text=N_("99th percentile of latency")),
     "metric.latency-p999": Entry(text=N_("99.9th percentile of latency")),
+    "metric.pgbench.tps": Entry(text=N_("throughput")),
+    "metric.pgbench.failures": Entry(text=N_("share of failed transactions")),
+    "metric.pgbench.late": Entry(text=N_("share of late transactions")),
+    "metric.pgbench.skipped": Entry(text=N_("share of skipped transactions")),
+    "metric.fio.iops": Entry(text=N_("requests to files per second")),
+    "metric.fio.bandwidth": Entry(text=N_("bandwidth")),
+    "metric.cost.cpu_seconds": Entry(text=N_("CPU time per transaction")),
+    "metric.cost.context_switches": Entry(text=N_("context switches per transaction")),
+    "metric.cost.blocks_hit": Entry(text=N_("blocks hit per transaction")),
+    "metric.cost.blocks_read": Entry(text=N_("blocks read per transaction")),
+    "metric.cost.temp_bytes": Entry(text=N_("temporary bytes per transaction")),
+    "metric.cost.wal_bytes": Entry(text=N_("WAL per transaction")),
+    "metric.cost.device_reads": Entry(text=N_("device reads per transaction")),
+    "metric.cost.device_read_bytes": Entry(text=N_("bytes read per transaction")),
+    "metric.cost.device_writes": Entry(text=N_("device writes per transaction")),
+    "metric.cost.device_write_bytes": Entry(text=N_("bytes written per transaction")),
+    "metric.stability.lowest": Entry(text=N_("lowest 1 % of throughput")),
+    "metric.stability.variation": Entry(text=N_("variation of throughput")),
+    "metric.stability.dip_share": Entry(text=N_("share of the time in dips")),
+    "metric.stability.dip_depth": Entry(text=N_("depth of the deepest dip")),
+    "metric.stability.dip_length": Entry(text=N_("length of the longest dip")),
+    "metric.stability.recovery": Entry(text=N_("longest time from the bottom of a dip to 90 % of what was usual")),
+    "metric.stability.stalled": Entry(text=N_("share of seconds without a commit")),
+    "metric.memory.swap_growth": Entry(text=N_("growth of swap")),
+    "metric.waits": Entry(text=N_("number of sessions in {part}")),
+    "metric.series": Entry(text="{name} ({words})"),
 }
 
 NEEDED = {

@@ -135,10 +135,13 @@ WORLD_CAVEATS = {
         when="a CPU quota that the arm does not declare stopped the server for more than 0.1 s of a run",
     ),
     "out-of-memory": Entry(
-        severity=Severity.WARNING,
-        text=N_("{in_runs} the kernel ended processes because memory was short."),
+        severity=Severity.INFO,
+        text=N_(
+            "{in_runs} the kernel ended processes for want of memory, on the machine or in a control group: none of "
+            "the server or the load, which went on."
+        ),
         hint=_MORE_MEMORY,
-        when="the kernel ended processes because memory was short",
+        when="the kernel ended processes for want of memory, and the server has no limit of memory of its own",
     ),
     "little-space": Entry(
         severity=Severity.WARNING,

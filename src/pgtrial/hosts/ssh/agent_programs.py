@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pgtrial.hosts.operations import LOAD, OUTPUT_FLAGS, Operations, gains_nothing, program_environment
+from pgtrial.hosts.operations import (
+    LOAD,
+    OUTPUT_FLAGS,
+    Operations,
+    gains_nothing,
+    program_environment,
+    session_group,
+)
 
 _CHUNK = 1 << 16  # bytes
 _PATIENCE = 5.0  # s that programs get to end
@@ -77,9 +84,9 @@ class Programs:
                 stderr=stderr,
                 bufsize=0,
                 cwd=order["directory"],
-                env={**program_environment(self._mark, is_other), **order["environment"]},
+                env={**program_environment(self._mark, order["role"], is_other), **order["environment"]},
                 start_new_session=True,
-                preexec_fn=_preparation(order, report_end, no_gain=no_gain),  # noqa: PLW1509  # one thread
+                preexec_fn=_preparation(order, report_end, group=session_group(self._mark), no_gain=no_gain),  # noqa: PLW1509  # one thread
             )
         except subprocess.SubprocessError as err:
             os.set_blocking(report, False)
@@ -215,22 +222,22 @@ class Programs:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _preparation(order: Mapping[str, Any], report: int, *, no_gain: bool) -> Callable[[], None]:
+def _preparation(order: Mapping[str, Any], report: int, *, group: int | None, no_gain: bool) -> Callable[[], None]:
     """What a program does between fork and exec: enter control groups, change its user, ask for the death signal."""
     parent = os.getpid()
     groups, account, is_load = order["groups"], order["account"], order["role"] == LOAD
 
     def prepare() -> None:
         try:
-            for group in groups:
-                descriptor = os.open(group + "/cgroup.procs", os.O_WRONLY)
+            for place in groups:
+                descriptor = os.open(place + "/cgroup.procs", os.O_WRONLY)
                 os.write(descriptor, b"0")
                 os.close(descriptor)
             if account is not None:
                 for output in (1, 2) if is_load else ():
                     if stat.S_ISFIFO(os.fstat(output).st_mode):
                         os.fchown(output, account[0], -1)  # fio opens its standard error once more
-                os.setgroups([])
+                os.setgroups([] if group is None else [group])
                 os.setgid(account[1])
                 os.setuid(account[0])
             if no_gain:

@@ -72,6 +72,7 @@ async def undo_sql(control: ServerControl, entry: JournalEntry) -> Undone:
     old, new = entry.change.old, entry.change.new
     async with connect(control.conninfo(new["database"])) as connection:
         await _end_left(connection, new["application"])
+    async with connect(control.conninfo(new["database"]), as_user=True) as connection:
         statements = [statement.strip() for _, statement in split_statements(old["undo"])]
         statements += [
             sql.SQL("DROP EXTENSION IF EXISTS {}").format(sql.Identifier(name)).as_string(connection)

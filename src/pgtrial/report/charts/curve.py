@@ -7,7 +7,7 @@ from pgtrial.findings.causes import CurveModel
 from pgtrial.findings.findings import CurvePoint, Findings, LevelFinding
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import ntr, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
+from pgtrial.report.cause_words import causes_of, estimate_text, place_arm
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
     Chart,
@@ -19,6 +19,7 @@ from pgtrial.report.charts.base import (
     shorten,
     wrap_spec,
 )
+from pgtrial.report.values import format_value
 from pgtrial.report.words import METRIC_LABELS, REQUESTS, format_metric, level_label, metric_label
 
 POINTS = 60

@@ -7,7 +7,7 @@ from pgtrial.findings.disks import DiskStanding, DiskUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, tr
-from pgtrial.report.cause_words import causes_of, format_value
+from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
     Chart,
@@ -20,6 +20,7 @@ from pgtrial.report.charts.base import (
 )
 from pgtrial.report.charts.curve import load_of, load_title, points_text
 from pgtrial.report.terms import standing_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import arm_label, level_label
 
 

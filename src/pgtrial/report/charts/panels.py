@@ -9,7 +9,7 @@ from pgtrial.findings.causes import Dip, Panel
 from pgtrial.findings.findings import Findings, Series
 from pgtrial.findings.message import say
 from pgtrial.language import ntr, ptr, tr
-from pgtrial.report.cause_words import causes_of, format_value, place_arm
+from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
     Chart,
@@ -31,6 +31,7 @@ from pgtrial.report.charts.time_axis import (
     value_channel,
     wrap_timed,
 )
+from pgtrial.report.values import format_value
 from pgtrial.report.words import arm_label, format_metric, part_name, throughput_of
 
 LIMIT = "limit"  # what the name of a line begins with that is drawn for comparison

@@ -227,6 +227,12 @@ def _title(findings: Findings, primary: Effect, margin: float) -> str:
         return tr("The verdict is invalid: what these runs show of “{arm}” cannot be relied on", arm=primary.arm)
     if primary.low is None or primary.high is None:
         return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
+    if findings.hypothesis.verdict is Verdict.INCONCLUSIVE and primary.decision is not Decision.INCONCLUSIVE:
+        return tr(
+            "The interval of “{arm}” alone would say “{word}”, but these runs do not allow a verdict",
+            arm=primary.arm,
+            word=decision_word(primary.decision),
+        )
     match primary.decision:
         case Decision.BETTER:
             return tr(

@@ -9,8 +9,9 @@ from pgtrial.findings.causes import Mark
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_event_kind
 from pgtrial.language import ntr, ptr, tr
-from pgtrial.report.cause_words import causes_of, format_value
+from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, Spec, duration_label, place_seconds, shorten, wrap_spec
+from pgtrial.report.values import format_value
 
 PANEL_HEIGHT = 96
 LEAST_TIME = 10.0  # s; of a shorter time a line has a few points, which tell nothing

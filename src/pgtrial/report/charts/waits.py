@@ -6,15 +6,7 @@ from pgtrial.findings.causes import BudgetPart, LatencyBudget
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import ptr, tr
-from pgtrial.report.cause_words import (
-    causes_of,
-    estimate_text,
-    format_value,
-    lead_arms,
-    levels_text,
-    place_arm,
-    place_level,
-)
+from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, levels_text, place_arm, place_level
 from pgtrial.report.charts.base import (
     OTHER_COLOUR,
     WAIT_COLOURS,
@@ -26,6 +18,7 @@ from pgtrial.report.charts.base import (
     shorten,
     wrap_spec,
 )
+from pgtrial.report.values import format_value
 from pgtrial.report.words import ALL, level_label, part_name
 from pgtrial.units import format_decimal, format_duration, format_percent
 

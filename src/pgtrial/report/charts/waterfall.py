@@ -4,14 +4,9 @@ from pgtrial.findings.causes import BudgetDifference, BudgetPart
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
 from pgtrial.language import ntr, tr
-from pgtrial.report.cause_words import (
-    causes_of,
-    difference_text,
-    format_signed,
-    levels_text,
-    place_arm,
-)
+from pgtrial.report.cause_words import causes_of, difference_text, levels_text, place_arm
 from pgtrial.report.charts.base import OTHER_COLOUR, Chart, Spec, duration_label, kind_colour, shorten, wrap_spec
+from pgtrial.report.values import format_signed
 from pgtrial.report.words import ALL, part_name
 from pgtrial.units import format_duration
 

@@ -58,8 +58,20 @@ _TESTED: dict[str, str] = {
     Expect.NOT_WORSE: N_("What was tested: {arm} is <expect>not worse than</expect> {control} in {metric}."),
     Expect.EQUIVALENT: N_("What was tested: {arm} is <expect>equivalent to</expect> {control} in {metric}."),
     Expect.DIFFERENT: N_("What was tested: {arm} is <expect>different from</expect> {control} in {metric}."),
+    Expect.LOWER: N_("What was tested: {arm} is <expect>lower than</expect> {control} in {metric}."),
+    Expect.HIGHER: N_("What was tested: {arm} is <expect>higher than</expect> {control} in {metric}."),
 }
 _OTHER = N_("What was tested: {arm} is {relation} {control} in {metric}.")  # what only a newer version knows
+_ALSO: dict[str, str] = {
+    Expect.BETTER: N_("And: it is better in {metric}, with a margin of {margin}."),
+    Expect.WORSE: N_("And: it is worse in {metric}, with a margin of {margin}."),
+    Expect.NOT_WORSE: N_("And: it is not worse in {metric}, with a margin of {margin}."),
+    Expect.EQUIVALENT: N_("And: it is equivalent in {metric}, with a margin of {margin}."),
+    Expect.DIFFERENT: N_("And: it is different in {metric}, with a margin of {margin}."),
+    Expect.LOWER: N_("And: it is lower in {metric}, with a margin of {margin}."),
+    Expect.HIGHER: N_("And: it is higher in {metric}, with a margin of {margin}."),
+}
+_ALSO_OTHER = N_("And: {relation} in {metric}, with a margin of {margin}.")
 _METHODS = {
     "blocks": N_("in a block every arm has one run, in random order"),
     "interleaved": N_("in a block the arms take turns, in short slices of random order"),
@@ -107,6 +119,14 @@ def _ask(findings: Findings) -> Iterator[Sentence]:
         control=_describe_arm(findings, asked.control),
         metric=cite_metric(findings),
     )
+    for number, part in enumerate(asked.parts[1:], start=1):
+        place = f"hypothesis.parts[{number}]"
+        yield say(
+            tr(_ALSO.get(part.expect, _ALSO_OTHER)),
+            relation=cite(part.expect, f"{place}.expect"),
+            metric=cite(metric_label(part.metric), f"{place}.metric"),
+            margin=cite(format_share(part.margin), f"{place}.margin"),
+        )
     if asked.margin == 0:
         yield (cite(tr("Any difference counts, however small."), "hypothesis.margin"),)
     else:
@@ -202,7 +222,7 @@ def _by_level(findings: Findings) -> Iterator[Sentence]:
 
 
 def _elsewhere(findings: Findings) -> Iterator[Sentence]:
-    """The other metrics of the claim's arm over all load levels, by what they come to."""
+    """The other metrics of the claim's arm over all load levels, by what is sure of them all at once."""
     asked = findings.hypothesis
     by_decision: dict[Decision, list[Sentence]] = {}
     for metric in METRIC_LABELS:
@@ -211,7 +231,8 @@ def _elsewhere(findings: Findings) -> Iterator[Sentence]:
         if placed is None or placed.effect.ratio is None or is_primary:
             continue
         label = placed.cite(metric_label(metric), "metric")
-        by_decision.setdefault(placed.effect.decision, []).append(
+        decision = placed.effect.decision if placed.effect.sure else Decision.INCONCLUSIVE
+        by_decision.setdefault(decision, []).append(
             say("{label} ({change})", label=label, change=placed.cite(change_text(placed.effect.ratio), "ratio"))
         )
     clauses = [
@@ -436,7 +457,7 @@ def _find_worse(findings: Findings) -> list[Placed]:
     worse = []
     for metric in METRIC_LABELS:
         placed = find_placed(findings, arm=asked.arm, metric=metric, scenario=None, level=ALL)
-        if placed is not None and placed.effect.decision is Decision.WORSE and placed != primary:
+        if placed is not None and placed.effect.decision is Decision.WORSE and placed.effect.sure and placed != primary:
             worse.append(placed)
     return worse
 

@@ -3,8 +3,11 @@
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
+from pgtrial.report.sections.factors import FACTORS
+from pgtrial.report.sections.ledger import LEDGER
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
+from pgtrial.report.sections.metrics import METRICS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
 from pgtrial.report.sections.over_time import PANELS, SCHEDULE, SERIES, STABILITY, TIME
 from pgtrial.report.sections.storage import DISKS, FILES, PAGES
@@ -13,12 +16,15 @@ from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 SECTIONS: tuple[Section, ...] = (
     VERDICT,
     NARRATIVE,
+    LEDGER,
     EFFECTS,
+    FACTORS,
     NOISE,
     WHY,
     LIMITS,
     FILES,
     SCORECARD,
+    METRICS,
     DISKS,
     PAGES,
     CHECKS,

@@ -13,6 +13,7 @@ from pgtrial.findings.causes import (
     ParetoItem,
     PlanChange,
     Resource,
+    StatementUse,
     Suspect,
 )
 from pgtrial.findings.findings import Findings, WaitShare
@@ -26,7 +27,6 @@ from pgtrial.report.cause_words import (
     distinct_levels,
     estimate_text,
     file_of,
-    format_value,
     place_arm,
     place_level,
 )
@@ -34,8 +34,9 @@ from pgtrial.report.charts.waits import budget_charts, wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, resource_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import ALL, arm_label, control_of, level_label, part_name
-from pgtrial.units import format_decimal, format_duration, format_percent
+from pgtrial.units import format_bytes, format_count, format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
 MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
@@ -64,6 +65,7 @@ def _build_why(findings: Findings) -> dict[str, object]:
         "waits": [] if budgets else wait_charts(findings),
         "wait_rows": _wait_rows(findings),
         "plans": _plans(findings),
+        "statements": [_statement_row(findings, use) for use in causes.statements],
         "paretos": [
             {
                 "title": title,
@@ -103,6 +105,18 @@ def _plans(findings: Findings) -> list[dict[str, object]]:
         }
         for change in sorted(causes_of(findings).plans, key=size, reverse=True)
     ]
+
+
+def _statement_row(findings: Findings, use: StatementUse) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, use.arm),
+        "statement": say(name_statement(use.statement)),
+        "calls": format_count(use.calls),
+        "share": format_percent(use.share),
+        "seconds": format_duration(use.seconds),
+        "numbers": [format_count(number) for number in (use.rows, use.blocks_hit, use.blocks_read, use.blocks_dirtied)],
+        "wal": format_bytes(use.wal_bytes),
+    }
 
 
 def _differences(findings: Findings) -> list[dict[str, object]]:

@@ -4,11 +4,12 @@ from pgtrial.findings.causes import Crossing, CurveModel
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
+from pgtrial.report.cause_words import causes_of, estimate_text, place_arm
 from pgtrial.report.charts.curve import curve_charts, fitted_models
 from pgtrial.report.charts.distribution import distribution_charts, heat_maps
 from pgtrial.report.charts.time_axis import is_long, widest_times
 from pgtrial.report.sections.base import Section, always
+from pgtrial.report.values import format_value
 from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_percent, format_share
 

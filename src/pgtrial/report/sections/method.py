@@ -145,6 +145,7 @@ def _build_settings(findings: Findings) -> dict[str, object]:
         "unasked": [_differing(difference) for difference in differences if not difference.declared],
         "asked": [_differing(difference) for difference in differences if difference.declared],
         "target": findings.experiment.target,
+        "engagements": [{"state": each.state, "text": say(each.text)} for each in findings.engagements],
     }
 
 

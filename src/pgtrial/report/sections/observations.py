@@ -9,19 +9,11 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_event_kind
 from pgtrial.language import N_, ptr, tr
-from pgtrial.report.cause_words import (
-    LEVEL_SYMBOLS,
-    causes_of,
-    file_of,
-    format_signed,
-    format_value,
-    metric_words,
-    place_arm,
-    place_level,
-)
+from pgtrial.report.cause_words import LEVEL_SYMBOLS, causes_of, file_of, metric_words, place_arm, place_level
 from pgtrial.report.charts.associations import association_chart, correlation_text
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import level_word
+from pgtrial.report.values import format_signed, format_value
 from pgtrial.report.words import arm_label, format_p, level_label
 
 _Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)

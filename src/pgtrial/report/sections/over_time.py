@@ -11,7 +11,6 @@ from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
     estimate_text,
-    format_value,
     lead_arms,
     levels_text,
     place_arm,
@@ -24,6 +23,7 @@ from pgtrial.report.charts.series import arms_of, events_chart, series_charts
 from pgtrial.report.charts.time_axis import is_long, widest_times
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, state_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import arm_label, format_metric, format_p, is_sliced, latency_of, level_label, throughput_of
 from pgtrial.units import format_duration, format_percent
 

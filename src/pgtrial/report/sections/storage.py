@@ -10,19 +10,12 @@ from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.rendering import write_value
 from pgtrial.language import N_, ntr, ptr, tr
-from pgtrial.report.cause_words import (
-    causes_of,
-    estimate_text,
-    format_value,
-    lead_arms,
-    place_arm,
-    place_level,
-    range_text,
-)
+from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, place_arm, place_level, range_text
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word, file_limit_word, standing_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_bytes, format_count, format_share
 
@@ -45,7 +38,7 @@ def _build_files(findings: Findings) -> dict[str, object]:
         "message": _message(findings, uses),
         "rows": [_row(findings, use) for use in uses],
         "thresholds": [_thresholds(findings, use) for use in uses if use.thresholds is not None],
-        "texts": [say(use.text) for use in uses],
+        "texts": [say(use.text) for use in uses if use.text is not None],
         "is_counted": any(use.pauses is not None for use in uses),
     }
 

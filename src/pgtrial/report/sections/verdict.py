@@ -16,7 +16,7 @@ from pgtrial.report.narrative.story import next_step, tell_story
 from pgtrial.report.narrative.write import list_sources
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.summary_words import placebo_text
-from pgtrial.report.terms import decision_word, verdict_word
+from pgtrial.report.terms import decision_word, hypothesis_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -45,10 +45,14 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
     placebo = placebo_effect(findings)
     return {
         "verdict": asked.verdict,
-        "word": verdict_word(asked.verdict, provisional=asked.provisional),
+        "word": hypothesis_word(asked),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
+        "parts": [
+            {"word": verdict_word(part.verdict), "symbol": VERDICT_SYMBOLS[part.verdict], "reason": say(part.reason)}
+            for part in asked.parts
+        ],
         "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
@@ -90,9 +94,10 @@ def _interval(effect: Effect | None) -> str:
 
 
 def _elsewhere(findings: Findings) -> list[dict[str, str]]:
-    """What else of the claim's arm is surely better or worse: all that is worse, then the largest gains.
+    """What else of the claim's arm changes: all that is worse, then the largest of the gains that are sure.
 
-    Runs that cannot answer the claim show nothing surely.
+    Of what got worse also that is told which may be chance among so many comparisons: to miss it would cost more. Runs
+    that cannot answer the claim show nothing surely.
     """
     if findings.hypothesis.verdict is Verdict.INVALID:
         return []
@@ -104,9 +109,17 @@ def _elsewhere(findings: Findings) -> list[dict[str, str]]:
             "word": decision_word(effect.decision),
             "metric": _name_elsewhere(findings, effect),
             "effect": effect_text(effect),
+            "doubt": "" if effect.sure else _doubt(findings),
         }
         for effect in (*worse, *better)
     ]
+
+
+def _doubt(findings: Findings) -> str:
+    count = len(findings.effects)
+    return ntr(
+        "perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count
+    )
 
 
 def _worse(findings: Findings) -> Iterator[Effect]:
@@ -141,6 +154,7 @@ def _better(findings: Findings) -> Iterator[Effect]:
         and (effect.metric, effect.scenario) != (asked.metric, asked.scenario)
         and effect.metric not in _LEFT_OUT
         and effect.decision is Decision.BETTER
+        and effect.sure
         and effect.ratio
     ]
     yield from sorted(found, key=lambda e: (e not in of_scenarios, -abs(math.log(e.ratio or 1))))

@@ -18,10 +18,10 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_temporary,
     under_way,
 )
-from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.findings.message import Message, message
+from pgtrial.model.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 
 CPU_QUEUED = "server.cpu_queue/client backend"
 

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.model.metric import Better, Kind
 
 # What the server tells, and what its processes and the load's use: it stands still while the arm does.
 _OF_THE_SERVER = ("pg_", "backend_cpu.", "pgbench_cpu.")
 _ALL = ".*"
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class Source:
     metric: str
     only: str = _ALL
 
-    def select(self, objects: Mapping[str, Array]) -> Mapping[str, Array]:
+    def select(self, objects: Mapping[str, _Value]) -> Mapping[str, _Value]:
         """Those of the objects that it takes."""
         if self.only == _ALL:
             return objects

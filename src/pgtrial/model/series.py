@@ -9,7 +9,7 @@ a metric stand in the catalogue (findings/catalogue/series.py).
 from collections.abc import Mapping
 from functools import cache, partial
 
-from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric, make_metric
+from pgtrial.model.formulas import SessionMetric, TimelineMetric, make_metric
 from pgtrial.model.metric import Better, Kind
 
 WAITS = "waits."  # and a wait type: average sessions
@@ -88,6 +88,13 @@ _MEMORY = (
         per="proc_vmstat.nr_dirty_threshold",
         better=_LOW,
     ),
+    _gauge(
+        "dirty.background_share",
+        "share",
+        "proc_vmstat.nr_dirty",
+        per="proc_vmstat.nr_dirty_background_threshold",
+        better=_LOW,
+    ),
     _rate("throttling.pauses", "1/s", "throttling.pauses", better=_LOW),
     _rate("throttling.paused", "s/s", "throttling.pause_time", better=_LOW),
     _rate("reclaim.direct", "1/s", "proc_vmstat.pgscan_direct", better=_LOW),
@@ -97,6 +104,7 @@ _MEMORY = (
     _rate("reclaim.stall", "1/s", _STALLS, is_any=True, better=_LOW),
     _rate("reclaim.refault", "1/s", _REFAULTS, otherwise="proc_vmstat.workingset_refault", better=_LOW),
     _rate("reclaim.major", "1/s", "proc_vmstat.pgmajfault", better=_LOW),
+    _rate("reclaim.slabs", "1/s", "proc_vmstat.slabs_scanned"),
     _gauge("watermark.free", "B", "zoneinfo.free", in_pages=True),
     _gauge("watermark.low", "B", "zoneinfo.low", in_pages=True),
     _gauge("watermark.min", "B", "zoneinfo.min", in_pages=True),
@@ -106,11 +114,21 @@ _MEMORY = (
     _rate("psi.memory.full", "share", "pressure.memory_full_total", better=_LOW),
     _rate("psi.io.full", "share", "pressure.io_full_total", better=_LOW),
 )
+_HUGE = (
+    _gauge("huge.explicit", "", "proc_meminfo.HugePages_Total", minus="proc_meminfo.HugePages_Free"),
+    _gauge("huge.transparent", "B", "proc_meminfo.AnonHugePages proc_meminfo.ShmemHugePages", is_any=True),
+)
 _PROCESSES = (
     _rate("cgroup.cpu", "", "cgroup.cpu_usage"),
     _rate("cgroup.throttled", "s/s", "cgroup.cpu_throttled_time", better=_LOW),
     _gauge("cgroup.memory", "B", "cgroup.memory_usage"),
     _gauge("cgroup.memory_limit", "B", "cgroup.memory_limit", otherwise="cgroup.memory_high"),
+    _gauge(
+        "cgroup.memory_share",
+        "share",
+        "cgroup.memory_usage",
+        per="cgroup.memory_limit",
+    ),
     _by_object("cgroup.reads", "1/s", "cgroup.io_reads"),
     _by_object("cgroup.writes", "1/s", "cgroup.io_writes"),
     _by_object("cgroup.read_bytes", "B/s", "cgroup.io_read_bytes"),
@@ -123,6 +141,13 @@ _PROCESSES = (
 _SERVER = (
     _rate("db.hit", "1/s", "pg_stat_database.blks_hit"),
     _rate("db.read", "1/s", "pg_stat_database.blks_read"),
+    _rate(
+        "db.hit_ratio",
+        "share",
+        "pg_stat_database.blks_hit",
+        per="pg_stat_database.blks_hit pg_stat_database.blks_read",
+        better=_HIGH,
+    ),
     _rate("db.commits", "1/s", "pg_stat_database.xact_commit"),
     _rate(
         "db.rows",
@@ -131,6 +156,7 @@ _SERVER = (
         "pg_stat_database.tup_updated pg_stat_database.tup_deleted",
     ),
     _rate("db.tuples_returned", "1/s", "pg_stat_database.tup_returned"),
+    _rate("db.evictions", "1/s", "pg_stat_io.evictions", better=_LOW),
     _rate("db.temp_bytes", "B/s", "pg_stat_database.temp_bytes", better=_LOW),
     _rate("db.deadlocks", "1/s", "pg_stat_database.deadlocks", better=_LOW),
     _rate("db.blk_read_time", "s/s", "pg_stat_database.blk_read_time", better=_LOW),
@@ -140,6 +166,12 @@ _SERVER = (
     _statements("statements.dirtied", "1/s", "pg_stat_statements.shared_blks_dirtied"),
     _statements("statements.hit", "1/s", "pg_stat_statements.shared_blks_hit"),
     _statements("statements.read", "1/s", "pg_stat_statements.shared_blks_read"),
+    _statements(
+        "statements.read_per_dirtied",
+        "",
+        "pg_stat_statements.shared_blks_hit pg_stat_statements.shared_blks_read",
+        per="pg_stat_statements.shared_blks_dirtied",
+    ),
     _statements("statements.written", "1/s", "pg_stat_statements.shared_blks_written"),
     _rate("wal.bytes", "B/s", "pg_stat_wal.wal_bytes"),
     _rate("wal.fpi", "1/s", "pg_stat_wal.wal_fpi"),
@@ -168,7 +200,7 @@ _SERVER = (
     _gauge("analyze.running", "", "pg_stat_progress_analyze.workers", come_and_go=True),
 )
 
-METRICS: tuple[TimelineMetric, ...] = (*_MACHINE, *_DEVICES, *_MEMORY, *_PROCESSES, *_SERVER)
+METRICS: tuple[TimelineMetric, ...] = (*_MACHINE, *_DEVICES, *_MEMORY, *_HUGE, *_PROCESSES, *_SERVER)
 
 # A name that ends with "." stands for all that begin with it.
 SESSION_METRICS = (

@@ -1,10 +1,10 @@
 import pytest
 
-from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric
-from pgtrial.analysis.timelines.metrics import METRICS, SESSION_METRICS, find_metric
 from pgtrial.collectors import COLLECTORS
 from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.naming import name_series
+from pgtrial.model.formulas import SessionMetric, TimelineMetric
+from pgtrial.model.series import METRICS, SESSION_METRICS, find_metric
 
 UNITS = {"", "1/s", "B", "B/s", "s", "s/s", "share"}
 
@@ -66,6 +66,6 @@ def test_only_what_the_server_and_the_load_tell_is_of_the_server() -> None:
     of_server = {metric.name.partition(".")[0] for metric in METRICS if metric.is_of_server}
     of_machine = {metric.name.partition(".")[0] for metric in METRICS if not metric.is_of_server}
 
-    linux = {"vmstat", "loadavg", "iostat", "dirty", "throttling", "reclaim", "watermark", "psi", "cgroup"}
+    linux = {"vmstat", "loadavg", "iostat", "dirty", "throttling", "reclaim", "watermark", "huge", "psi", "cgroup"}
     assert of_machine == linux
     assert not of_server & of_machine

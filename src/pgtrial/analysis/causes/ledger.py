@@ -1,0 +1,179 @@
+"""What limits an arm, from runs in which its times are longer: an elasticity for each, and what is missing from one."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.design.limits import log_time
+from pgtrial.errors import SpecError, StoreError
+from pgtrial.experiment_file.experiment import RESOURCES
+from pgtrial.findings.ledger import Ledger, LedgerEntry
+from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.record import Estimate
+from pgtrial.knobs.slowdown import SLOWDOWN
+from pgtrial.nearest import hint_name
+from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
+from pgtrial.stats.interval import ratio_of
+
+CONFIDENCE = 0.9  # of predictions
+_SURE = 0.05  # probability of being wrong, of what is said in words
+_LESS = 0.9  # of a time, in the sentence about what less of it buys
+_NEVER_VARIED = ("network", "pauses", "wake-ups", "memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is."""
+
+    arm: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
+    """None where the file asks for none, or no block is complete."""
+    asked = evidence.experiment.limits
+    if asked is None:
+        return None
+    log_times = _read_times(evidence, asked.resources)
+    fitted = _fit(evidence, values, log_times)
+    if fitted is None:
+        return None
+    steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
+    entries = sorted(
+        (
+            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(found))
+            for name, step, found in zip(asked.resources, steps, fitted.each, strict=True)
+        ),
+        key=lambda entry: -entry.elasticity.value,
+    )
+    total = _estimate(fitted.total)
+    leads = fitted.lead_p is not None and fitted.lead_p < _SURE
+    fits = fitted.misfit_p is None or fitted.misfit_p >= _SURE
+    return Ledger(
+        of=asked.of,
+        metric=evidence.load.throughput.name,
+        blocks=fitted.blocks,
+        confidence=evidence.confidence,
+        entries=tuple(entries),
+        total=total,
+        rest=_less_one(total),
+        leads=leads,
+        fits=fits,
+        not_varied=tuple(_not_varied(asked.resources)),
+        text=_tell(asked.of, entries, fitted, leads=leads, fits=fits),
+    )
+
+
+def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
+    """What a change of times brings to the arm of a ledger, from the folder of its experiment.
+
+    ``factors``: by the short name of a resource, how many times as long its time is. SpecError for a name that the
+    ledger does not have, StoreError for a folder without a ledger.
+    """
+    evidence = read_evidence(folder)
+    asked = evidence.experiment.limits
+    values = index_values(observe_runs(evidence, reduce_runs(evidence)))
+    fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))
+    if asked is None or fitted is None:
+        raise StoreError(
+            f'"{folder}" has no ledger to predict from',
+            hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
+        )
+    names = [name.partition(".")[2] for name in asked.resources]
+    for name in factors:
+        if name not in names:
+            raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
+    steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
+    found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
+    return Prediction(
+        arm=asked.of,
+        ratio=ratio_of(found.value),
+        low=ratio_of(found.interval.low) if found.interval else None,
+        high=ratio_of(found.interval.high) if found.interval else None,
+    )
+
+
+def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> Elasticities | None:
+    """None without a whole block, and where the arms do not tell the resources apart."""
+    throughput = _read_throughput(evidence, values)
+    if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < log_times.shape[1]:
+        return None
+    return fit_elasticities(log_times, throughput, confidence=evidence.confidence)
+
+
+def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] | None:
+    """(blocks, arms): logarithms, of the blocks in which every arm has some; None without any."""
+    name, rows = evidence.load.throughput.name, []
+    runs = {(run.slot.block, run.slot.arm): run.id for run in evidence.valid}
+    for block in evidence.complete_blocks():
+        row = [values.get((runs[block, arm.name], name, None, ALL), 0.0) for arm in evidence.arms]
+        if min(row) > 0:
+            rows.append([math.log(value) for value in row])
+    return np.array(rows) if rows else None
+
+
+def _read_times(evidence: Evidence, resources: tuple[str, ...]) -> NDArray[np.float64]:
+    """(arms, resources): logarithms of times, up to a constant of each resource."""
+    names = [name.partition(".") for name in resources]
+    return np.array([[log_time(knob, arm.knobs[knob][key]) for knob, _, key in names] for arm in evidence.arms])
+
+
+def _estimate(found: Elasticity) -> Estimate:
+    if found.interval is None:
+        return Estimate(value=found.value)
+    return Estimate(value=found.value, low=found.interval.low, high=found.interval.high)
+
+
+def _less_one(total: Estimate) -> Estimate:
+    low, high = total.high, total.low
+    return Estimate(
+        value=1 - total.value, low=None if low is None else 1 - low, high=None if high is None else 1 - high
+    )
+
+
+def _not_varied(resources: tuple[str, ...]) -> Iterator[Message]:
+    for name in RESOURCES:
+        if name.startswith(f"{SLOWDOWN}.") and name not in resources:
+            yield message("not-slowed.left-out", name=message(f"slowed.{name}"))
+    yield from (message(f"not-slowed.{name}") for name in _NEVER_VARIED)
+
+
+def _tell(arm: str, entries: list[LedgerEntry], fitted: Elasticities, *, leads: bool, fits: bool) -> Message:
+    first, *others = entries
+    parts: list[Message] = []
+    values: dict[str, Value] = {"arm": arm, "name": first.name, "elasticity": first.elasticity.value}
+    if first.elasticity.side() <= 0:
+        parts.append(message("ledger.nothing", arm=arm))
+    elif leads or not others:
+        parts.append(message("ledger.leads", **values))
+        ratio = math.exp(-first.elasticity.value * math.log(_LESS))
+        parts.append(message("ledger.buys", ratio=ratio))
+        if others and others[0].elasticity.side() > 0:
+            parts.append(message("ledger.next", name=others[0].name, elasticity=others[0].elasticity.value))
+    else:
+        second = others[0]
+        other = second.elasticity.value
+        parts.append(message("ledger.undecided", **values, second=second.name, other=other))
+    parts.append(_tell_total(_estimate(fitted.total)))
+    if not fits:
+        parts.append(message("ledger.kink"))
+    return message("sentences", parts=tuple(parts))
+
+
+def _tell_total(total: Estimate) -> Message:
+    if total.low is None:
+        return message("ledger.no-interval", total=total.value)
+    code = {0: "whole", 1: "more", -1: "less"}[total.side(neutral=1.0)]
+    values: dict[str, Value] = {"total": total.value, "low": total.low, "high": total.high}
+    if code == "less":
+        values["rest"] = 1 - total.value
+    return message(f"ledger.{code}", **values)

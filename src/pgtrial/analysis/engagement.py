@@ -1,0 +1,93 @@
+"""Could the settings act at all? For each in which the claim's arm differs from the control, what was seen of it.
+
+A knob declares its evidence (``Acts``); one second in one of the two arms is enough: where a setting keeps something
+from happening, it happens in the other arm.
+"""
+
+from collections.abc import Sequence
+
+from pgtrial.analysis.causes.sessions import find_objects, pooled_values
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.design.effect_timing import Difference, find_differences
+from pgtrial.findings.findings import Engagement, HypothesisFinding, Needed
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_metric
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Acts
+from pgtrial.model.observable import find_observable
+from pgtrial.model.verdict import Verdict
+
+_SEEN = {"share": "seen.share", "B": "seen.bytes", "B/s": "seen.byte-rate"}
+_ANY = 1e-6  # of a threshold that only tells something from nothing
+
+
+def find_engagements(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[Engagement, ...]:
+    """One for each setting; () where the two arms do not differ in any."""
+    names = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
+    arms = [arm for arm in evidence.arms if arm.name in names]
+    if len(arms) < 2:
+        return ()
+    mine = [each for each in timelines if each.arm in names]
+    return tuple(_judge(difference, mine) for difference in find_differences(arms))
+
+
+def _judge(difference: Difference, timelines: Sequence[Timeline]) -> Engagement:
+    acts, setting = KNOBS[difference.knob].acts_of(difference.key), difference.label
+    if acts is None:
+        return _found(difference, "unknown", message("engagement.undeclared", setting=setting))
+    if not acts.metrics:
+        return _found(difference, "engaged", message("engagement.always", setting=setting))
+    what = message(f"acts.{acts.code}")
+    highest = {
+        metric: max(value)
+        for metric in acts.metrics
+        if (value := [h for about in find_objects(timelines, metric) for h in _highest(timelines, metric, about)])
+    }
+    seen = tuple(_tell(acts, metric, value) for metric, value in highest.items())
+    if any(value >= acts.least for value in highest.values()):
+        return _found(difference, "engaged", message("engagement.seen", setting=setting, acts=what, seen=seen))
+    if len(highest) < len(acts.metrics):
+        missing = tuple(name_metric(metric) for metric in acts.metrics if metric not in highest)
+        return _found(difference, "unknown", message("engagement.unread", setting=setting, acts=what, metrics=missing))
+    needs = message(f"needs.{acts.code}")
+    idle = message("engagement.idle", setting=setting, acts=what, seen=seen, needs=needs)
+    return _found(difference, "idle", idle)
+
+
+def _found(difference: Difference, state: str, text: Message) -> Engagement:
+    return Engagement(setting=difference.label, state=state, text=text)
+
+
+def _highest(timelines: Sequence[Timeline], metric: str, about: str) -> list[float]:
+    values = pooled_values(timelines, metric, about)
+    return [float(values.max())] if values.size else []
+
+
+def _tell(acts: Acts, metric: str, value: float) -> Message:
+    known = find_observable(metric)
+    name = name_metric(metric)
+    if value == 0:
+        return message("seen.nothing", metric=name)
+    if acts.least < _ANY:
+        return message("seen.any", metric=name, value=value)
+    code = _SEEN.get(known.metric.unit if known else "", "seen.number")
+    return message(code, metric=name, value=value, least=acts.least)
+
+
+def is_idle(engagements: Sequence[Engagement]) -> bool:
+    """Whether none of the settings had anything to act on, and that is known of all of them."""
+    return bool(engagements) and all(each.state == "idle" for each in engagements)
+
+
+def say_untested(
+    hypothesis: HypothesisFinding, needed: Needed, engagements: Sequence[Engagement]
+) -> tuple[HypothesisFinding, Needed]:
+    """A verdict that is not reached because nothing could be is told as that, and more blocks are no remedy."""
+    if hypothesis.verdict is not Verdict.INCONCLUSIVE or not is_idle(engagements):
+        return hypothesis, needed
+    reason = message("verdict.not-tested", why=tuple(each.text for each in engagements))
+    return (
+        hypothesis.model_copy(update={"reason": reason, "not_tested": True}),
+        Needed(blocks=None, text=message("needed.not-engaged")),
+    )

@@ -1,0 +1,147 @@
+"""Samples -> observations: one number per run and load level of whatever was sampled, and over all load levels.
+
+A mean over the measured time; of a quotient the sum above the line over the sum below it. Over all load levels their
+mean, as articles print it of a whole test; of what is said of dips see ``_of_all_levels``.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.findings.findings import Observation
+from pgtrial.model import metrics
+from pgtrial.model.formulas import TimelineMetric
+from pgtrial.model.observable import OF_DEVICES
+from pgtrial.model.series import find_metric
+from pgtrial.stats.dips import Dip, Steadiness, find_dips
+
+_EDGE = 10  # s at both ends of a load level, whose medians are compared
+
+
+def observe_samples(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[Observation, ...]:
+    """Observations of the runs that the timelines are of. There is no "all" where a level has no value.
+
+    What is of a device also goes by the name of the metric alone where it is the device that the data are on.
+    """
+    by_run: dict[int, list[Timeline]] = {}
+    for each in timelines:
+        by_run.setdefault(each.run, []).append(each)
+    devices = {arm.name: find_device([each for each in timelines if each.arm == arm.name]) for arm in evidence.arms}
+    return tuple(
+        Observation(
+            run=run,
+            arm=mine[0].arm,
+            block=mine[0].block,
+            metric=name,
+            scenario=None,
+            load_level=level,
+            value=value,
+        )
+        for run, mine in by_run.items()
+        for level, values in _of_run(evidence, mine, devices[mine[0].arm]).items()
+        for name, value in values.items()
+    )
+
+
+def find_device(timelines: Sequence[Timeline]) -> str:
+    """The device with the most requests under way; "" where none was seen."""
+    means: dict[str, float] = {}
+    for each in timelines:
+        for (name, about), value in each.means.items():
+            if name == f"{OF_DEVICES}aqu":
+                means[about] = means.get(about, 0.0) + value
+    return max(means, key=lambda about: (means[about], about), default="")
+
+
+def named(key: tuple[str, str]) -> str:
+    """ "iostat.util/vda" of ("iostat.util", "vda")."""
+    return "/".join(part for part in key if part)
+
+
+def _of_run(evidence: Evidence, timelines: Sequence[Timeline], device: str) -> Mapping[int | str, Mapping[str, float]]:
+    found: dict[int | str, Mapping[str, float]] = {
+        each.level: {**_series(each, device), **_steadiness(each), **_swap_growth(each)} for each in timelines
+    }
+    if {level.index for level in evidence.levels} == set(found):
+        found[ALL] = _of_all_levels(tuple(found.values()))
+    return found
+
+
+def _series(timeline: Timeline, device: str) -> Mapping[str, float]:
+    found = {named(key): value for key, value in timeline.means.items()}
+    together: dict[str, float] = {}
+    for (name, about), value in timeline.means.items():
+        metric = find_metric(name)
+        if not about or metric is None:
+            continue
+        if name.startswith(OF_DEVICES):
+            if about == device:
+                together[name] = value
+        elif not (isinstance(metric, TimelineMetric) and metric.per):  # quotients do not add up
+            together[name] = together.get(name, 0.0) + value
+    return {**together, **found}
+
+
+def _time_to_recover(dip: Dip) -> float:
+    """From its lowest point; of one that does not recover in the measured time, as long as that was seen."""
+    return dip.start + dip.length - dip.lowest_at if dip.recovery is None else dip.recovery
+
+
+def _deepest(of: Callable[[Dip], float | None]) -> Callable[[Steadiness], float]:
+    return lambda steadiness: max((value for dip in steadiness.dips if (value := of(dip)) is not None), default=0.0)
+
+
+_OF_STEADINESS: Mapping[str, Callable[[Steadiness], float]] = {
+    metrics.LOWEST.name: lambda steadiness: steadiness.lowest,
+    metrics.VARIATION.name: lambda steadiness: steadiness.coefficient_of_variation,
+    metrics.DIP_SHARE.name: lambda steadiness: steadiness.dip_share,
+    metrics.DIP_DEPTH.name: _deepest(lambda dip: dip.depth),
+    metrics.DIP_LENGTH.name: _deepest(lambda dip: dip.length),
+    metrics.RECOVERY.name: _deepest(_time_to_recover),
+    metrics.STALLED.name: lambda steadiness: steadiness.stalled_share,
+}
+_FLOORS = {metric.name: metric.floor for metric in metrics.STEADINESS}
+
+
+def _steadiness(timeline: Timeline) -> Mapping[str, float]:
+    found = find_dips(timeline.tps)
+    return {} if found is None else {name: float(read(found)) for name, read in _OF_STEADINESS.items()}
+
+
+def _swap_growth(timeline: Timeline) -> Mapping[str, float]:
+    grown = find_swap_growth(timeline)
+    return {} if grown is None else {metrics.SWAP_GROWTH.name: grown}
+
+
+def find_swap_growth(timeline: Timeline) -> float | None:
+    """Bytes that the swap in use grew by, from the first seconds to the last; a decrease is no growth."""
+    used = timeline.get("vmstat.swpd")
+    known = used[~np.isnan(used)] if used is not None else np.empty(0)
+    if known.size < 2:
+        return None
+    edge = min(_EDGE, known.size // 2)
+    return max(0.0, float(np.median(known[-edge:]) - np.median(known[:edge])))
+
+
+def _of_all_levels(levels: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    """The mean; of how evenly the load runs the geometric mean, so that every level weighs the same whatever its
+    throughput, and of what grows the sum.
+    """
+    return dict(_together(levels))
+
+
+def _together(levels: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, float]]:
+    for name in levels[0]:
+        values = [level[name] for level in levels if name in level]
+        if len(values) < len(levels):
+            continue
+        if name == metrics.SWAP_GROWTH.name:
+            yield name, sum(values)
+        elif name in _FLOORS:
+            yield name, math.exp(math.fsum(math.log(max(value, _FLOORS[name])) for value in values) / len(values))
+        else:
+            yield name, math.fsum(values) / len(values)

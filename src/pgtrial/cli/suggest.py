@@ -1,0 +1,57 @@
+"""pgtrial suggest: experiment files for the questions that a finished experiment leaves open."""
+
+from pathlib import Path
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
+
+
+@click.command()
+@options.folder
+@click.option(
+    "-o",
+    "--output",
+    default=Path(),
+    metavar="DIRECTORY",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the files are written. Default: the current directory.",
+)
+def command(*, folder: Path, output: Path) -> None:
+    """Write experiment files for the next questions after result FOLDER.
+
+    Each follows from a finding: a claim that needs more blocks, a setting that
+    had nothing to act on, settings that were changed together, two values where
+    the best may lie between. No file is overwritten, and nothing is run.
+
+    \b
+    Example:
+      pgtrial suggest results/first-20260120T101500Z
+    """
+    from pgtrial.cli.checked import check_file
+    from pgtrial.cli.findings import find_findings
+    from pgtrial.errors import PgTrialError, PreflightError
+    from pgtrial.experiment_file.load import read_text
+    from pgtrial.export.follow_ups import follow_ups
+    from pgtrial.language import ENGLISH, find_language
+    from pgtrial.safe_files import write_file
+    from pgtrial.store import layout
+    from pgtrial.units import format_duration
+
+    found = follow_ups(find_findings(folder, find_language(ENGLISH)), read_text(folder / layout.EXPERIMENT), folder)
+    if not found:
+        echo("No question follows from this experiment.")
+        return
+    paths = {each.name: output / f"{each.name}.toml" for each in found}
+    there = [str(path) for path in paths.values() if path.exists()]
+    if there:
+        raise PreflightError(f"already exists: {', '.join(there)}", hint="Name another directory with --output.")
+    output.mkdir(parents=True, exist_ok=True)
+    for each in found:
+        write_file(paths[each.name], each.text)
+        try:
+            time = f"about {format_duration(check_file(paths[each.name], on_host=False).plan.estimate.total)}"
+        except PgTrialError as err:
+            time = f"its time is not known: {err}"
+        echo(f"{paths[each.name]}: {each.reason} ({time})")

@@ -1,0 +1,184 @@
+"""The experiment that finds what limits an arm: the arm, and variants of it in which some times are longer."""
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pgtrial.errors import SpecError
+from pgtrial.experiment_file.disk_tables import LIMITS
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import file_text, typed_text
+from pgtrial.knobs import is_list
+from pgtrial.knobs.cgroup import Cgroup
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
+from pgtrial.model.arm import Arm
+from pgtrial.nearest import hint_name
+from pgtrial.units import parse_bytes
+
+AS_IS, EVERYTHING = "as-is", "all-slower"  # names of the points at which nothing, and all, is slower
+_SLICE = "500ms"
+_LONGEST_NAME = 50
+_KEPT = ("restore", "cache", "seed", "repeats", "disturbed")  # of [design]
+_SAME = ("target", "dataset", "hooks", "waive")
+# Columns beyond those of a full factorial design, as products of these: resolution IV, so that no product of two
+# resources is mixed up with a resource.
+# Source: Box, Hunter & Hunter, "Statistics for Experimenters" (2nd ed. 2005), chapter 6, table 6.22.
+_GENERATORS = {3: ((0, 1, 2),), 4: ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))}
+MOST_RESOURCES = 8
+
+
+def two_level_design(resources: int) -> tuple[tuple[bool, ...], ...]:
+    """Points, each with whether a resource is slowed: at the first none of them is, at the last all are.
+
+    A full factorial design of up to 3 resources, its half of 8 points for 4, and a fraction of 16 for up to 8.
+    ValueError beyond that.
+    """
+    if not 1 <= resources <= MOST_RESOURCES:
+        raise ValueError(f"expected 1 to {MOST_RESOURCES} resources, got {resources}")
+    basic = min(resources, 3) if resources <= 4 else 4
+    generators = _GENERATORS.get(basic, ())[: resources - basic]
+    return tuple(
+        # The product of three signs: slowed where an odd number of them are.
+        (*row, *(sum(row[column] for column in columns) % 2 == 1 for columns in generators))
+        for row in itertools.product((False, True), repeat=basic)
+    )
+
+
+def find_resources(arm: Arm) -> tuple[str, ...]:
+    """What can be varied of an arm, as "knob.key": its times, and the limits that it declares of its disk."""
+    declared = arm.knobs.get(Cgroup.name, {})
+    return (
+        *(f"{SLOWDOWN}.{key}" for key in KEYS),
+        *(f"{Cgroup.name}.{key}" for key in LIMITS if key in declared),
+    )
+
+
+def limits_experiment(
+    experiment: Experiment,
+    arms: Sequence[Arm],
+    *,
+    arm: str | None = None,
+    resources: Sequence[str] = (),
+    step: float = 1.5,
+    method: str = "auto",
+    blocks: int = 6,
+    duration: str | float = 2,
+    warmup: str | float = 0.5,
+) -> str:
+    """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
+    ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all, may leave out the
+    knob of a name. Times in seconds.
+
+    SpecError where the load or the target does not allow it, and for names that are not there.
+    """
+    _require_closed(experiment)
+    chosen = _find_arm(arms, arm)
+    names = _choose(resources, find_resources(chosen))
+    if not 1 < step <= 10:
+        raise SpecError(f"the step is {step:g}, not a factor above 1 and up to 10")
+    data = experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    hypothesis = {key: value for key, value in data.get("hypothesis", {}).items() if key in ("margin", "confidence")}
+    design = {key: value for key, value in data.get("design", {}).items() if key in _KEPT}
+    if experiment.dataset.kind == "pgbench" and experiment.workload.mix is not None:
+        # pgbench's own loads leave their data alike; to put back so many copies takes longer than to measure.
+        design.setdefault("restore", "never")
+    points = two_level_design(len(names))
+    keys = [name.partition(".")[2] for name in names]
+    labels = [_label([key for key, slowed in zip(keys, row, strict=True) if slowed], len(names)) for row in points]
+    return file_text(
+        f"Written by pgtrial limits: what limits {chosen.name}.",
+        {
+            "experiment": {"name": f"limits-{_portable(chosen.name)}-{experiment.experiment.name}"[:_LONGEST_NAME]},
+            "hypothesis": {
+                **hypothesis,
+                "claim": f"{chosen.name} is slower where all of its times are {step:g} times as long",
+                "arm": EVERYTHING,
+                "expect": "worse",
+            },
+            **{key: data[key] for key in _SAME if key in data},
+            "workload": data["workload"] | {"duration": duration, "warmup": warmup},
+            "limits": {"of": chosen.name, "resources": list(names)},
+            "arms": {label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)},
+            "design": {
+                **design,
+                "method": method,
+                **({} if method == "blocks" else {"slice": _SLICE}),
+                "blocks": blocks,
+            },
+        },
+    )
+
+
+def _require_closed(experiment: Experiment) -> None:
+    if experiment.target.kind != "throwaway":
+        raise SpecError(
+            "what limits it is found on a server that pgtrial starts: times of one that is there cannot be made longer",
+            hint='Write kind = "throwaway" in [target], with a copy of the data ("pgtrial copy --dump").',
+        )
+    if experiment.workload.rate is not None:
+        raise SpecError(
+            "what limits throughput cannot be asked of a load whose transactions arrive at a rate",
+            hint="Remove rate from [workload], so that each client starts the next transaction when one has ended.",
+        )
+
+
+def _find_arm(arms: Sequence[Arm], name: str | None) -> Arm:
+    found = next((arm for arm in arms if name in (None, arm.name)), None)
+    if found is None:
+        assert name is not None  # there is a first arm
+        raise SpecError(f'arm "{name}" does not exist', hint=hint_name(name, [a.name for a in arms], what="Arms are"))
+    return found
+
+
+def _choose(wanted: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
+    short = {name.partition(".")[2]: name for name in there}
+    for name in wanted:
+        if name not in short and name not in there:
+            raise SpecError(f'resource "{name}" cannot be varied', hint=hint_name(name, short, what="Resources are"))
+    names = tuple(dict.fromkeys(short.get(name, name) for name in wanted)) or tuple(there)
+    if len(names) > MOST_RESOURCES:
+        raise SpecError(f"{len(names)} resources are too many, {MOST_RESOURCES} are possible at once")
+    return names
+
+
+def _label(slowed: Sequence[str], count: int) -> str:
+    return {0: AS_IS, count: EVERYTHING}.get(len(slowed), "+".join(slowed))
+
+
+def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) -> dict[str, Any]:
+    """The arm with what is slowed at a point; its disk class has become the tables that it stands for."""
+    texts: dict[str, dict[str, str]] = {knob: dict(table) for knob, table in arm.knobs.items()}
+    texts[POSTGRESQL] = dict(arm.settings)
+    for name, is_slowed in zip(names, row, strict=True):
+        knob, _, key = name.partition(".")
+        table = texts.setdefault(knob, {})
+        if knob == SLOWDOWN:
+            table[key] = f"{step if is_slowed else 1.0:g}"
+        elif is_slowed:
+            table[key] = _lowered(table[key], step)
+    return {
+        knob: {key: text.split(", ") if is_list(knob, key) else typed_text(knob, key, text) for key, text in t.items()}
+        for knob, t in texts.items()
+        if t
+    }
+
+
+def _lowered(text: str, step: float) -> str:
+    """A limit per second, or of bytes per second, that a request waits for ``step`` times as long."""
+    if text.isdecimal():
+        return str(max(1, round(int(text) / step)))
+    return f"{max(1, round(parse_bytes(text) / step))}B"
+
+
+def log_time(knob: str, text: str) -> float:
+    """Logarithm of the time that a value stands for, up to a constant; ValueError for what is none."""
+    if knob == SLOWDOWN:
+        return math.log(float(text))
+    return -math.log(float(text) if text.isdecimal() else parse_bytes(text))
+
+
+def _portable(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text)

@@ -1,0 +1,45 @@
+"""Which files an experiment file may name: those beneath its own directory, and where the user has said so.
+
+A file from somebody else could name any file of whoever runs it. What it reads becomes part of the results, and these
+are passed on: to the one who sent the file, or to everybody who sees the log of a pipeline.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.places import expand_home
+
+OPTION = "--allow-files"
+
+
+def find_outside(experiment: Experiment, folder: Path, allowed: Sequence[Path] = ()) -> Iterator[SpecProblem]:
+    """Files that lie neither beneath ``folder`` nor beneath an ``allowed`` directory, wherever links lead."""
+    roots = (folder, *allowed)
+    for path, name in _named(experiment):
+        if "\0" in name:
+            continue  # no file; another check says so
+        place = folder / expand_home(Path(name))
+        if not any(is_beneath(place, root) for root in roots):
+            yield SpecProblem(
+                path=path,
+                message=f'"{name}" is not beneath the directory of the experiment file',
+                hint=f"If it is to be read, add {OPTION} {os.path.realpath(place.parent)}.",
+            )
+
+
+def is_beneath(path: Path, root: Path) -> bool:
+    """Whether a path leads to what lies beneath a directory, wherever links lead."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def _named(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    for index, scenario in enumerate(experiment.workload.scenario):
+        if scenario.file is not None:
+            yield f"workload.scenario[{index}].file", scenario.file
+    if experiment.dataset.setup is not None:
+        yield "dataset.setup", experiment.dataset.setup
+    for name in experiment.dataset.load:
+        yield "dataset.load", name

@@ -1,0 +1,64 @@
+"""What limits an arm by experiment: names of what was slowed, and what the ledger says."""
+
+from pgtrial.findings.catalogue.base import Entry
+from pgtrial.language import N_
+
+SLOWED = {
+    "slowed.slowdown.cpu": Entry(text=N_("the CPU time of the server")),
+    "slowed.slowdown.flush": Entry(text=N_("the flush of the WAL and of files")),
+    "slowed.slowdown.files": Entry(text=N_("reads and writes of files")),
+    "slowed.slowdown.generator": Entry(text=N_("the CPU time of the load generator")),
+    "slowed.cgroup.read_iops": Entry(text=N_("waits for the limit of reads per second")),
+    "slowed.cgroup.write_iops": Entry(text=N_("waits for the limit of writes per second")),
+    "slowed.cgroup.read_bytes": Entry(text=N_("waits for the limit of bytes read per second")),
+    "slowed.cgroup.write_bytes": Entry(text=N_("waits for the limit of bytes written per second")),
+}
+
+NOT_SLOWED = {
+    "not-slowed.left-out": Entry(text=N_("{name} (left out)")),
+    "not-slowed.network": Entry(text=N_("the network: the load reaches the server by a socket")),
+    "not-slowed.pauses": Entry(text=N_("pauses of scripts and statements that sleep")),
+    "not-slowed.wake-ups": Entry(text=N_("the time from waking a process until it is in the queue for a CPU")),
+    "not-slowed.memory": Entry(text=N_("memory, which is no time")),
+}
+
+LEDGER = {
+    "ledger.leads": Entry(
+        text=N_(
+            "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
+        )
+    ),
+    "ledger.undecided": Entry(
+        text=N_(
+            "What limits “{arm}” most is not decided: {name} ({elasticity:decimal2}) or {second} ({other:decimal2})."
+        )
+    ),
+    "ledger.nothing": Entry(text=N_("None of the times that were made longer is shown to limit “{arm}”.")),
+    "ledger.next": Entry(text=N_("Next is {name} ({elasticity:decimal2}).")),
+    "ledger.buys": Entry(text=N_("With 10 % less of it, throughput would change by about {ratio:change}.")),
+    "ledger.whole": Entry(
+        text=N_(
+            "All of them add up to {total:decimal2} ({low:decimal2} to {high:decimal2}), which may be 1: nothing is "
+            "known to be missing."
+        )
+    ),
+    "ledger.less": Entry(
+        text=N_(
+            "They add up to {total:decimal2} ({low:decimal2} to {high:decimal2}) and not to 1: {rest:decimal2} is owed "
+            "to what was not varied."
+        )
+    ),
+    "ledger.more": Entry(
+        text=N_(
+            "They add up to {total:decimal2} ({low:decimal2} to {high:decimal2}), more than 1: some time counts in two "
+            "of them."
+        )
+    ),
+    "ledger.no-interval": Entry(text=N_("They add up to {total:decimal2}; one block tells no interval.")),
+    "ledger.kink": Entry(
+        text=N_(
+            "The elasticities change within the step: one time hides behind another, and a smaller step would say "
+            "something else."
+        )
+    ),
+}

@@ -1,0 +1,216 @@
+/* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
+ *
+ *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, and before it waits for
+ *          one), in proportion to what it has used since the last one. No more calls than these: asking for the CPU time
+ *          takes a microsecond or more.
+ *   flush  waiting in fsync and fdatasync.
+ *   files  waiting in reads from and writes to files.
+ *
+ * Waiting is what a call took less its CPU time and its time in the queue for a CPU: both of these are times of the CPU.
+ * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
+ * page cache. A wait is made longer behind it, by sleeping. What was burned or slept too much is taken off the next time,
+ * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
+ * frozen in it while another arm had its turn.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef long long ns_t;
+
+#define LONGEST_WAIT 100000000LL /* ns */
+#define LONGEST_CARRY 20000000LL /* ns */
+#define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
+
+static double more_cpu, more_flush, more_files; /* factors less 1 */
+
+static __thread ns_t seen;   /* of the thread's CPU time */
+static __thread ns_t unpaid; /* of CPU time; negative where too much was burned */
+static __thread ns_t owed;        /* of sleep; negative after a sleep that was too long */
+static __thread int schedstat = -1;
+static __thread int is_exact;
+
+static double factor_of(const char *name)
+{
+    const char *text = getenv(name);
+    double value = text ? atof(text) : 1.0;
+    return value > 1.0 ? value - 1.0 : 0.0;
+}
+
+static void forget_parent(void)
+{
+    if (schedstat >= 0)
+        close(schedstat);
+    schedstat = -1;
+    seen = unpaid = owed = 0;
+    is_exact = 0;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    more_cpu = factor_of("PGTRIAL_SLOW_CPU");
+    more_flush = factor_of("PGTRIAL_SLOW_FLUSH");
+    more_files = factor_of("PGTRIAL_SLOW_FILES");
+    pthread_atfork(NULL, NULL, forget_parent);
+}
+
+static ns_t now_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static ns_t cpu_time(void)
+{
+    return now_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Time in the queue for a CPU; 0 where the kernel does not tell. */
+static ns_t queue_time(void)
+{
+    char text[96], *end;
+    ssize_t length;
+    if (schedstat == -1) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
+        schedstat = open(path, O_RDONLY | O_CLOEXEC);
+        if (schedstat < 0)
+            schedstat = -2;
+    }
+    if (schedstat < 0)
+        return 0;
+    length = syscall(SYS_pread64, schedstat, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return 0;
+    text[length] = 0;
+    strtoll(text, &end, 10);
+    return strtoll(end, NULL, 10);
+}
+
+static void pay_cpu(void)
+{
+    ns_t now = cpu_time(), until;
+    unpaid += (ns_t)((now - seen) * more_cpu);
+    seen = now;
+    if (unpaid <= 0)
+        return;
+    until = now + unpaid;
+    while (now < until)
+        now = cpu_time();
+    unpaid -= now - seen;
+    seen = now;
+}
+
+static void oversleep(double more, ns_t waited)
+{
+    int error = errno;
+    if (waited > LONGEST_WAIT)
+        waited = LONGEST_WAIT;
+    owed += (ns_t)(waited * more);
+    if (owed > 0) {
+        ns_t begun = now_of(CLOCK_MONOTONIC), until = begun + owed;
+        struct timespec t = {until / 1000000000LL, until % 1000000000LL};
+        if (!is_exact) {
+            prctl(PR_SET_TIMERSLACK, 1);
+            is_exact = 1;
+        }
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+            ;
+        owed -= now_of(CLOCK_MONOTONIC) - begun;
+        if (owed < -LONGEST_CARRY)
+            owed = -LONGEST_CARRY;
+    }
+    errno = error;
+}
+
+struct span {
+    ns_t clock, cpu, queue;
+};
+
+static struct span begin_span(void)
+{
+    struct span s = {now_of(CLOCK_MONOTONIC), cpu_time(), queue_time()};
+    return s;
+}
+
+static void end_span(struct span s, double more)
+{
+    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+    if (more > 0 && waited > LEAST_WAIT)
+        oversleep(more, waited);
+}
+
+#define REAL(name) \
+    static __typeof__(name) *real; \
+    if (!real) \
+        real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+#define FLUSH(name) \
+    int name(int file) \
+    { \
+        REAL(name); \
+        struct span s = begin_span(); \
+        int result = real(file); \
+        end_span(s, more_flush); \
+        return result; \
+    }
+
+#define READ(name, parameters, arguments) \
+    ssize_t name parameters \
+    { \
+        REAL(name); \
+        ns_t begun = now_of(CLOCK_MONOTONIC); \
+        ssize_t result = real arguments; \
+        ns_t waited = now_of(CLOCK_MONOTONIC) - begun; \
+        if (more_files > 0 && waited > LEAST_WAIT) \
+            oversleep(more_files, waited); \
+        return result; \
+    }
+
+#define WRITE(name, parameters, arguments) \
+    ssize_t name parameters \
+    { \
+        REAL(name); \
+        struct span s = begin_span(); \
+        ssize_t result = real arguments; \
+        end_span(s, more_files); \
+        return result; \
+    }
+
+#define PEER(name, type, parameters, arguments) \
+    type name parameters \
+    { \
+        REAL(name); \
+        pay_cpu(); \
+        return real arguments; \
+    }
+
+FLUSH(fsync)
+FLUSH(fdatasync)
+READ(pread, (int file, void *to, size_t size, off_t at), (file, to, size, at))
+READ(pread64, (int file, void *to, size_t size, off64_t at), (file, to, size, at))
+WRITE(pwrite, (int file, const void *from, size_t size, off_t at), (file, from, size, at))
+WRITE(pwrite64, (int file, const void *from, size_t size, off64_t at), (file, from, size, at))
+READ(preadv, (int file, const struct iovec *to, int count, off_t at), (file, to, count, at))
+READ(preadv64, (int file, const struct iovec *to, int count, off64_t at), (file, to, count, at))
+WRITE(pwritev, (int file, const struct iovec *from, int count, off_t at), (file, from, count, at))
+WRITE(pwritev64, (int file, const struct iovec *from, int count, off64_t at), (file, from, count, at))
+PEER(send, ssize_t, (int peer, const void *from, size_t size, int flags), (peer, from, size, flags))
+PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeout), (set, events, most, timeout))
+PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
+PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+     (files, count, timeout, mask))

@@ -1,0 +1,102 @@
+"""Times of the server and of the load generator, each made longer by a factor, to see what throughput owes to it."""
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from pgtrial.errors import HostCommandError, SettingError
+from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.values import Form, Table
+
+SLOWDOWN = "slowdown"
+_LIBRARY, _SOURCE = "slowdown.so", "slowdown.c"
+_COMPILER = "cc"
+_OF_SERVER: Mapping[str, str] = {"cpu": "CPU", "flush": "FLUSH", "files": "FILES"}
+_OF_GENERATOR: Mapping[str, str] = {"generator": "CPU"}
+KEYS = (*_OF_SERVER, *_OF_GENERATOR)
+
+Factor = Annotated[float, Field(strict=True, ge=1, le=10), Form("a factor: `1.5`")]
+
+
+class SlowdownTable(Table):
+    """Times that take longer, by a factor. Left out: 1, as they are."""
+
+    cpu: Factor | None = Field(default=None, description="CPU time of the server.")
+    flush: Factor | None = Field(default=None, description="Waiting for a flush: fsync and fdatasync.")
+    files: Factor | None = Field(default=None, description="Waiting in reads from and writes to files.")
+    generator: Factor | None = Field(default=None, description="CPU time of the load generator.")
+
+
+class Slowdown(Knob):
+    name = SLOWDOWN
+    about = About(
+        sets="times of the server, and the CPU time of the load generator, each made longer by a factor: a library "
+        "that is compiled by cc and preloaded burns CPU time once more, and sleeps behind each wait",
+        takes_effect="at the start of server and load generator",
+        rights="none in a throw-away cluster; a C compiler on its machine",
+        verified="the library is in the memory map of the running server",
+        undone="removed with the cluster",
+    )
+    scope = Scope.SETTINGS
+    among_twins = Among.OWN
+    acts = (ALWAYS,)
+    rules = (Rule(timing=EffectTiming.AT_ONCE, reason="holds for the next call of each process"),)
+    not_on_server = "only into a server that pgtrial starts a library can be preloaded"
+    needs_server = True
+
+
+async def build_library(host: Host, directory: Path) -> Path:
+    """The library in a directory that is not the server's own, where it is made unless it is there.
+
+    Raises SettingError where the machine has no compiler, or no library can be preloaded from there.
+    """
+    library, source = directory / _LIBRARY, directory / _SOURCE
+    if any(character in str(library) for character in " :\t"):
+        raise SettingError(
+            f'cannot preload a library from "{directory}": its path has a space or a colon',
+            hint="Choose another directory in [target].",
+        )
+    if host.ops.is_file(str(library)):
+        return library
+    text = resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8")
+    try:
+        host.ops.put(str(source), text)
+        await host.run([_COMPILER, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"])
+    except (HostCommandError, OSError) as err:
+        raise SettingError(
+            f'cannot make times longer here: the program "{_COMPILER}" does not compile the library for it',
+            detail=str(err),
+            hint="Install a C compiler (Debian: gcc and libc6-dev).",
+        ) from err
+    return library
+
+
+def require_loaded(host: Host, pid: int, library: Path) -> None:
+    """Raise SettingError if the library is not in a process that was to begin with it."""
+    if str(library) not in host.ops.read(f"/proc/{pid}/maps"):
+        raise SettingError(
+            "the server does not load the library that makes times longer",
+            hint="A server that is linked statically, or to another C library, cannot be slowed down.",
+        )
+
+
+def server_environment(values: Mapping[str, str], library: Path) -> dict[str, str]:
+    return _environment(values, _OF_SERVER, library)
+
+
+def generator_environment(values: Mapping[str, str], library: Path, host: Host) -> dict[str, str]:
+    """{} where the generator is as it is. SettingError if the library is on another machine than the generator."""
+    if "generator" not in values:
+        return {}
+    if host.name != LOCAL:
+        raise SettingError("the load generator is slowed down only where the server is on its machine")
+    return _environment(values, _OF_GENERATOR, library)
+
+
+def _environment(values: Mapping[str, str], names: Mapping[str, str], library: Path) -> dict[str, str]:
+    factors = {f"PGTRIAL_SLOW_{name}": values[key] for key, name in names.items() if key in values}
+    return {"LD_PRELOAD": str(library), **factors}

@@ -1,0 +1,91 @@
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pgtrial.analysis.engagement import find_engagements, is_idle, say_untested
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.analysis.validity.blocks import check_engagement
+from pgtrial.findings.findings import Findings, Needed
+from pgtrial.findings.message import message, say
+from pgtrial.model.verdict import Verdict
+
+Assess = Callable[..., Any]
+
+
+def timeline(arm: str, series: Mapping[str, float]) -> Timeline:
+    flat = np.full(10, 100.0)
+    values = {(name, ""): np.where(np.arange(10) == 5, value, 0.0) for name, value in series.items()}
+    return Timeline(
+        run=1, arm=arm, block=1, level=0, started=0.0, offset=0.0, tps=flat, latency=flat / 1e4, series=values
+    )
+
+
+def differ(evidence: Evidence, *, knob: str = "", **settings: tuple[str, str]) -> Evidence:
+    """The control and the claim's arm with other values of some settings, of PostgreSQL or of a knob."""
+    arms = []
+    for arm in evidence.arms:
+        place = 1 if arm.name == evidence.hypothesis_arm else 0
+        table = {name: values[place] for name, values in settings.items()}
+        arms.append(replace(arm, knobs={knob: table}, settings={}) if knob else replace(arm, settings=table))
+    return replace(evidence, arms=tuple(arms))
+
+
+def states(evidence: Evidence, *timelines: Timeline) -> list[str]:
+    return [each.state for each in find_engagements(evidence, timelines)]
+
+
+@pytest.mark.parametrize(
+    ("control", "treated", "state"),
+    [(0.0, 0.0, "idle"), (5e6, 0.0, "engaged"), (0.0, 5e6, "engaged")],
+)
+def test_one_second_in_either_arm_is_enough(evidence: Evidence, control: float, treated: float, state: str) -> None:
+    asked = differ(evidence, work_mem=("4MB", "64MB"))
+    lines = [timeline("on", {"db.temp_bytes": control}), timeline("off", {"db.temp_bytes": treated})]
+
+    assert states(asked, *lines) == [state]
+    assert is_idle(find_engagements(asked, lines)) is (state == "idle")
+
+
+def test_dirty_pages_below_the_limit_test_nothing(evidence: Evidence) -> None:
+    asked = differ(evidence, knob="sysctl", **{"vm.dirty_ratio": ("30", "10")})
+    low, high = ([timeline(arm, {"dirty.share": share}) for arm in ("on", "off")] for share in (0.026, 0.6))
+    (found,) = find_engagements(asked, low)
+
+    assert found.state == "idle"
+    assert "was at most 2.6 %, and 50.0 % count as much" in say(found.text)
+    assert states(asked, *high) == ["engaged"]
+
+
+def test_what_was_not_sampled_or_not_declared_is_not_known(evidence: Evidence) -> None:
+    assert states(differ(evidence, work_mem=("4MB", "64MB")), timeline("on", {})) == ["unknown"]
+    undeclared = find_engagements(differ(evidence, random_page_cost=("4", "1")), ())
+    assert [each.state for each in undeclared] == ["unknown"]
+    assert "pgtrial has no evidence for it" in say(undeclared[0].text)
+    assert not is_idle(undeclared)
+
+
+def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
+    evidence: Evidence, findings: Findings, assess: Assess
+) -> None:
+    asked = differ(evidence, work_mem=("4MB", "64MB"))
+    idle = find_engagements(asked, [timeline(arm, {"db.temp_bytes": 0.0}) for arm in ("on", "off")])
+    needed = Needed(blocks=40, text=message("needed.infeasible"))
+    open_ = findings.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+
+    told, blocks = say_untested(open_, needed, idle)
+    supported, same = say_untested(findings.hypothesis, needed, idle)
+
+    assert told.not_tested
+    assert say(told.reason).startswith("Not tested: work_mem had nothing to act on, that is, no temporary files")
+    assert blocks.blocks is None
+    assert (supported, same) == (findings.hypothesis, needed)
+    (caveat,) = check_engagement(replace(assess(), engagements=idle))
+    assert (caveat.code, caveat.severity) == ("not-engaged", "warning")
+
+
+def test_there_is_nothing_to_tell_of_arms_that_do_not_differ(evidence: Evidence) -> None:
+    assert find_engagements(differ(evidence), ()) == ()

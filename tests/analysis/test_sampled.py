@@ -1,0 +1,108 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.metric_table import compare_metrics
+from pgtrial.analysis.observations import index_values
+from pgtrial.analysis.sampled import observe_samples
+from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.findings.findings import Findings
+from pgtrial.model.observable import find_observable
+from pgtrial.model.run import LoadLevel
+
+
+def make(run: int, arm: str, *, level: int = 0, means: dict[tuple[str, str], float], tps: object = 100.0) -> Timeline:
+    steady = np.broadcast_to(np.asarray(tps, dtype=np.float64), (60,)).copy()
+    series = {key: np.full(60, value) for key, value in means.items()}
+    return Timeline(
+        run=run,
+        arm=arm,
+        block=1,
+        level=level,
+        started=0.0,
+        offset=0.0,
+        tps=steady,
+        latency=steady / 1e4,
+        series=series,
+        means=means,
+    )
+
+
+def observed(evidence: Evidence, *timelines: Timeline) -> dict[str, float]:
+    return {one.metric: one.value for one in observe_samples(evidence, timelines) if one.load_level == "all"}
+
+
+def test_a_device_goes_by_the_metric_alone_where_it_has_most_requests_under_way(evidence: Evidence) -> None:
+    run = evidence.runs_of("on")[0].id
+    means = {("iostat.aqu", "vda"): 0.5, ("iostat.aqu", "vdb"): 2.0}
+    awaits = {("iostat.r_await", "vda"): 0.001, ("iostat.r_await", "vdb"): 0.02}
+
+    found = observed(evidence, make(run, "on", means={**means, **awaits}))
+
+    assert found["iostat.r_await"] == found["iostat.r_await/vdb"] == 0.02
+    assert found["iostat.r_await/vda"] == 0.001
+
+
+def test_other_objects_add_up_and_quotients_do_not(evidence: Evidence) -> None:
+    run = evidence.runs_of("on")[0].id
+    means = {("server.cpu", "checkpointer"): 0.1, ("server.cpu", "walwriter"): 0.2, ("db.hit_ratio", ""): 0.9}
+
+    found = observed(evidence, make(run, "on", means=means))
+
+    assert found["server.cpu"] == pytest.approx(0.3)
+    assert found["db.hit_ratio"] == 0.9
+
+
+def test_load_levels_count_alike_and_a_missing_one_leaves_all_of_them_out(evidence: Evidence) -> None:
+    two = replace(evidence, levels=tuple(LoadLevel(index=i, clients=4 * (i + 1)) for i in range(2)))
+    run = evidence.runs_of("on")[0].id
+    low, high = (make(run, "on", level=level, means={("vmstat.wa", ""): wa}) for level, wa in ((0, 0.0), (1, 0.5)))
+
+    assert observed(two, low, high)["vmstat.wa"] == 0.25
+    assert "vmstat.wa" not in observed(two, low)
+
+
+def test_a_dip_has_depth_length_and_recovery(evidence: Evidence) -> None:
+    run = evidence.runs_of("on")[0].id
+    tps = np.full(60, 1000.0) + np.tile([-3.0, 3.0], 30)
+    tps[30:36] = [100, 100, 300, 500, 700, 900]
+
+    found = observed(evidence, make(run, "on", means={}, tps=tps))
+    steady = observed(evidence, make(run, "on", means={}, tps=np.full(60, 1000.0) + np.tile([-3.0, 3.0], 30)))
+
+    assert found["stability.dip_depth"] == pytest.approx(0.9, abs=0.01)
+    assert 4 <= found["stability.dip_length"] <= 7
+    assert found["stability.recovery"] >= 3
+    # Without a dip it is the least that counts.
+    for name in ("dip_depth", "dip_length", "recovery"):
+        known = find_observable(f"stability.{name}")
+        assert known is not None
+        assert steady[f"stability.{name}"] == pytest.approx(known.metric.floor)
+
+
+def test_the_table_has_each_arm_with_its_seconds_and_the_effect(evidence: Evidence) -> None:
+    timelines = [
+        make(run.id, run.slot.arm, means={("vmstat.us", ""): 0.2 if run.slot.arm == "on" else 0.4})
+        for run in evidence.valid
+    ]
+    sampled = observe_samples(evidence, timelines)
+    (found,) = (m for m in compare_metrics(evidence, timelines, index_values(sampled), sampled) if "us" in m.metric)
+
+    on, off, placebo = found.arms
+    assert (on.arm, on.ratio) == ("on", None)
+    assert (off.mean, off.median, off.lowest, off.highest) == pytest.approx((0.4, 0.4, 0.4, 0.4))
+    assert off.ratio is not None
+    assert off.ratio.value == pytest.approx(2)
+    assert placebo.ratio is not None
+    assert len(off.values) == 6
+
+
+def test_whatever_was_sampled_is_in_the_findings_and_can_be_claimed(findings: Findings) -> None:
+    names = {metric.metric for metric in findings.metrics}
+
+    assert {"pgbench.tps", "cost.wal_bytes", "wal.bytes"} <= names
+    for name in names:
+        assert find_observable(name) is not None, name
+    assert all(metric.arms[0].arm == "on" for metric in findings.metrics)

@@ -1,0 +1,183 @@
+"""The experiment that finds what limits an arm: its points, and the file made of another one."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+
+from pgtrial.design.limits import (
+    AS_IS,
+    EVERYTHING,
+    MOST_RESOURCES,
+    find_resources,
+    limits_experiment,
+    log_time,
+    two_level_design,
+)
+from pgtrial.design.plan import make_plan
+from pgtrial.errors import SpecError
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import examine
+
+TEXT = """\
+format = 1
+[experiment]
+name = "x"
+[dataset]
+scale = 1
+[workload]
+mix = "simple-update"
+clients = 4
+[target.postgresql]
+max_wal_size = "2GB"
+[arms.on.postgresql]
+synchronous_commit = true
+work_mem = "8MB"
+[arms.off]
+inherit = "on"
+[arms.off.postgresql]
+synchronous_commit = false
+[arms.limited.cgroup]
+write_iops = 150
+write_bytes = "9MB"
+[arms.limited.extensions]
+preload = ["auto_explain", "pg_stat_statements"]
+"""
+DISK = """
+[disks.slow]
+size = "1GB"
+write_iops = 300
+[arms.emulated.storage]
+disk = "slow"
+"""
+
+
+def read(text: str) -> Experiment:
+    examination = examine(text, Path("/"))
+    assert examination.experiment is not None
+    assert examination.problems == ()
+    return examination.experiment
+
+
+def derive(text: str, **options: object) -> Experiment:
+    experiment = read(text)
+    return read(limits_experiment(experiment, resolve_arms(experiment), **options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("resources", range(1, MOST_RESOURCES + 1))
+def test_design_tells_resources_apart_from_each_other_and_from_products_of_two(resources: int) -> None:
+    signs = [[1 if slowed else -1 for slowed in point] for point in two_level_design(resources)]
+    columns = list(zip(*signs, strict=True))
+    assert signs[0] == [-1] * resources
+    assert signs[-1] == [1] * resources
+    assert all(sum(column) == 0 for column in columns)
+    for one, other in itertools.combinations(range(resources), 2):
+        product = [a * b for a, b in zip(columns[one], columns[other], strict=True)]
+        assert sum(product) == 0
+        assert all(sum(a * b for a, b in zip(product, column, strict=True)) == 0 for column in columns)
+
+
+def test_design_has_8_points_up_to_four_resources_and_16_beyond() -> None:
+    assert [len(two_level_design(n)) for n in range(1, 9)] == [2, 4, 8, 8, 16, 16, 16, 16]
+
+
+def test_too_many_resources_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 to 8"):
+        two_level_design(9)
+
+
+def test_first_arm_is_as_it_is_and_the_last_has_all_times_longer() -> None:
+    derived = derive(TEXT)
+    arms = resolve_arms(derived)
+    assert (arms[0].name, arms[-1].name, len(arms)) == (AS_IS, EVERYTHING, 8)
+    assert {arm.settings["synchronous_commit"] for arm in arms} == {"on"}
+    assert {arm.settings["max_wal_size"] for arm in arms} == {"2GB"}
+    assert set(arms[0].knobs["slowdown"].values()) == {"1.0"}
+    assert set(arms[-1].knobs["slowdown"].values()) == {"1.5"}
+    assert derived.hypothesis.arm == EVERYTHING
+    assert derived.limits is not None
+    assert derived.limits.of == "on"
+    assert make_plan(derived).method.method == "interleaved"
+
+
+def test_another_arm_has_what_it_inherits() -> None:
+    arms = resolve_arms(derive(TEXT, arm="off"))
+    assert {arm.settings["synchronous_commit"] for arm in arms} == {"off"}
+    assert {arm.settings["work_mem"] for arm in arms} == {"8MB"}
+
+
+def test_declared_limits_of_the_disk_are_lowered_by_the_step() -> None:
+    arms = resolve_arms(derive(TEXT, arm="limited", step=1.5))
+    assert len(arms) == 16
+    assert {arm.knobs["cgroup"]["write_iops"] for arm in arms} == {"150", "100"}
+    assert {arm.knobs["cgroup"]["write_bytes"] for arm in arms} == {"9MB", f"{9 * 1024**2 * 2 // 3}B"}
+    assert {arm.knobs["extensions"]["preload"] for arm in arms} == {"auto_explain, pg_stat_statements"}
+
+
+def test_emulated_disk_becomes_the_tables_that_it_stands_for() -> None:
+    derived = derive(TEXT + DISK, arm="emulated", resources=["write_iops", "flush"], step=2)
+    arms = resolve_arms(derived)
+    assert [arm.name for arm in arms] == [AS_IS, "flush", "write_iops", EVERYTHING]
+    assert [arm.knobs["cgroup"]["write_iops"] for arm in arms] == ["300", "300", "150", "150"]
+    assert {arm.variant.filesystem for arm in arms} == {(("size", "1GB"), ("type", "ext4"))}
+
+
+def test_resources_are_chosen_by_short_or_full_name() -> None:
+    derived = derive(TEXT, resources=["cpu", "slowdown.flush", "cpu"])
+    assert derived.limits is not None
+    assert derived.limits.resources == ("slowdown.cpu", "slowdown.flush")
+    assert len(derived.arms) == 4
+
+
+def test_data_of_own_loads_are_put_back_unless_the_file_says_otherwise() -> None:
+    assert derive(TEXT).design.restore == "never"
+    assert derive(TEXT + '[design]\nrestore = "each-block"\n').design.restore == "each-block"
+    own = TEXT.replace('mix = "simple-update"', 'scenario = [{ name = "s", builtin = "tpcb-like" }]')
+    assert derive(own).design.restore == "each-run"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (TEXT, {"arm": "of"}, 'arm "of" does not exist'),
+        (TEXT, {"resources": ["memory"]}, 'resource "memory" cannot be varied'),
+        (TEXT, {"resources": ["write_iops"]}, 'resource "write_iops" cannot be varied'),
+        (TEXT, {"step": 1.0}, "the step is 1"),
+        (TEXT.replace("clients = 4", "rate = 100"), {}, "arrive at a rate"),
+        (
+            TEXT.split("[target", maxsplit=1)[0]
+            + '[target]\nkind = "server"\n[arms.a.postgresql]\nwork_mem = "1MB"\n[arms.b.postgresql]\nwork_mem = "2MB"',
+            {},
+            "a server that pgtrial starts",
+        ),
+    ],
+)
+def test_what_cannot_be_varied_is_said(text: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        derive(text, **options)
+
+
+def test_arm_has_the_resources_that_it_declares() -> None:
+    arms = {arm.name: arm for arm in resolve_arms(read(TEXT))}
+    assert find_resources(arms["on"]) == tuple(f"slowdown.{key}" for key in ("cpu", "flush", "files", "generator"))
+    assert find_resources(arms["limited"])[4:] == ("cgroup.write_iops", "cgroup.write_bytes")
+
+
+def test_time_of_a_limit_is_its_reciprocal() -> None:
+    assert log_time("slowdown", "1.5") == pytest.approx(math.log(1.5))
+    assert log_time("cgroup", "100") - log_time("cgroup", "150") == pytest.approx(math.log(1.5))
+    assert log_time("cgroup", "1MB") - log_time("cgroup", "2MB") == pytest.approx(math.log(2))
+
+
+def test_resources_of_the_file_are_values_in_which_arms_differ() -> None:
+    text = TEXT.replace("[target", '[limits]\nof = "on"\nresources = ["slowdown.cpu"]\n[target')
+    messages = [problem.message for problem in examine(text, Path("/")).problems]
+    assert messages == ['arm "on" has no value of "slowdown.cpu"']
+    same = "\n".join(f"[arms.{name}.slowdown]\ncpu = 1.5\n" for name in ("on", "limited"))
+    messages = [problem.message for problem in examine(text + same, Path("/")).problems]
+    assert messages == ['all arms have the same value of "slowdown.cpu"']
+    unknown = text.replace('["slowdown.cpu"]', '["slowdown.memory"]')
+    assert "is no resource" in examine(unknown, Path("/")).problems[0].message
+    assert "is empty" in examine(text.replace('["slowdown.cpu"]', "[]"), Path("/")).problems[0].message

@@ -1,0 +1,91 @@
+"""Experiment files for the next questions."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.cli.suggest import command
+from pgtrial.experiment_file.load import examine
+from pgtrial.export.follow_ups import FollowUp, follow_ups
+from pgtrial.findings.findings import Engagement, Findings
+from pgtrial.findings.message import message
+from support import EXPERIMENT, write_result_folder
+
+SIZES = (
+    EXPERIMENT.partition("[arms.")[0]
+    + """
+[arms.on.postgresql]
+shared_buffers = "64MB"
+
+[arms.off.postgresql]
+shared_buffers = "256MB"
+
+[design]
+blocks = 6
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return analyze(write_result_folder(tmp_path_factory.mktemp("suggest") / "r"))
+
+
+def suggested(findings: Findings, text: str) -> dict[str, FollowUp]:
+    found = follow_ups(findings, text, Path("/results/r"))
+    for each in found:
+        assert not examine(each.text, None).problems
+    return {each.name.removeprefix(f"{findings.experiment.name}-"): each for each in found}
+
+
+def parsed(follow_up: FollowUp) -> dict[str, Any]:
+    return tomllib.loads(follow_up.text)
+
+
+def test_a_claim_that_is_not_decided_gets_the_blocks_that_it_needs(findings: Findings) -> None:
+    needed = findings.needed.model_copy(update={"blocks": 9, "text": message("needed.blocks", count=9)})
+    found = suggested(findings.model_copy(update={"needed": needed}), EXPERIMENT)
+
+    assert parsed(found["more-blocks"])["design"]["blocks"] == 15
+    assert "about 9 more blocks would decide the claim" in found["more-blocks"].reason
+
+
+def test_a_setting_with_nothing_to_act_on_gets_something(findings: Findings) -> None:
+    idle = Engagement(
+        setting="shared_buffers", state="idle", text=message("engagement.undeclared", setting="shared_buffers")
+    )
+    found = suggested(findings.model_copy(update={"engagements": (idle,)}), SIZES)
+
+    assert parsed(found["engaged-shared-buffers"])["dataset"]["scale"] == 40  # of the 10 that a file has by itself
+
+
+def test_two_values_are_followed_by_a_curve_around_them(findings: Findings) -> None:
+    factors = parsed(suggested(findings, SIZES)["curve"])["factors"]
+
+    assert factors["shared_buffers"]["levels"] == ["64MB", "32MB", "128MB", "256MB", "512MB"]
+
+
+def test_settings_that_were_changed_together_are_taken_apart(findings: Findings) -> None:
+    both = SIZES.replace('= "64MB"\n', '= "64MB"\nwork_mem = "4MB"\n').replace(
+        '= "256MB"\n', '= "256MB"\nwork_mem = "8MB"\n'
+    )
+    found = suggested(findings, both)
+
+    assert parsed(found["two-by-two"])["factors"]["work_mem"]["levels"] == ["4MB", "8MB"]
+    assert "arms" not in parsed(found["two-by-two"])
+
+
+def test_the_command_writes_files_with_reason_and_time_and_overwrites_none(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", text=SIZES)
+    runner = CliRunner()
+    first = runner.invoke(command, [str(folder), "-o", str(tmp_path / "next")])
+    second = runner.invoke(command, [str(folder), "-o", str(tmp_path / "next")])
+
+    assert first.exit_code == 0, first.output
+    assert "commit-curve.toml: Two values of shared_buffers say which is better" in first.output
+    assert (tmp_path / "next" / "commit-curve.toml").is_file()
+    assert second.exit_code != 0

@@ -1,0 +1,133 @@
+"""The library that makes times longer: in programs whose times are known, and in a server."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import SettingError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.slowdown import build_library, generator_environment, require_loaded, server_environment
+from support.programs import needs_compiler
+
+# Calls that take a known time of waiting, and none of the CPU. Behind the library, which finds them instead of libc's.
+_SLOW_CALLS = """
+#define _GNU_SOURCE
+#include <sys/types.h>
+#include <unistd.h>
+int fsync(int file) { (void)file; usleep(20000); return 0; }
+ssize_t pread64(int file, void *to, size_t size, off64_t at)
+{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
+ssize_t pread(int file, void *to, size_t size, off_t at)
+{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
+"""
+_WAIT = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+begun = time.monotonic()
+for _ in range(5):
+    os.fsync(file) if sys.argv[2] == "flush" else os.pread(file, 1, 0)
+print(time.monotonic() - begun)
+"""
+# CPU time of a thread before and after a call at which it is paid for; in a child, whose clock begins at zero.
+_BURN = """
+import json, os, select, time
+def burn():
+    select.poll().poll(0)
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.1:
+        pass
+    used = time.thread_time() - begun
+    select.poll().poll(0)
+    return used, time.thread_time() - begun
+own = burn()
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, json.dumps(burn()).encode())
+    os._exit(0)
+os.wait()
+print(json.dumps([own, json.loads(os.read(read, 1000))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asyncio.run(build_library(LocalHost(), tmp_path_factory.mktemp("library")))
+
+
+@pytest.fixture(scope="module")
+def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("calls")
+    source, made = directory / "calls.c", directory / "calls.so"
+    source.write_text(_SLOW_CALLS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source], check=True, timeout=60)
+    return made
+
+
+def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
+    environment = {**os.environ, "LD_PRELOAD": preload, **factors}
+    command = [sys.executable, "-I", "-S", "-c", script, *arguments]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "kind"), [("PGTRIAL_SLOW_FLUSH", "flush"), ("PGTRIAL_SLOW_FILES", "files")])
+def test_waits_are_as_many_times_as_long(library: Path, slow_calls: Path, name: str, kind: str) -> None:
+    elapsed = float(run(_WAIT, str(slow_calls), kind, preload=f"{library}:{slow_calls}", **{name: "3"}))
+    assert elapsed >= 5 * 0.058  # the CPU time of a call is no waiting
+
+
+@needs_compiler
+def test_cpu_time_is_burned_once_more_also_in_a_child(library: Path) -> None:
+    for used, paid in json.loads(run(_BURN, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
+        assert 1.45 <= paid / used <= 1.7
+    for used, paid in json.loads(run(_BURN, preload=str(library))):
+        assert paid / used <= 1.1
+
+
+@needs_compiler
+def test_library_is_made_once(library: Path) -> None:
+    before = library.stat().st_mtime_ns
+    assert asyncio.run(build_library(LocalHost(), library.parent)) == library
+    assert library.stat().st_mtime_ns == before
+
+
+def test_missing_compiler_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("setpriv", "env"):
+        found = shutil.which(program)
+        assert found is not None
+        (tmp_path / program).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SettingError, match='the program "cc"') as raised:
+        asyncio.run(build_library(LocalHost(), tmp_path))
+    assert "Install a C compiler" in (raised.value.hint or "")
+
+
+def test_path_that_the_loader_would_split_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="a space or a colon"):
+        asyncio.run(build_library(LocalHost(), tmp_path / "my data"))
+
+
+@needs_compiler
+def test_program_without_the_library_is_found_out(library: Path) -> None:
+    with pytest.raises(SettingError, match="does not load the library"):
+        require_loaded(LocalHost(), os.getpid(), library)
+
+
+def test_server_and_generator_have_factors_of_their_own() -> None:
+    values, library = {"cpu": "1.5", "generator": "2.0"}, Path("/x/slowdown.so")
+    assert server_environment(values, library) == {"LD_PRELOAD": "/x/slowdown.so", "PGTRIAL_SLOW_CPU": "1.5"}
+    assert generator_environment(values, library, LocalHost())["PGTRIAL_SLOW_CPU"] == "2.0"
+    assert generator_environment({"cpu": "1.5"}, library, LocalHost()) == {}
+
+
+def test_generator_on_another_machine_is_refused() -> None:
+    host = LocalHost()
+    host.name = "ssh://elsewhere"
+    with pytest.raises(SettingError, match="only where the server is on its machine"):
+        generator_environment({"generator": "1.5"}, Path("/x"), host)

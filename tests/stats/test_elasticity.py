@@ -1,0 +1,150 @@
+"""Elasticities against least squares by hand, a closed network by exact mean value analysis, and their coverage."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from pgtrial.design.limits import two_level_design
+from pgtrial.stats.elasticity import fit_elasticities, predict_log_ratio
+
+
+def _design(resources: int) -> NDArray[np.float64]:
+    return np.array(two_level_design(resources), dtype=np.float64)
+
+
+def mean_values(demands: NDArray[np.float64], customers: int, think: float = 0.0) -> tuple[float, NDArray[np.float64]]:
+    """Throughput and queue lengths of a closed network of single servers (Reiser & Lavenberg 1980)."""
+    queues, throughput = np.zeros(demands.size), 0.0
+    for number in range(1, customers + 1):
+        residence = demands * (1 + queues)
+        throughput = number / (think + residence.sum())
+        queues = throughput * residence
+    return throughput, queues
+
+
+def test_throughput_without_noise_gives_its_exponents() -> None:
+    log_times = _design(4) * math.log(1.5)
+    truth = np.array([0.6, 0.3, 0.1, 0.0])
+    fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ truth, (3, 1)))
+    assert [one.value for one in fitted.each] == pytest.approx(truth)
+    assert fitted.total.value == pytest.approx(1.0)
+    assert fitted.each[0].interval is None
+    assert fitted.misfit_p is None
+
+
+def test_known_numbers_give_the_least_squares_of_a_textbook() -> None:
+    """Two resources in two blocks, worked out by hand: the slopes are half the differences of means per step."""
+    step = math.log(2)
+    log_times = _design(2) * step  # (0, 0), (0, 1), (1, 0), (1, 1)
+    logs = np.array([[1.0, 0.8, 0.5, 0.3], [1.2, 0.9, 0.7, 0.4]])
+    fitted = fit_elasticities(log_times, logs)
+    first = ((1.1 + 0.85) / 2 - (0.6 + 0.35) / 2) / step
+    second = ((1.1 + 0.6) / 2 - (0.85 + 0.35) / 2) / step
+    assert [one.value for one in fitted.each] == pytest.approx([first, second])
+    # Block means 0.65 and 0.8; what is left of blocks by points is ±0.025 at each of the eight, with 3 degrees.
+    variance = 8 * 0.025**2 / 3
+    error = math.sqrt(variance / 2) / step
+    assert fitted.degrees == 3
+    interval = fitted.each[0].interval
+    assert interval is not None
+    assert interval.high - first == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 3) * error)
+    total = fitted.total.interval
+    assert total is not None
+    assert total.high - fitted.total.value == pytest.approx(stats.t.ppf(0.975, 3) * error * math.sqrt(2))
+
+
+@pytest.mark.parametrize("customers", [1, 4, 8])
+def test_closed_network_has_the_queue_that_one_more_customer_adds_as_its_elasticity(customers: int) -> None:
+    """Exact MVA: the elasticity is Q(N) - Q(N - 1), and with the delay of thinking they add up to 1."""
+    demands = np.array([0.9e-3, 0.5e-3, 0.1e-3])
+    _, more = mean_values(demands, customers)
+    _, less = mean_values(demands, customers - 1)
+    expected = more - less
+    step = 1.001
+    log_times = _design(3) * math.log(step)
+    throughput = [mean_values(demands * np.exp(row), customers)[0] for row in log_times]
+    fitted = fit_elasticities(log_times, np.log(np.array([throughput, throughput])))
+    assert [one.value for one in fitted.each] == pytest.approx(expected, abs=1e-3)
+    assert fitted.total.value == pytest.approx(1.0, abs=1e-6)
+
+
+def test_what_is_not_slowed_is_missing_in_the_sum() -> None:
+    log_times = _design(2) * math.log(1.5)
+    demands = np.array([1e-3, 0.4e-3])
+    throughput = [mean_values(demands * np.exp(row), 4, think=4e-3)[0] for row in log_times]
+    fitted = fit_elasticities(log_times, np.log(np.array([throughput, throughput])))
+    assert 0.2 < fitted.total.value < 0.8
+
+
+def test_kink_is_told_as_a_misfit() -> None:
+    """Throughput that follows the slower of two resources alone is no product of powers."""
+    rng = np.random.default_rng(3)
+    log_times = _design(2) * math.log(1.5)
+    logs = -log_times.max(axis=1) + rng.normal(0, 0.01, (6, 4))
+    fitted = fit_elasticities(log_times, logs)
+    assert fitted.misfit_p is not None
+    assert fitted.misfit_p < 0.001
+
+
+def test_points_that_do_not_tell_resources_apart_are_refused() -> None:
+    both = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(ValueError, match="apart"):
+        fit_elasticities(both, np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="points"):
+        fit_elasticities(both, np.zeros((2, 4)))
+
+
+def test_one_block_has_no_interval() -> None:
+    log_times = _design(2) * math.log(1.5)
+    fitted = fit_elasticities(log_times, np.array([[0.0, -0.1, -0.2, -0.4]]))
+    assert fitted.total.interval is None
+    assert fitted.lead_p is None
+
+
+def test_one_resource_leads_nobody() -> None:
+    log_times = _design(1) * math.log(1.5)
+    fitted = fit_elasticities(log_times, np.array([[0.0, -0.4], [0.1, -0.2]]))
+    assert fitted.lead_p is None
+    assert fitted.misfit_p is None
+
+
+@pytest.mark.simulated
+def test_intervals_cover_together_and_a_false_lead_is_rare() -> None:
+    rng = np.random.default_rng(20261124)
+    log_times = _design(4) * math.log(1.5)
+    truth = np.array([0.4, 0.4, 0.1, 0.1])
+    runs, covered, sums, leads = 2000, 0, 0, 0
+    for _ in range(runs):
+        blocks = rng.normal(0, 0.3, (6, 1))
+        fitted = fit_elasticities(log_times, blocks - log_times @ truth + rng.normal(0, 0.05, (6, 8)))
+        intervals = [one.interval for one in fitted.each]
+        covered += all(i is not None and i.low <= t <= i.high for i, t in zip(intervals, truth, strict=True))
+        sums += fitted.total.interval is not None and fitted.total.interval.low <= 1 <= fitted.total.interval.high
+        leads += fitted.lead_p is not None and fitted.lead_p < 0.05
+    assert covered >= stats.binom.ppf(0.001, runs, 0.95)
+    assert stats.binom.ppf(0.001, runs, 0.95) <= sums <= stats.binom.ppf(0.999, runs, 0.95)
+    assert leads <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_prediction_is_the_product_of_powers_of_the_changes() -> None:
+    log_times = _design(2) * math.log(1.5)
+    fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ np.array([0.7, 0.3]), (2, 1)))
+    found = predict_log_ratio(fitted, np.log([0.5, 2.0]), confidence=0.9)
+    assert found.value == pytest.approx(0.7 * math.log(2) - 0.3 * math.log(2))
+    assert found.interval is None
+
+
+@pytest.mark.simulated
+def test_predictions_cover_what_an_experiment_of_as_many_blocks_finds() -> None:
+    rng = np.random.default_rng(7)
+    log_times = _design(3) * math.log(1.5)
+    truth, step, runs, covered = np.array([0.6, 0.3, 0.1]), np.log([0.7, 1.0, 1.3]), 2000, 0
+    for _ in range(runs):
+        fitted = fit_elasticities(log_times, -log_times @ truth + rng.normal(0, 0.05, (6, 8)))
+        interval = predict_log_ratio(fitted, step, confidence=0.9).interval
+        later = -float(step @ truth) + rng.normal(0, 0.05, (6, 2)) @ np.array([-1.0, 1.0])
+        covered += interval is not None and interval.low <= later.mean() <= interval.high
+    assert stats.binom.ppf(0.001, runs, 0.9) <= covered <= stats.binom.ppf(0.999, runs, 0.9)
