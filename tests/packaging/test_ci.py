@@ -29,7 +29,7 @@ PGTRIAL = """#!/bin/sh
 printf '%s\\n' "$*" >> {log}
 case $1 in
 check) exec {python} -m pgtrial "$@" ;;
-run) echo '<!-- pgtrial gate -->' > "$(dirname "$2")/pgtrial.md"; exit {status} ;;
+run) echo '<!-- pgtrial gate -->' > "$(dirname "$2")/pgtrial.md"; echo measured > "$6/findings.json"; exit {status} ;;
 esac
 """
 GH = """#!/bin/sh
@@ -73,7 +73,10 @@ def test_the_gate_adds_the_migration_and_exits_by_the_verdict(pipeline: Path) ->
     check, plan, ran = (pipeline / "log").read_text().splitlines()
     assert check == "check --no-host gate-with-migration.toml"
     assert plan == "plan gate-with-migration.toml"
-    assert ran.startswith("run gate-with-migration.toml --quiet --assert --results ./results --junit ./pgtrial.xml")
+    assert ran.startswith("run gate-with-migration.toml --quiet --assert --results /")
+    assert " --junit ./pgtrial.xml " in ran
+    assert not Path(ran.split()[5]).exists()  # a directory that only the user changes, while it measures
+    assert (pipeline / "results/findings.json").read_text() == "measured\n"
     assert ran.endswith("--history ./pgtrial-history.jsonl --allow-code")
     assert "ADD COLUMN note text" in (pipeline / "gate-with-migration.toml").read_text()
 
