@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from pgtrial.analysis.metrics import COMPARED
 
 from calibration.trials import TPS, Row, most, observe, percent, plan_trial, record
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
@@ -12,7 +13,6 @@ from pgtrial.analysis.causes.limit_rules import Facts
 from pgtrial.analysis.causes.limits import find_limits, what_changed
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.effects.estimate import estimate_effects
-from pgtrial.analysis.metrics import COMPARED
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
 from pgtrial.findings.message import Message
 from pgtrial.model.verdict import Decision

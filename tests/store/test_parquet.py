@@ -2,8 +2,8 @@
 
 import os
 import warnings
-from contextlib import nullcontext
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
