@@ -38,10 +38,10 @@ from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
-from pgtrial.findings.message import say
+from pgtrial.findings.message import message, say
 from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
-from pgtrial.knobs.declaration import About, Among, Rule, Scope
+from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
 from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, Refusal
 from pgtrial.knobs.values import Form, Name
@@ -49,6 +49,7 @@ from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import find_observable, observable_names
 from pgtrial.model.series import find_metric
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
+from pgtrial.report.values import format_value
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -82,6 +83,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
+    ("[limits]", spec.LimitsTable),
     ("[hooks]", spec.HooksTable),
     ("[[waive]]", cause_tables.WaiverTable),
 )
@@ -274,6 +276,16 @@ sets another directory.
 
 {server}
 
+## What shows that a setting had something to act on
+
+A claim about a setting with nothing to act on is "not tested". In some second of one of the two arms one of these has
+to reach the value; of a setting that is not listed pgtrial has no evidence, and says so. `plan` says where there will
+be nothing, as far as that is known before the runs.
+
+| Table | Settings | Acts on | Seen by | At least |
+|---|---|---|---|---|
+{acts}
+
 ## Kernel settings that can be varied
 
 Those whose name begins so, but for the refused ones below:
@@ -310,9 +322,28 @@ def render_knobs() -> str:
         cluster=_abouts(cluster),
         host=_abouts(host),
         server=_abouts(server, named=False),
+        acts=_acts_rows(),
         refusals=refusals,
         varied=varied,
     )
+
+
+def _acts_rows() -> str:
+    rows = []
+    for name, knob in KNOBS.items():
+        for acts in knob.acts:
+            keys = ", ".join(f"`{pattern}`" for pattern in acts.patterns) if acts.patterns != ("*",) else "all"
+            what = say(message(f"acts.{acts.code}")) if acts.metrics else "the load, data or server: in every run"
+            metrics = ", ".join(f"`{metric}`" for metric in acts.metrics)
+            least = "" if not acts.metrics else "more than none" if acts.least < _ANY else _least(acts)
+            rows.append(f"| `{name}` | {keys} | {what} | {metrics} | {least} |")
+    return "\n".join(rows)
+
+
+def _least(acts: Acts) -> str:
+    found = find_observable(acts.metrics[0])
+    assert found is not None
+    return format_value(acts.least, found.metric.unit)
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
@@ -611,6 +642,7 @@ is divided by their number (Bonferroni). Blocks are planned by the first metric,
 a rule for a decision ends when the whole claim is decided.
 
 """
+_ANY = 1e-6  # of a least value that only tells something from nothing
 _METRIC_HEAD = "| Metric | Unit | Better | What it is | How it is computed |\n|---|---|---|---|---|\n"
 
 

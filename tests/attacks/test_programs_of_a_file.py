@@ -263,3 +263,18 @@ def test_packages_where_pgtrial_is_started_are_not_its_own(
     asyncio.run(start())
 
     assert not witness.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_who_has_called_sudo_is_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    find = Operations().find_changeable
+
+    monkeypatch.setenv("SUDO_UID", "1")
+    assert find(str(theirs)) == str(theirs)
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert find(str(theirs)) == ""
+    monkeypatch.setattr(os, "geteuid", lambda: 1)  # the variable says nothing where it gave no rights
+    assert find(str(theirs)) != ""

@@ -6,10 +6,13 @@ import struct
 import time
 import tracemalloc
 import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pgtrial.analysis.log_pairing import add_up, pair_entries
 from pgtrial.cli.main import main
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.code_uses import find_in_sql
@@ -17,6 +20,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.export import archive
 from pgtrial.export.bundle import write_bundle
 from pgtrial.store import layout
+from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.stored import read_lines
 from pgtrial.workloads.psql_script import PsqlScript, ScriptError
 from pgtrial.workloads.scenarios import setup_sql
@@ -215,3 +219,18 @@ def test_a_script_is_a_plain_file_of_bounded_size(size: int | None, told: str, t
 
     with pytest.raises(SpecError, match=told):
         setup_sql(experiment, tmp_path)
+
+
+def test_a_log_with_another_name_in_each_line_takes_little_memory(tmp_path: Path) -> None:
+    def lines() -> Iterator[LogEntry]:
+        for number in range(40_000):
+            entry = LogEntry(t=float(number), pid=number, severity="ERROR", sqlstate=f"{number:05}" * 200, message="x")
+            yield entry
+            lock = f"process {number} still waiting for ShareLock on transaction {number} after 1000.000 ms"
+            yield replace(entry, severity="LOG", sqlstate="", message=lock)
+
+    events = add_up(pair_entries(1, lines(), is_own=lambda _name: False))
+
+    assert len(events) < 10_000
+    assert sum(event.count for event in events) == 80_000
+    assert max(len(event.object) for event in events) <= 240

@@ -15,6 +15,7 @@ from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.effects.estimate import estimate_effects
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
 from pgtrial.findings.message import Message
+from pgtrial.model.metrics import COMPARED
 from pgtrial.model.verdict import Decision
 
 LATENCY = "pgbench.latency_mean"

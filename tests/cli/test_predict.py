@@ -47,7 +47,7 @@ def test_prediction_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        ("memory=2", 1, 'the ledger has no "memory"'),
+        ("memory=2", 2, 'the ledger has no "memory"'),
         ("cpu", 2, "is no NAME=FACTOR"),
         ("cpu=fast", 2, "is no NAME=FACTOR"),
         ("cpu=nan", 2, "is not from 0.01 to 100"),

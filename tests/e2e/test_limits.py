@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-OPTIONS = ("--resource", "cpu", "--resource", "flush", "--blocks", "2", "--duration", "1s")
+from support.programs import needs_compiler
+
+OPTIONS = ("--resource", "cpu", "--resource", "flush", "--blocks", "2")
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +20,11 @@ def folder(new_place):
     return place.only_folder()
 
 
+@needs_compiler
 def test_ledger_has_what_was_slowed(folder):
-    ledger = json.loads((folder.path / "findings.json").read_text())["ledger"]
+    found = json.loads((folder.path / "findings.json").read_text())
+    ledger = found["ledger"]
+    assert found["experiment"]["method"] == "interleaved"
     assert ledger["of"] == "on"
     assert {entry["resource"] for entry in ledger["entries"]} == {"slowdown.cpu", "slowdown.flush"}
     assert {round(entry["step"], 3) for entry in ledger["entries"]} == {1.5}
@@ -27,8 +32,9 @@ def test_ledger_has_what_was_slowed(folder):
     assert 'id="ledger"' in (folder.path / "report.html").read_text()
 
 
+@needs_compiler
 def test_runs_are_valid_and_nothing_is_left(folder):
-    assert [row[2] for row in folder.runs()] == ["done"] * 8
+    assert {slot for slot, _, state, _ in folder.runs() if state == "done"} == set(range(1, 9))
     folder.assert_nothing_left()
 
 

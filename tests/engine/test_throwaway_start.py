@@ -18,7 +18,7 @@ class Complaining:
         self.left = list(complaints)
         self.tries: list[Sequence[str]] = []
 
-    async def start(self, *, groups: Sequence[str]) -> None:
+    async def start(self, *, groups: Sequence[str], environment: object) -> None:
         self.tries.append(groups)
         if self.left:
             raise SettingError("the server does not start", detail=self.left.pop(0))

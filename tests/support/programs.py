@@ -29,6 +29,9 @@ def needs_program(program: str, how: str, *, required_by: str = "") -> pytest.Ma
     return pytest.mark.skipif(not is_run, reason=_REASON.format(what=program, how=how))
 
 
+needs_compiler = needs_program("cc", "apt install gcc libc6-dev", required_by="PGTRIAL_REQUIRE_COMPILER")
+
+
 def summarise_wants(reports: Iterable[Any]) -> str:
     """One line about reports of skipped tests: what was missing, for how many tests, and how to get it."""
     reasons = (report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple))

@@ -9,6 +9,10 @@ from pgtrial.store.server_log.facts import Fact, Kind, is_timed, read_fact
 
 TEXT_LENGTH = 240
 SEPARATE = 2000  # events of a kind in a run that are kept one by one; what comes after is added up by second
+# Beyond that nothing is told apart: a log may be made to have another name in each line. No server has so much at once.
+_MOST_SUMS = 3000  # of a run
+_MOST_WAITING = 3000  # sessions
+_MOST_WAITS = 3  # of a session, which waits for one lock at a time
 TIMED, REQUESTED = "timed", "requested"  # numbers of checkpoints
 
 
@@ -39,7 +43,7 @@ def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str
     next error, which is the end of its waiting.
     """
     checkpoint: tuple[float, str] | None = None  # start, reason
-    waiting: dict[tuple[int | None, str], LogEvent] = {}
+    waiting: dict[int | None, dict[str, LogEvent]] = {}
     last = 0.0
     for entry in entries:
         last = entry.t
@@ -56,20 +60,25 @@ def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str
             case Kind.LOCK_WAIT:
                 wait = _event(run, entry, fact, is_own)
                 if fact.is_over:
-                    waiting.pop((fact.pid, fact.text), None)
+                    waiting.get(fact.pid, {}).pop(wait.text, None)
                     yield wait
-                else:
-                    waiting[fact.pid, fact.text] = wait
+                    continue
+                of_session = waiting.setdefault(fact.pid, {})
+                of_session[wait.text] = wait
+                if len(of_session) > _MOST_WAITS:
+                    yield _prolonged(of_session.pop(next(iter(of_session))), entry.t)
+                if len(waiting) > _MOST_WAITING:
+                    yield from (_prolonged(one, entry.t) for one in waiting.pop(next(iter(waiting))).values())
             case Kind.ERROR | Kind.DEADLOCK:
-                for key in [key for key in waiting if key[0] == entry.pid is not None]:
-                    yield _prolonged(waiting.pop(key), entry.t)
+                if entry.pid is not None:
+                    yield from (_prolonged(one, entry.t) for one in waiting.pop(entry.pid, {}).values())
                 yield _event(run, entry, fact, is_own)
             case _:
                 yield _event(run, entry, fact, is_own)
     if checkpoint is not None:
         yield _checkpoint(run, checkpoint[0], last, reason=checkpoint[1], numbers={})
-    for wait in waiting.values():
-        yield _prolonged(wait, last)
+    for of_session in waiting.values():
+        yield from (_prolonged(wait, last) for wait in of_session.values())
 
 
 def add_up(events: Iterable[LogEvent]) -> tuple[LogEvent, ...]:
@@ -83,7 +92,9 @@ def add_up(events: Iterable[LogEvent]) -> tuple[LogEvent, ...]:
             separate.append(event)
             continue
         key = (event.kind, event.object, int(event.end))
-        sums[key] = _sum(sums[key], event) if key in sums else event
+        if key not in sums and len(sums) >= _MOST_SUMS:
+            key = (event.kind, "", 0)
+        sums[key] = _sum(sums[key], event) if key in sums else replace(event, object=key[1])
     return tuple(sorted((*separate, *sums.values()), key=lambda event: event.start))
 
 
@@ -128,7 +139,7 @@ def _checkpoint(run: int, start: float, end: float, *, reason: str, numbers: Map
 
 def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool]) -> LogEvent:
     """An event that ends when it is logged, and began as many seconds before as it says that it took."""
-    about, text = fact.object, fact.text[:TEXT_LENGTH]
+    about, text = fact.object[:TEXT_LENGTH], fact.text[:TEXT_LENGTH]
     seconds = fact.numbers.get("seconds", 0.0)
     description = verbatim(text) if text else None
     match fact.kind:

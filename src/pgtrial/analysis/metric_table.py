@@ -16,6 +16,8 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.observable import find_observable
 
+_ROUNDING = 1e-9  # of the largest value, which sums of many differ by
+
 
 def compare_metrics(
     evidence: Evidence, timelines: Sequence[Timeline], values: Values, sampled: Sequence[Observation]
@@ -87,8 +89,11 @@ def _change(evidence: Evidence, series: Sequence[tuple[int, Array]]) -> Estimate
         halves = [half[~np.isnan(half)] for half in np.array_split(values, 2)]
         if all(half.size for half in halves):
             by_run.setdefault(run, []).append(float(halves[1].mean() - halves[0].mean()))
-    means = (sum(changes) / len(changes) for changes in by_run.values())
-    return estimate_mean(means, confidence=evidence.confidence)
+    largest = max((float(np.nanmax(np.abs(values), initial=0.0)) for _, values in series), default=0.0)
+    means = [sum(changes) / len(changes) for changes in by_run.values()]
+    # What is left of a series that does not move is rounding.
+    known = [0.0 if abs(mean) <= _ROUNDING * largest else mean for mean in means]
+    return estimate_mean(known, confidence=evidence.confidence)
 
 
 def _ratio(evidence: Evidence, values: Values, *, arm: Arm, name: str) -> Estimate | None:

@@ -24,8 +24,8 @@ from pgtrial.language import Language
     "--step", default=1.5, metavar="FACTOR", type=float, help="How many times as long a time is. Default: 1.5."
 )
 @click.option("--blocks", default=6, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
-@click.option("--duration", default="1s", metavar="TIME", help="Measured time per run. Default: 1s.")
-@click.option("--warmup", default="1s", metavar="TIME", help="Load before the measured time. Default: 1s.")
+@click.option("--duration", default="2s", metavar="TIME", help="Measured time per run. Default: 2s.")
+@click.option("--warmup", default="500ms", metavar="TIME", help="Load before the measured time. Default: 500ms.")
 @click.option("--method", default="auto", metavar="NAME", help="blocks, interleaved, or auto (default).")
 @click.option("--plan", "only_plan", is_flag=True, help="Print what it would do, and run nothing.")
 @options.results

@@ -17,7 +17,7 @@ from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
-from pgtrial.experiment_file.experiment import RELATIONS, Experiment
+from pgtrial.experiment_file.experiment import RELATIONS, AndTable, Experiment
 from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Outlook, Scope
 from pgtrial.knobs.fio import FIO, FileJobTable
@@ -133,16 +133,12 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
         "expect": str(hypothesis.expect),
         "margin": hypothesis.margin,
         "confidence": hypothesis.confidence,
-        "and": [
-            {
-                "metric": claim.metric,
-                "scenario": claim.scenario,
-                "expect": str(claim.expect),
-                "margin": claim.margin,
-            }
-            for claim in hypothesis.also
-        ],
+        **({"and": [_claim_data(claim) for claim in hypothesis.also]} if hypothesis.also else {}),
     }
+
+
+def _claim_data(claim: AndTable) -> dict[str, Any]:
+    return {"metric": claim.metric, "scenario": claim.scenario, "expect": str(claim.expect), "margin": claim.margin}
 
 
 def claim_sentence(checked: Checked) -> str:

@@ -6,12 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import tomli_w
-
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import FORMAT, Experiment
-from pgtrial.experiment_file.generate import typed_text
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import file_text, typed_text
 from pgtrial.knobs import is_list
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.postgresql import POSTGRESQL
@@ -67,8 +65,8 @@ def limits_experiment(
     step: float = 1.5,
     method: str = "auto",
     blocks: int = 6,
-    duration: str | float = 1,
-    warmup: str | float = 1,
+    duration: str | float = 2,
+    warmup: str | float = 0.5,
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
     ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all, may leave out the
@@ -90,9 +88,9 @@ def limits_experiment(
     points = two_level_design(len(names))
     keys = [name.partition(".")[2] for name in names]
     labels = [_label([key for key, slowed in zip(keys, row, strict=True) if slowed], len(names)) for row in points]
-    return f"# Written by pgtrial limits: what limits {chosen.name!r}.\n" + tomli_w.dumps(
+    return file_text(
+        f"Written by pgtrial limits: what limits {chosen.name}.",
         {
-            "format": FORMAT,
             "experiment": {"name": f"limits-{_portable(chosen.name)}-{experiment.experiment.name}"[:_LONGEST_NAME]},
             "hypothesis": {
                 **hypothesis,
@@ -110,7 +108,7 @@ def limits_experiment(
                 **({} if method == "blocks" else {"slice": _SLICE}),
                 "blocks": blocks,
             },
-        }
+        },
     )
 
 

@@ -113,9 +113,15 @@ def quick_experiment(
         },
     }
     given = {name: {key: value for key, value in table.items() if value is not None} for name, table in tables.items()}
-    return "# Written by pgtrial run; run it again with: pgtrial run experiment.toml\n" + tomli_w.dumps(
-        {"format": FORMAT, **{name: table for name, table in given.items() if table}}
+    return file_text(
+        "Written by pgtrial run; run it again with: pgtrial run experiment.toml",
+        {name: table for name, table in given.items() if table},
     )
+
+
+def file_text(comment: str, tables: Mapping[str, Any]) -> str:
+    """TOML of an experiment file that begins with a comment of one line."""
+    return f"# {comment}\n{tomli_w.dumps({'format': FORMAT, **tables})}"
 
 
 def read_time(text: str) -> str | float:
@@ -217,16 +223,16 @@ def control_twice(
     design |= {key: value for key, value in (("slice", slice), ("blocks", blocks)) if value is not None}
     given = {"duration": duration, "warmup": warmup}
     workload = data["workload"] | {key: value for key, value in given.items() if value is not None}
-    return "# Written by pgtrial calibrate: the control of an experiment against itself.\n" + tomli_w.dumps(
+    return file_text(
+        "Written by pgtrial calibrate: the control of an experiment against itself.",
         {
-            "format": FORMAT,
             "experiment": {"name": name},
             "hypothesis": {**hypothesis, "claim": "The control does not differ from itself", "expect": expect},
             **{key: data[key] for key in ("target", "dataset", "disks") if key in data},
             "workload": workload,
             "arms": {CONTROL: _control_tables(experiment), AGAIN: {"inherit": CONTROL}},
             "design": design,
-        }
+        },
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-MOST_ROWS = 1_048_575  # of a sheet, without its head
+MOST_ROWS = 1_048_574  # of a sheet, without its head and the row that says what is left out
 _LONGEST_TEXT = 32_767  # characters of a cell
 _WIDEST = 60  # characters of a column
 _FORMULA_STARTS = ("=", "+", "-", "@")  # of texts that would become formulas where a cell is typed again
@@ -41,10 +41,13 @@ _EPOCH = datetime(1970, 1, 1)  # without a zone, as a spreadsheet has it; heads 
 
 
 def render_xlsx(findings: Findings) -> bytes:
-    """The workbook; the same findings give the same bytes. Values beyond what a sheet can hold are left out."""
+    """The workbook; the same findings give the same bytes. Of what a sheet cannot hold, its last row says how much.
+
+    Rows wait in temporary files and not in memory.
+    """
     out = io.BytesIO()
     options = {
-        "in_memory": True,
+        "constant_memory": True,
         "strings_to_formulas": False,
         "strings_to_urls": False,
         "strings_to_numbers": False,
@@ -94,9 +97,13 @@ def _write_table(workbook: "Workbook", styles: _Styles, table: Table) -> None:
     for place, column in enumerate(table.columns):
         sheet.write_string(0, place, head_of(column), styles.head)
         sheet.set_column(place, place, _width(column, [row[place] for row in rows[:_MEASURED_ROWS]]))
-        style = styles.of(column)
-        for number, row in enumerate(rows, start=1):
-            _write_cell(sheet, number, place, value=row[place], kind=column.kind, style=style, styles=styles)
+    places = [(place, column.kind, styles.of(column)) for place, column in enumerate(table.columns)]
+    for number, row in enumerate(rows, start=1):
+        for place, kind, style in places:
+            _write_cell(sheet, number, place, value=row[place], kind=kind, style=style, styles=styles)
+    if left_out := len(table.rows) - len(rows):
+        words = f"{left_out} more rows are left out; the formats csv, parquet and jsonl have all"
+        sheet.write_string(len(rows) + 1, 0, words, styles.text)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(rows), len(table.columns) - 1)
 

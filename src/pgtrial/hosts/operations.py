@@ -66,19 +66,27 @@ def session_group(mark: str) -> int | None:
     return group if mark and any(first <= group < first + count for first, _, count in ranges) else None
 
 
+def _trusted() -> set[int]:
+    """Root, the caller, and who has become root by sudo: who may do anything may also change what is used."""
+    sudo = os.environ.get("SUDO_UID", "")
+    return {0, os.geteuid()} | ({int(sudo)} if os.geteuid() == 0 and sudo.isdecimal() else set())
+
+
 def _others_write(status: os.stat_result) -> bool:
-    """Whether a group or everybody may write what root or the caller owns."""
+    """Whether a group or everybody may write what somebody trusted owns."""
     group = status.st_gid
     if status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_IWGRP or group == 0:
         return bool(status.st_mode & stat.S_IWOTH)
-    if os.geteuid() == 0 or group not in (os.getegid(), *os.getgroups()):
+    is_ours = group in (os.getegid(), *os.getgroups())
+    if os.geteuid() != 0 and not is_ours:
         return True
     users = pwd.getpwall()
     try:
-        members = {*grp.getgrgid(group).gr_mem, *(user.pw_name for user in users if user.pw_gid == group)}
+        listed = grp.getgrgid(group).gr_mem
     except KeyError:  # as of a volume for a container
-        return False
-    return not members <= {user.pw_name for user in users if user.pw_uid == os.geteuid()}
+        return not is_ours
+    members = {user.pw_uid for user in users if user.pw_gid == group or user.pw_name in listed}
+    return not members or not members <= _trusted() or not {*listed} <= {user.pw_name for user in users}
 
 
 def gains_nothing(role: str, is_other: bool) -> bool:
@@ -249,16 +257,16 @@ class Operations:
         os.rmdir(path)
 
     def find_changeable(self, path: str) -> str:
-        """The part of a path that users other than root and the caller may change, "" if there is none.
+        """The part of a path that others than root, the caller and who called sudo may change, "" if there is none.
 
         Looked at are the file, and every directory and link on the way to it: who may change one of them decides what
         the path leads to. A directory in which only the owner of a file may rename it, such as /tmp, is no such part,
-        nor is one that a group may write in which an ordinary user is alone, as the umask of many systems has it.
+        nor is one that a group may write in which such a user is alone, as the umask of many systems has it.
         """
         here, rest, links = "/", [part for part in os.path.join(os.getcwd(), path).split("/") if part], 0
         while True:
             status = os.lstat(here)
-            if status.st_uid not in (0, os.geteuid()):
+            if status.st_uid not in _trusted():
                 return here
             if stat.S_ISLNK(status.st_mode):
                 links += 1

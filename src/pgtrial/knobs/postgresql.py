@@ -227,7 +227,7 @@ _ACTS = (
         idle=_idle_cache,
     ),
     Acts(
-        patterns=("work_mem", "hash_mem_multiplier", "temp_file_limit", "log_temp_files"),
+        patterns=("work_mem", "hash_mem_multiplier", "temp_file_limit"),
         code="temporary-files",
         metrics=("db.temp_bytes",),
         least=_ANY,

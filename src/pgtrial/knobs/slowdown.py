@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import LOCAL, Host
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Form, Table
 
 SLOWDOWN = "slowdown"
@@ -43,6 +43,7 @@ class Slowdown(Knob):
     )
     scope = Scope.SETTINGS
     among_twins = Among.OWN
+    acts = (ALWAYS,)
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="holds for the next call of each process"),)
     not_on_server = "only into a server that pgtrial starts a library can be preloaded"
     needs_server = True

@@ -140,10 +140,14 @@ def test_a_text_that_no_cell_can_hold_is_cut(minimal):
     assert longest.endswith("x…")
 
 
-def test_rows_that_no_sheet_can_hold_are_left_out(sample, monkeypatch):
+def test_a_sheet_says_how_many_rows_it_cannot_hold(sample, monkeypatch):
     monkeypatch.setattr(xlsx, "MOST_ROWS", 5)
 
-    assert len(Workbook(render_xlsx(sample)).table("series")) == 6
+    *rows, last = Workbook(render_xlsx(sample)).table("series")
+
+    assert len(rows) == 6
+    left_out = len(next(each for each in tables_of(sample) if each.name == "series").rows) - 5
+    assert last[0] == f"{left_out} more rows are left out; the formats csv, parquet and jsonl have all"
 
 
 @pytest.mark.parametrize(("value", "there"), [(math.nan, False), (math.inf, False), (1.5, True)])

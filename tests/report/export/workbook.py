@@ -26,10 +26,6 @@ class Workbook:
 
     def __init__(self, content: bytes) -> None:
         self.archive = zipfile.ZipFile(io.BytesIO(content))
-        self.texts = [
-            "".join(node.text or "" for node in item.iter(f"{MAIN}t"))
-            for item in self.xml("xl/sharedStrings.xml").findall(f"{MAIN}si")
-        ]
         styles = self.xml("xl/styles.xml")
         codes = {node.get("numFmtId"): node.get("formatCode", "") for node in styles.iter(f"{MAIN}numFmt")}
         codes |= {"1": "0", "49": "@"}
@@ -50,12 +46,14 @@ class Workbook:
     def read_sheet(self, part: str) -> dict[tuple[int, int], Cell]:
         found = {}
         for node in self.xml(part).iter(f"{MAIN}c"):
-            value = node.find(f"{MAIN}v")
-            if value is not None and value.text is not None:
-                code, is_quoted = self.styles[int(node.get("s", "0"))]
-                kind = node.get("t", "n")
-                shown = {"s": lambda text: self.texts[int(text)], "b": lambda text: text == "1"}.get(kind, float)
-                found[place(node.get("r"))] = Cell(kind, shown(value.text), code, is_quoted)
+            code, is_quoted = self.styles[int(node.get("s", "0"))]
+            kind, value = node.get("t", "n"), node.find(f"{MAIN}v")
+            if kind == "inlineStr":  # a text that stands in its cell and not in a list of all texts
+                text = "".join(part.text or "" for part in node.iter(f"{MAIN}t"))
+                found[place(node.get("r"))] = Cell("s", text, code, is_quoted)
+            elif value is not None and value.text is not None:
+                shown = value.text == "1" if kind == "b" else float(value.text)
+                found[place(node.get("r"))] = Cell(kind, shown, code, is_quoted)
         return found
 
     def table(self, name: str) -> list[list[str | float | bool | None]]:

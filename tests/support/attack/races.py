@@ -22,6 +22,7 @@ def neighbour(
     names: Callable[[], Iterable[Path]], link: Path, *, user: tuple[int, int] | None = None
 ) -> Iterator[Path]:
     """Swap whatever ``names`` finds for links to ``link`` and back, as ``user`` (uid, gid), until the block ends.
+    What is a directory is swapped for a link to the one that ``link`` is in.
 
     Gives a file to which he writes how often it worked; ``user`` has to be able to write it.
     """
@@ -47,13 +48,19 @@ def neighbour(
         os.waitpid(child, 0)
 
 
+def below(place: Path) -> list[Path]:
+    """All names in a directory that somebody else may be changing, but for the neighbour's own."""
+    found = [Path(here) / name for here, *names in os.walk(place) for name in (*names[0], *names[1])]
+    return [path for path in found if not path.name.startswith("trap-") and not path.is_symlink()]
+
+
 def _swap(names: Callable[[], Iterable[Path]], link: Path, told: int) -> None:
     swaps = 0
     while True:
         for name in names():
             trap = name.with_name(f"trap-{os.getpid()}")
             with contextlib.suppress(OSError):
-                trap.symlink_to(link)
+                trap.symlink_to(link.parent if name.is_dir() else link)
             # There and back, so that the program goes on: it is to be caught in between.
             for _ in range(20):
                 swaps += exchange(name, trap)

@@ -12,7 +12,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
-from pgtrial.errors import PgTrialError
+from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import RESOURCES
 from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
@@ -76,22 +76,22 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
 def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     """What a change of times brings to the arm of a ledger, from the folder of its experiment.
 
-    ``factors``: by the short name of a resource, how many times as long its time is. PgTrialError for a name that the
-    ledger does not have, and for a folder without a ledger.
+    ``factors``: by the short name of a resource, how many times as long its time is. SpecError for a name that the
+    ledger does not have, StoreError for a folder without a ledger.
     """
     evidence = read_evidence(folder)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
     fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))
     if asked is None or fitted is None:
-        raise PgTrialError(
+        raise StoreError(
             f'"{folder}" has no ledger to predict from',
             hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
         )
     names = [name.partition(".")[2] for name in asked.resources]
     for name in factors:
         if name not in names:
-            raise PgTrialError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
+            raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
     steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
     found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
     return Prediction(

@@ -120,7 +120,7 @@ def _ask(findings: Findings) -> Iterator[Sentence]:
         metric=cite_metric(findings),
     )
     for number, part in enumerate(asked.parts[1:], start=1):
-        place = f"hypothesis.parts.{number}"
+        place = f"hypothesis.parts[{number}]"
         yield say(
             tr(_ALSO.get(part.expect, _ALSO_OTHER)),
             relation=cite(part.expect, f"{place}.expect"),
