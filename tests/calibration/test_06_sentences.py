@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from pgtrial.analysis.metrics import COMPARED
 
 from calibration.trials import TPS, Row, most, observe, percent, plan_trial, record
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
