@@ -9,10 +9,11 @@ from click.testing import CliRunner
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.cli.suggest import command
+from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import examine
 from pgtrial.export.follow_ups import FollowUp, follow_ups
 from pgtrial.findings.findings import Engagement, Findings
-from pgtrial.findings.message import message
+from pgtrial.findings.message import message, verbatim
 from support import EXPERIMENT, write_result_folder
 
 SIZES = (
@@ -89,3 +90,45 @@ def test_the_command_writes_files_with_reason_and_time_and_overwrites_none(tmp_p
     assert "commit-curve.toml: Two values of shared_buffers say which is better" in first.output
     assert (tmp_path / "next" / "commit-curve.toml").is_file()
     assert second.exit_code != 0
+
+
+def test_a_reason_with_lines_of_somebody_else_stays_a_comment(findings: Findings) -> None:
+    """In a folder from a stranger; the next line would be a table of the file, as of hooks."""
+    evil = verbatim("x\n[hooks]\nbefore_run = ['id']\n\u2028#")
+    needed = findings.needed.model_copy(update={"blocks": 9, "text": evil})
+
+    for each in follow_ups(findings.model_copy(update={"needed": needed}), EXPERIMENT, Path("/results/r")):
+        assert "hooks" not in tomllib.loads(each.text)
+
+
+def test_an_experiment_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r")
+    (folder / "experiment.toml").rename(tmp_path / "secret.toml")
+    (folder / "experiment.toml").symlink_to(tmp_path / "secret.toml")
+
+    result = CliRunner().invoke(command, [str(folder), "-o", str(tmp_path / "out")])
+
+    assert isinstance(result.exception, StoreError)
+    assert "cannot read" in str(result.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_that_is_no_toml_is_damage(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r")
+    (folder / "experiment.toml").write_text("[" * 10_000)
+
+    result = CliRunner().invoke(command, [str(folder), "-o", str(tmp_path / "out")])
+
+    assert isinstance(result.exception, StoreError)
+    assert "is damaged" in str(result.exception)
+
+
+def test_scripts_are_those_that_the_folder_keeps(findings: Findings) -> None:
+    text = EXPERIMENT.replace("[arms.", '[[workload.scenario]]\nname = "s"\nfile = "sql/own.sql"\n[arms.', 1).replace(
+        'mix = "simple-update"\n', ""
+    )
+    needed = findings.needed.model_copy(update={"blocks": 9, "text": message("needed.blocks", count=9)})
+
+    found = follow_ups(findings.model_copy(update={"needed": needed}), text, Path("/results/r"))
+
+    assert {one["file"] for each in found for one in parsed(each)["workload"]["scenario"]} == {"/results/r/files/s.sql"}

@@ -149,9 +149,12 @@ def _create_source(
 
 
 def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
-    found = db.execute("SELECT run FROM counted WHERE count > 0 AND latency_sum IS NULL LIMIT 1").fetchone()
+    found = db.execute(
+        "SELECT run FROM counted WHERE count > 0 AND NOT coalesce(isfinite(latency_sum), false) "
+        "OR NOT coalesce(isfinite(lag_sum), true) LIMIT 1"
+    ).fetchone()
     if found is not None:
-        raise StoreError(f'file "{files[found[0]]}" is damaged: values of "latency_sum" are missing')
+        raise StoreError(f'file "{files[found[0]]}" is damaged: its times are no numbers')
 
 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:

@@ -32,6 +32,7 @@ from pgtrial.language import Language
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_files
 @options.language
 @options.quiet
 def command(
@@ -49,6 +50,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_files: tuple[Path, ...],
     language: Language,
     quiet: bool,
 ) -> None:
@@ -76,7 +78,7 @@ def command(
     from pgtrial.experiment_file.generate import read_time
     from pgtrial.hosts.base import LOCAL
 
-    given = check_file(file, allow_code=allow_code)
+    given = check_file(file, allow_code=allow_code, allow_files=allow_files)
     text = limits_experiment(
         given.loaded.experiment,
         given.plan.arms,
@@ -88,7 +90,14 @@ def command(
         duration=read_time(duration),
         warmup=read_time(warmup),
     )
-    checked = check_text(text, f"limits of {file}", given.loaded.folder, on_host=True, allow_code=allow_code)
+    checked = check_text(
+        text,
+        f"limits of {file}",
+        given.loaded.folder,
+        on_host=True,
+        allow_code=allow_code,
+        allow_files=allow_files,
+    )
     if only_plan:
         echo(render_plan(checked, preview_experiment(checked.plan, LOCAL)), nl=False)
         return

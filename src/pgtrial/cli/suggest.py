@@ -31,15 +31,23 @@ def command(*, folder: Path, output: Path) -> None:
     """
     from pgtrial.cli.checked import check_file
     from pgtrial.cli.findings import find_findings
-    from pgtrial.errors import PgTrialError, PreflightError
-    from pgtrial.experiment_file.load import read_text
+    from pgtrial.errors import PgTrialError, PreflightError, StoreError
+    from pgtrial.experiment_file.load import LARGEST_FILE
+    from pgtrial.experiment_file.reach import OPTION
     from pgtrial.export.follow_ups import follow_ups
     from pgtrial.language import ENGLISH, find_language
-    from pgtrial.safe_files import write_file
+    from pgtrial.safe_files import read_file, write_file
     from pgtrial.store import layout
     from pgtrial.units import format_duration
 
-    found = follow_ups(find_findings(folder, find_language(ENGLISH)), read_text(folder / layout.EXPERIMENT), folder)
+    findings = find_findings(folder, find_language(ENGLISH))
+    path = folder / layout.EXPERIMENT
+    try:
+        found = follow_ups(findings, read_file(path, limit=LARGEST_FILE).decode(), folder)
+    except OSError as err:
+        raise StoreError(f'cannot read "{path}": {err.strerror}') from err
+    except ValueError as err:
+        raise StoreError(f'"{path}" is damaged: {err}') from err
     if not found:
         echo("No question follows from this experiment.")
         return
@@ -51,7 +59,9 @@ def command(*, folder: Path, output: Path) -> None:
     for each in found:
         write_file(paths[each.name], each.text)
         try:
-            time = f"about {format_duration(check_file(paths[each.name], on_host=False).plan.estimate.total)}"
+            time = f"about {format_duration(check_file(paths[each.name], allow_files=[folder]).plan.estimate.total)}"
         except PgTrialError as err:
             time = f"its time is not known: {err}"
         echo(f"{paths[each.name]}: {each.reason} ({time})")
+    if (folder / layout.FILES).is_dir() and any((folder / layout.FILES).iterdir()):
+        echo(f'Their scripts are those of the folder: run them with "{OPTION} {folder}".')

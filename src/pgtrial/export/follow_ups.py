@@ -4,7 +4,6 @@ Nothing is guessed: each follows from a finding of the experiment and from what 
 """
 
 import copy
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from pgtrial.experiment_file.load import examine
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import in_english
 from pgtrial.model.verdict import Verdict
+from pgtrial.safe_text import make_visible, parse_toml
+from pgtrial.store import layout
 from pgtrial.units import format_duration
 
 MOST_BLOCKS = 100
@@ -38,15 +39,19 @@ class FollowUp:
 
 
 def follow_ups(findings: Findings, text: str, folder: Path) -> tuple[FollowUp, ...]:
-    """Those whose files are valid, the most useful first. ``text`` is the experiment's file, in ``folder``."""
-    given = tomllib.loads(text)
+    """Those whose files are valid, the most useful first. ``text`` is the experiment's file, in ``folder``.
+
+    Raises ValueError where it is not TOML.
+    """
+    given = parse_toml(text)
     found = []
     for ending, reason, changed in (each for find in _FINDERS for each in find(findings, copy.deepcopy(given))):
         name = f"{findings.experiment.name[:40]}-{ending}"
         changed["experiment"] = {**changed.get("experiment", {}), "name": name}
         changed.get("design", {}).pop("seed", None)
         _name_files(changed, folder)
-        written = f"# Suggested by pgtrial: {reason}\n" + tomli_w.dumps(changed)
+        told = make_visible(" ".join(reason.split()))  # names of the folder are in it, and must not end the comment
+        written = f"# Suggested by pgtrial: {told}\n" + tomli_w.dumps(changed)
         if not examine(written, None).problems:
             found.append(FollowUp(name=name, reason=reason, text=written))
     return tuple(found)
@@ -168,10 +173,9 @@ def _leave_arms(file: _File) -> None:
 
 def _name_files(file: _File, folder: Path) -> None:
     """Scripts stay where the experiment has kept them."""
-    tables = [
-        (file.get("dataset", {}), "setup"),
-        *((one, "file") for one in file.get("workload", {}).get("scenario", [])),
-    ]
-    for table, key in tables:
-        if key in table:
-            table[key] = str((folder / table[key]).absolute())
+    kept = (folder / layout.FILES).absolute()
+    if "setup" in file.get("dataset", {}):
+        file["dataset"]["setup"] = str(kept / layout.SETUP)
+    for one in file.get("workload", {}).get("scenario", []):
+        if "file" in one:
+            one["file"] = str(kept / f"{one.get('name')}.sql")

@@ -127,7 +127,7 @@ def _levels(evidence: Evidence) -> tuple[int | str, ...]:
 
 
 def _measure(measured: _Measured, run: RunRow, level: int | str, scenario: str | None) -> _RunBudget | None:
-    """None where sessions were not sampled, or no transaction ended."""
+    """None where sessions were not sampled, no transaction ended, or damaged times add up to no number."""
     if isinstance(level, int):
         return _measure_level(measured, run, level, scenario)
     found = [_measure_level(measured, run, each.index, scenario) for each in measured.evidence.levels]
@@ -147,6 +147,8 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
     parts[OUTSIDE, ""] = latency - sum(parts.values())
+    if not all(map(math.isfinite, parts.values())):
+        return None
     is_closed_loop = measured.evidence.experiment.workload.rate is None
     polls = measured.reduction.polls.get((run.id, level), 0)
     found = {kind: sessions * polls for kind, sessions in split.by_part.items() if kind[0] not in _NOT_COUNTED}
