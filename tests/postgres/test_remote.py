@@ -120,7 +120,7 @@ def test_programs_there_reach_the_server_by_its_own_socket(cluster, runner):
         )
     )
 
-    assert runner.run(fetch(cluster.conninfo(), "SELECT count(*) FROM pgbench_branches")) == [(1,)]
+    assert runner.run(fetch(cluster.conninfo(), "SELECT count(*) FROM public.pgbench_branches")) == [(1,)]
 
 
 def test_snapshot_brings_data_and_wal_back(cluster, runner):
@@ -134,7 +134,7 @@ def test_snapshot_brings_data_and_wal_back(cluster, runner):
     for _ in range(2):
         runner.run(snapshot.restore())
         runner.run(cluster.start())
-        assert runner.run(fetch(cluster.conninfo(), "SELECT a FROM t")) == [(1,)]
+        assert runner.run(fetch(cluster.conninfo(), "SELECT a FROM public.t")) == [(1,)]
         runner.run(execute_script(cluster.conninfo(), "UPDATE t SET a = 2", name="change"))
         runner.run(cluster.stop(immediate=True))
 

@@ -22,7 +22,7 @@ def test_snapshot_brings_the_data_back(snapshot, throwaway, runner):
     for _ in range(2):
         runner.run(snapshot.restore())
         runner.run(throwaway.start())
-        assert runner.run(fetch(database, "SELECT a FROM t")) == [(1,)]
+        assert runner.run(fetch(database, "SELECT a FROM public.t")) == [(1,)]
         runner.run(execute_script(database, "UPDATE t SET a = 2", name="change"))
         runner.run(throwaway.stop(immediate=True))
 
@@ -35,7 +35,7 @@ def test_cluster_goes_on_with_its_data_after_a_snapshot_was_taken(snapshot, thro
     runner.run(snapshot.take())
     runner.run(throwaway.start())
 
-    assert runner.run(fetch(throwaway.conninfo(), "SELECT count(*) FROM t")) == [(0,)]
+    assert runner.run(fetch(throwaway.conninfo(), "SELECT count(*) FROM public.t")) == [(0,)]
 
 
 def test_data_that_cannot_be_removed_are_never_used_again(snapshot, throwaway, runner, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.postgres.connect import execute, fetch
+from pgtrial.postgres.connect import connect, execute
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 
@@ -24,7 +24,11 @@ class Server:
     runner: asyncio.Runner
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
-        return [tuple(row) for row in self.runner.run(fetch(self.cluster.conninfo(DATABASE), sql))]
+        return self.runner.run(self._query(sql))
+
+    async def _query(self, sql: str) -> list[tuple[object, ...]]:
+        async with connect(self.cluster.conninfo(DATABASE), as_user=True) as connection:
+            return await (await connection.execute(sql.encode())).fetchall()
 
     def execute(self, sql: str) -> None:
         self.runner.run(execute(self.cluster.conninfo(DATABASE), sql))
