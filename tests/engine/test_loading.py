@@ -104,7 +104,11 @@ def test_file_for_psql_reads_others_and_a_second_file_follows(
 
     load(served, tmp_path, "first.sql", "second.sql")
 
-    assert asyncio.run(fetch(database, "SELECT a, b FROM public.t ORDER BY a")) == [(1, "one"), (2, "two"), (3, "three")]
+    assert asyncio.run(fetch(database, "SELECT a, b FROM public.t ORDER BY a")) == [
+        (1, "one"),
+        (2, "two"),
+        (3, "three"),
+    ]
 
 
 @pytest.mark.parametrize(
