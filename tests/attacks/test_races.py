@@ -52,11 +52,12 @@ _GATE = "--junit {s}/j.xml --summary-markdown {s}/m.md --history {s}/h.jsonl --g
 CASES: dict[str, tuple[str, ...]] = {
     "demo": ("--results {s}/results --work-directory {w} -q",),
     "init": ("{s}/new.toml", "{s}/e.toml --force"),
-    "check": ("{s}/e.toml --no-host",),
+    "check": ("{s}/e.toml --no-host", "{s}/e.toml --no-host --allow-files {s}"),
     "plan": ("{s}/e.toml",),
     "register": ("{s}/e.toml",),
     "copy": ("{s}/server.toml -o {s}/copy.toml", "{s}/server.toml --dump {s}/d.dump --output {s}/copy.toml"),
     "calibrate": ("{s}/e.toml --results {s} --work-directory {w} -q",),
+    "limits": ("{s}/e.toml --results {s} --work-directory {w} -q",),
     "run": ("{w}/e.toml -q --results {s} --work-directory {w} " + _GATE,),
     "resume": ("{t} -q", "{m} -q --work-directory {w} " + _GATE),
     "status": ("{t}",),
@@ -64,6 +65,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "report": ("{t}", "{t} -o {s}/page.html", "{m} --output {s}/page.html " + _GATE, "{t} --output {w}/page.html"),
     "narrate": ("{t} -o {s}/n.md", "{m} --output {s}/n.md", "{m} --dossier {s}/d.md", "{m} --answer {s}/answer.json"),
     "apply": ("{t}",),
+    "suggest": ("{t} -o {s}/next", "{m} --output {s}"),
+    "predict": ("{t} --change flush=0.5",),
     "compare": ("{t} {m}", "{t} {m} -o {s}/c.html", "{m} {o} --output {s}/c.html"),
     "serve": ("{s} --port 0",),
     "export": (
@@ -76,8 +79,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "schema": ("",),
     "completion": ("bash",),
 }
-# Paths that are read alone; all others of the parser stand in a case.
-_READ = frozenset({"--answer"})
+# Only compared with others, by one function for all commands; all other paths of the parser stand in a case.
+_COMPARED = frozenset({"--allow-files"})
 
 
 def commands() -> dict[str, click.Command]:
@@ -94,7 +97,7 @@ def test_every_path_that_a_command_takes_is_in_a_case() -> None:
         words = " ".join(CASES[name]).split()
         for parameter in command.params:
             if isinstance(parameter, click.Option) and isinstance(parameter.type, click.Path):
-                assert set(parameter.opts) & set(words), (name, parameter.opts)
+                assert set(parameter.opts) & {*words, *_COMPARED}, (name, parameter.opts)
 
 
 def test_every_format_is_in_a_case() -> None:

@@ -108,14 +108,17 @@ def test_a_secret_among_the_arguments_of_a_command_is_known_by_what_stands_befor
 def test_links_that_lead_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "passwd").write_text("root")
-    (folder / layout.FILES / "link.sql").symlink_to(tmp_path / "outside" / "passwd")
     (folder / "linked").symlink_to(tmp_path / "outside")
+    (folder / "passwd").symlink_to(tmp_path / "outside" / "passwd")
     to = tmp_path / "copy"
     to.mkdir()
 
     copy_folder(folder, to)
 
-    assert not [name for name in names(to) if "link.sql" in name or "linked" in name]
+    assert not [name for name in names(to) if "passwd" in name or "linked" in name]
+    (folder / layout.FILES / "link.sql").symlink_to(tmp_path / "outside" / "passwd")
+    with pytest.raises(StoreError, match="is a link, and pgtrial follows none"):
+        copy_folder(folder, to)
 
 
 def test_bundles_and_what_they_are_prepared_in_are_not_packed_again(folder: Path) -> None:

@@ -127,7 +127,7 @@ def _main(
     difference = _average(logs, {factor: level}) - _average(logs, {factor: 0})
     ratio = _ratio(evidence, difference, members=members)
     values = {"factor": name, "level": levels[name][level], "base": levels[name][0]}
-    return MainEffect(**values, ratio=ratio, text=_tell("factor.main", ratio, **values))
+    return MainEffect(**values, ratio=ratio, text=_tell("main", ratio, **values))
 
 
 def _interaction(
@@ -151,15 +151,15 @@ def _interaction(
         "other": names[other],
         "other_level": levels[names[other]][beside],
     }
-    return Interaction(**values, ratio=ratio, text=_tell("factor.interaction", ratio, **values))
+    return Interaction(**values, ratio=ratio, text=_tell("interaction", ratio, **values))
 
 
-def _tell(code: str, ratio: Estimate, **values: str) -> Message:
+def _tell(kind: str, ratio: Estimate, **values: str) -> Message:
     side = ratio.side(1.0)
     if ratio.low is None or ratio.high is None:
-        return message(f"{code}.no-interval", change=ratio.value, **values)
+        return message(f"factor.{kind}.no-interval", change=ratio.value, **values)
     ending = "unclear" if side == 0 else "clear"
-    return message(f"{code}.{ending}", change=ratio.value, low=ratio.low, high=ratio.high, **values)
+    return message(f"factor.{kind}.{ending}", change=ratio.value, low=ratio.low, high=ratio.high, **values)
 
 
 def _curve(

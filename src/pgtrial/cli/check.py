@@ -97,7 +97,7 @@ def command(
             for name, text in facts.items():
                 echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:
-                echo(f"note: {note}")
+                echo(fill(f"note: {note}", 80, subsequent_indent="  "))
     if not no_host:
         report = check_host(checked, host)
         answer |= {"host": host_data(report)}

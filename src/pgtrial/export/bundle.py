@@ -38,6 +38,7 @@ from pgtrial.report.html import write_html
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.store import layout
 from pgtrial.store.findings_file import write_findings
+from pgtrial.store.own_place import is_own
 from pgtrial.store.plans import read_plan
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
@@ -84,7 +85,9 @@ def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redactio
     before = read_facts(folder)
     target = out.parent if out is not None else Path()
     try:
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target) as name:
+        # Beside the archive a file that stays as it is gets a second name; but nobody else may exchange what is copied.
+        place = target if is_own(target) else None
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=place) as name:
             copy = Path(name)
             copied = copy_folder(folder, copy, wanted)
             write_findings(findings := analyze(copy), copy)

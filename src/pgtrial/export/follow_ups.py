@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from pgtrial.analysis.factors import read_number
+from pgtrial.experiment_file.generate import file_text
 from pgtrial.experiment_file.load import examine
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import in_english
@@ -51,7 +50,7 @@ def follow_ups(findings: Findings, text: str, folder: Path) -> tuple[FollowUp, .
         changed.get("design", {}).pop("seed", None)
         _name_files(changed, folder)
         told = make_visible(" ".join(reason.split()))  # names of the folder are in it, and must not end the comment
-        written = f"# Suggested by pgtrial: {told}\n" + tomli_w.dumps(changed)
+        written = file_text(f"Suggested by pgtrial: {told}", changed)
         if not examine(written, None).problems:
             found.append(FollowUp(name=name, reason=reason, text=written))
     return tuple(found)

@@ -1,4 +1,4 @@
-SELECT coalesce(pg_filenode_relation(reltablespace, relfilenode)::text, '(gone)') AS object,
+SELECT coalesce(regexp_replace(pg_filenode_relation(reltablespace, relfilenode)::text, '^public[.]', ''), '(gone)') AS object,
        sum(buffers) AS buffers,
        sum(dirty) AS dirty
 FROM (

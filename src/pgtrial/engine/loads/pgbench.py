@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from psycopg import sql
-
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
@@ -29,7 +27,8 @@ _READ_ONLY = (
 )
 _DROP = "/proc/sys/vm/drop_caches"
 _PREWARM = """
-    SELECT n.nspname FROM pg_catalog.pg_extension AS e JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+    SELECT pg_catalog.quote_ident(n.nspname)
+    FROM pg_catalog.pg_extension AS e JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_prewarm'
 """
 # Small relations first: they are read often, and what no longer fits into shared_buffers pushes out what came before.
@@ -231,6 +230,4 @@ async def prewarm(conninfo: str, *, may_create: bool = True) -> None:
     async with connect(conninfo) as connection:
         await connection.execute("SET statement_timeout = 0")
         for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():
-            await connection.execute(
-                sql.SQL("SELECT {}.pg_prewarm(%s::oid::regclass)").format(sql.Identifier(schema)), [oid]
-            )
+            await connection.execute(f"SELECT {schema}.pg_prewarm(%s::oid::regclass)".encode(), [oid])
