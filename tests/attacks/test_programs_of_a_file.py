@@ -69,7 +69,7 @@ def test_programs_that_a_file_names_are_not_started(
 
     status = main([*command, str(file)])
 
-    told = "".join(capsys.readouterr())
+    told = " ".join("".join(capsys.readouterr()).split())
     assert not witness.exists(), told
     assert "has not been started" in told or status == 2
 
