@@ -58,6 +58,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             db.execute(_query("counted"))
             _check_latencies(db, transactions)
             db.execute(_query("latencies"))
+            _check_buckets(db, transactions)
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
@@ -155,6 +156,13 @@ def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -
     ).fetchone()
     if found is not None:
         raise StoreError(f'file "{files[found[0]]}" is damaged: its times are no numbers')
+
+
+def _check_buckets(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
+    """Also of lists that are not of one length: the shorter one lacks the rest."""
+    found = db.execute("SELECT run FROM latencies WHERE bucket IS NULL OR count IS NULL LIMIT 1").fetchone()
+    if found is not None:
+        raise StoreError(f'file "{files[found[0]]}" is damaged: values of its histograms are missing')
 
 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:
