@@ -220,6 +220,18 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
     assert caught.value.hint
 
 
+def test_a_histogram_that_lacks_a_value_is_damage(one: Path) -> None:
+    path = run_file(one, layout.TRANSACTIONS)
+    name = str(path).replace("'", "''")
+    with parquet.connect() as db:
+        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (list_append(buckets, 7) AS buckets) FROM '{name}'")
+        path.unlink()
+        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
+
+    with pytest.raises(StoreError, match="is damaged: values of its histograms are missing"):
+        reduce_folder(one)
+
+
 def test_a_damaged_file_is_named(one: Path) -> None:
     path = run_file(one, layout.TRANSACTIONS)
     path.write_bytes(path.read_bytes()[:-20])
