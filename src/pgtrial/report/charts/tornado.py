@@ -6,6 +6,7 @@ from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.language import tr
 from pgtrial.report.charts.base import CONTROL_COLOUR, OTHER_COLOUR, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.waterfall import interval_and_label
 from pgtrial.units import format_decimal
 
 ROW_HEIGHT = 38
@@ -92,21 +93,7 @@ def _spec(rows: list[Spec]) -> Spec:
                         "tooltip": tooltip,
                     },
                 },
-                {
-                    "transform": [{"filter": "isValid(datum.low)"}],
-                    "mark": {"type": "rule", "strokeWidth": 1.5, "yOffset": 8},
-                    "encoding": {"x": along("low"), "x2": {"field": "high"}, "y": y, "tooltip": tooltip},
-                },
-                {
-                    "mark": {
-                        "type": "text",
-                        "align": "left",
-                        "baseline": "middle",
-                        "dy": -8,
-                        "limit": {"expr": "width"},
-                    },
-                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
-                },
+                *interval_and_label(along, y, tooltip),
             ],
         },
         height=ROW_HEIGHT * len(rows),

@@ -1,5 +1,7 @@
 """The waterfall: the difference of the mean latency between an arm and the control, part by part."""
 
+from collections.abc import Callable
+
 from pgtrial.findings.causes import BudgetDifference, BudgetPart
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
@@ -136,22 +138,23 @@ def _spec(rows: list[Spec]) -> Spec:
                         "tooltip": tooltip,
                     },
                 },
-                {
-                    "transform": [{"filter": "isValid(datum.low)"}],
-                    "mark": {"type": "rule", "strokeWidth": 1.5, "yOffset": 8},
-                    "encoding": {"x": along("low"), "x2": {"field": "high"}, "y": y, "tooltip": tooltip},
-                },
-                {
-                    "mark": {
-                        "type": "text",
-                        "align": "left",
-                        "baseline": "middle",
-                        "dy": -8,
-                        "limit": {"expr": "width"},
-                    },
-                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
-                },
+                *interval_and_label(along, y, tooltip),
             ],
         },
         height=ROW_HEIGHT * len(rows),
     )
+
+
+def interval_and_label(along: Callable[[str], Spec], y: Spec, tooltip: Spec) -> list[Spec]:
+    """Layers of a row: a thin line from ``low`` to ``high`` where there are any, and above it the row's ``label``."""
+    return [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 1.5, "yOffset": 8},
+            "encoding": {"x": along("low"), "x2": {"field": "high"}, "y": y, "tooltip": tooltip},
+        },
+        {
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "dy": -8, "limit": {"expr": "width"}},
+            "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+        },
+    ]
