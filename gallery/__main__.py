@@ -1,4 +1,4 @@
-"""Run the quick files of the gallery in order, within two hours, and write the pages of docs/gallery anew.
+"""Run the quick files of the gallery in order, within three hours, and write the pages of docs/gallery anew.
 
     python -m gallery --allow-host-changes                # all of them, as root
     python -m gallery --only b1-checkpoint-timeout        # some of them
@@ -26,7 +26,7 @@ from gallery.runs import Outcome, State, judge_time, newest_folder, run_entry
 from pgtrial.store.findings_file import read_findings
 from pgtrial.units import format_duration, parse_duration
 
-LIMIT = "2h"
+LIMIT = "3h"
 FOR_PAGES = 180.0  # s of it
 TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 

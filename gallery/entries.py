@@ -39,8 +39,7 @@ class Entry:
 
     ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
     ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``published`` are its
-    figures, which are held against those here. ``needs`` is what the
-    runner makes where the machine lacks it. ``extra``: longer than ten minutes, and run last, if there is time for it.
+    figures, which are held against those here. ``needs`` is what the runner makes where the machine lacks it.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Entry:
     quick: Path
     full: tuple[Path, ...]
     needs: tuple[str, ...]
-    extra: bool
     published: tuple[Published, ...] = ()
 
     @property
@@ -78,9 +76,8 @@ class Entry:
 
 
 def read_entries(path: Path = ENTRIES) -> tuple[Entry, ...]:
-    """All entries in the order of the file, those that are extra last. ValueError where one of them makes no sense."""
-    entries = [_entry(table) for table in _read(path)["experiment"]]
-    return tuple(sorted(entries, key=lambda entry: entry.extra))
+    """All entries in the order of the file. ValueError where one of them makes no sense."""
+    return tuple(_entry(table) for table in _read(path)["experiment"])
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -102,7 +99,6 @@ def _entry(table: dict[str, Any]) -> Entry:
         quick=folder / table.get("quick", "quick.toml"),
         full=tuple(folder / file for file in table.get("full", ["full.toml"])),
         needs=tuple(table.get("needs", ())),
-        extra=table.get("extra", False),
         published=read_published(table.get("published", ())),
     )
     unknown = {*(set(entry.charts) - set(CHARTS)), *(set(entry.needs) - set(NEEDS))}

@@ -22,8 +22,8 @@ from pgtrial.store.journal_file import VARIABLE
 from support import wait_until, write_result_folder
 
 ROOT = Path(__file__).parents[2]
-LONGEST = 10 * 60  # s, of a quick file
-ALL_OF_THEM = 2 * 60 * 60  # s
+LONGEST = 30 * 60  # s, of a quick file
+ALL_OF_THEM = 3 * 60 * 60  # s
 ROOM = 0.85  # of a time that may be planned: runs take a little longer, and the analysis comes on top
 MIXES = ROOT / "src" / "pgtrial" / "workloads" / "mixes"
 
@@ -57,13 +57,16 @@ def test_the_page_caches_writers_are_watched_while_they_are_held_back():
         assert checked(path).loaded.experiment.target.tracing.throttling == "if-possible"
 
 
-@pytest.mark.parametrize("entry", [e for e in ENTRIES.values() if not e.extra], ids=lambda entry: entry.name)
-def test_a_quick_file_is_over_after_ten_minutes(entry):
-    assert checked(entry.quick).plan.estimate.total <= ROOM * LONGEST
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_a_quick_file_is_over_after_half_an_hour_and_can_decide(entry):
+    plan = checked(entry.quick).plan
+
+    assert plan.estimate.total <= LONGEST
+    assert plan.blocks >= plan.rules.fewest_blocks
 
 
-def test_all_quick_files_together_are_over_after_two_hours():
-    seconds = sum(checked(entry.quick).plan.estimate.total for entry in ENTRIES.values() if not entry.extra)
+def test_all_quick_files_together_are_over_after_three_hours():
+    seconds = sum(checked(entry.quick).plan.estimate.total for entry in ENTRIES.values())
 
     assert seconds <= ROOM * ALL_OF_THEM
 
@@ -89,7 +92,7 @@ def test_both_sizes_ask_the_same(entry):
         assert quick.experiment.name != full.experiment.name
         assert set(quick.factors) <= set(full.factors)
         assert bool(quick.arms) == bool(full.arms)
-        assert len(quick.arms) == len(full.arms)
+        assert len(quick.arms) <= len(full.arms)
         asked = {"metric", "scenario", "expect", "margin"}
         assert quick.hypothesis.model_dump(include=asked) == full.hypothesis.model_dump(include=asked)
         assert quick.workload.scenario_names == full.workload.scenario_names
@@ -123,15 +126,11 @@ def test_the_first_lines_of_a_file_say_whether_it_needs_root(entry):
     assert ("Needs root" in comment) == entry.changes_host
 
 
-def test_what_takes_longer_is_run_last():
-    assert [entry.extra for entry in ENTRIES.values()] == [False] * (len(ENTRIES) - 1) + [True]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ('charts   = ["budget", "disk", "waits"]', 'charts   = ["budgets"]', "a5-oltp-against-olap.*budgets"),
-        ('quick    = "longer.toml"', 'quick    = "long.toml"', "b1-checkpoint-timeout-longer.*long.toml"),
+        ('quick    = "quick-write.toml"', 'quick    = "slow.toml"', "e-page-cache-write.*slow.toml"),
         ('needs    = ["swap"]', 'needs    = ["tape"]', "a6-swappiness.*tape"),
     ],
 )
