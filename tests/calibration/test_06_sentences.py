@@ -103,7 +103,7 @@ def count_sure():
     for _ in range(EXPERIMENTS):
         evidence = plan_trial(seeds, blocks=6)
         rng = np.random.default_rng(evidence.seed)
-        card = score_arms(evidence, observe(evidence, {slot.number: rng.normal(0, 0.1) for slot in evidence.slots}), ())
+        card = score_arms(evidence, observe(evidence, {slot.number: rng.normal(0, 0.1) for slot in evidence.slots}))
         assert card is not None
         fast = card.recommendations[0]
         ratio = card.arms[1].values[0].ratio

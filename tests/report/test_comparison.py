@@ -181,6 +181,25 @@ def test_the_answer_says_when_it_is_a_mean_of_different_effects(experiments):
     assert warning not in answer_text(experiments.model_copy(update={"contrasts": (alike,)}))
 
 
+def test_a_combined_effect_of_experiments_that_go_on_is_provisional(experiments):
+    contrast = experiments.contrasts[0]
+    pooled = contrast.pooled.model_copy(update={"provisional": True})
+    first = experiments.experiments[0].model_copy(update={"provisional": True})
+    found = experiments.model_copy(
+        update={
+            "experiments": (first, *experiments.experiments[1:]),
+            "contrasts": (contrast.model_copy(update={"pooled": pooled}), *experiments.contrasts[1:]),
+        }
+    )
+
+    assert ": better, provisional." in answer_text(found)
+    assert "better, provisional" in render_experiments(found).split("combined", 1)[1]
+    assert "supported, provisional: off is" in " ".join(render_experiments(found).split())
+    page = render_comparison(found)
+    assert "better, provisional</span>" in page
+    assert "supported, provisional. " in page
+
+
 def test_the_combined_effect_stands_with_its_heterogeneity(experiments):
     text = render_experiments(experiments)
 

@@ -215,6 +215,18 @@ def test_findings_that_are_none_give_no_verdict(copy: Path, text: str) -> None:
     assert (found.state, found.verdict) == ("complete", "")
 
 
+def test_a_verdict_before_the_last_block_is_called_provisional_and_its_reason_is_a_sentence(copy: Path) -> None:
+    assert not by_name(copy)["finished"].provisional
+    path = copy / "finished" / layout.FINDINGS
+    findings = json.loads(path.read_text())
+    findings["hypothesis"]["provisional"] = True
+    path.write_text(json.dumps(findings))
+    shown = by_name(copy)["finished"].as_dict()
+
+    assert (shown["verdict"], shown["provisional"]) == ("supported", True)
+    assert shown["reason"] == findings["hypothesis"]["reason"]["text"]
+
+
 def test_hostile_texts_come_out_visible(copy: Path) -> None:
     path = copy / "finished" / layout.FINDINGS
     findings = json.loads(path.read_text())

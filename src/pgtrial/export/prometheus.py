@@ -77,8 +77,14 @@ def _families(findings: Findings) -> Iterator[Family]:
     )
     yield Family(
         name="pgtrial_verdict",
-        help="Verdict on the claim: 1 for the one that holds, 0 for the others.",
-        samples=[({"verdict": verdict}, float(verdict is asked.verdict)) for verdict in Verdict],
+        help="Verdict on the claim: 1 for the one that holds, 0 for the others; none holds while it is provisional.",
+        samples=[
+            *(
+                ({"verdict": verdict}, float(verdict is asked.verdict and not asked.provisional))
+                for verdict in Verdict
+            ),
+            ({"verdict": "provisional"}, float(asked.provisional)),
+        ],
     )
     for name, help_, value in (
         ("verdict_provisional", "1 if blocks are still to come.", float(asked.provisional)),

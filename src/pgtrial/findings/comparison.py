@@ -48,6 +48,7 @@ class ComparedExperiment(Record):
     margin: float
     confidence: float
     verdict: Verdict
+    provisional: bool = False  # of the verdict: blocks are still to come
     reason: str
     sd_log_ratio: float | None  # SD between blocks of the log ratio of the claim's arm
     control_values: tuple[Value, ...]  # of the control, over the blocks
@@ -96,6 +97,7 @@ class PooledEffect(Record):
     these_high: float | None = None
     margin: float | None  # null where the experiments have different ones
     decision: Decision | None
+    provisional: bool = False  # blocks are still to come in one of the experiments
 
 
 class Contrast(Record):

@@ -13,7 +13,7 @@ from pgtrial.findings.message import say
 from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
-from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
+from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms, limits_by_chance
 from pgtrial.report.narrative.parts import find_primary, key_path
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word
@@ -317,13 +317,15 @@ def _budgets(findings: Findings) -> Iterator[Fact]:
 def _limits(findings: Findings) -> Iterator[Fact]:
     limits = causes_of(findings).limits
     told = lead_arms(findings, (limit.arm for limit in limits))
+    by_chance = limits_by_chance(findings)
     for number, limit in enumerate(limits):
         if limit.arm not in told:
             continue
         path, names = f"causes.limits[{number}]", (limit.arm, str(limit.load_level))
         who = f"“{limit.arm}” with {level_label(findings, limit.load_level)}"
         detail = f" ({say(limit.detail)})" if limit.detail else ""
-        yield _fact("limit", f"what limits {who}", f"{limit.resource}{detail}: {say(limit.text)}", path, *names)
+        doubt = " The arms' difference may be chance." if (limit.arm, limit.load_level) in by_chance else ""
+        yield _fact("limit", f"what limits {who}", f"{limit.resource}{detail}: {say(limit.text)}{doubt}", path, *names)
         for place, item in enumerate(limit.suspects[0].evidence[:_MOST_EVIDENCE] if limit.suspects else ()):
             text, where = (
                 f"evidence for {limit.suspects[0].resource}",

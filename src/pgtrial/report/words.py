@@ -265,7 +265,7 @@ def is_sliced(findings: Findings) -> bool:
 def is_finished(findings: Findings) -> bool:
     """Whether no run is due any more: the schedule is done, or its rule for stopping ended it."""
     ended = findings.stopping is not None and findings.stopping.ended is not None
-    return findings.experiment.complete or ended
+    return not findings.hypothesis.provisional and (findings.experiment.complete or ended)
 
 
 def block_numbers(findings: Findings, effect: Effect) -> tuple[int, ...]:

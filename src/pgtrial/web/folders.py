@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from pgtrial.engine.folder import is_locked
 from pgtrial.engine.status import Status, read_status
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.findings.message import Message, in_english
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_text import make_visible, parse_json
 from pgtrial.store import layout
@@ -145,6 +146,7 @@ class Summary:
     arms: tuple[str, ...] = ()
     claim: str = ""
     verdict: str = ""
+    provisional: bool = False  # of the verdict: blocks are still to come
     reason: str = ""
     has_report: bool = False
 
@@ -240,7 +242,9 @@ def _with_headline(summary: Summary, place: Place) -> Summary:
         data = opened[0].read(MOST_FINDINGS)
     try:
         asked = parse_json(data)["hypothesis"]
-        claim, verdict, reason = str(asked["claim"]), Verdict(asked["verdict"]), str(asked["reason"])
-    except (ValueError, LookupError, TypeError):
+        claim, verdict = str(asked["claim"]), Verdict(asked["verdict"])
+        reason = in_english(Message.model_validate(asked["reason"]))
+        provisional = bool(asked.get("provisional", False))
+    except (ValueError, LookupError, TypeError, AttributeError):
         return summary
-    return replace(summary, claim=claim, verdict=verdict.value, reason=reason)
+    return replace(summary, claim=claim, verdict=verdict.value, provisional=provisional, reason=reason)

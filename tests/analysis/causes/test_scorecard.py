@@ -189,8 +189,20 @@ def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
     assert card is not None
     assert of_arm(card, "off").best_share is None
     assert say(card.recommendations[0].text) == (
-        "Undecided. off is ahead: throughput +50.0 %, against on. How sure that is, a single block cannot tell."
+        "Undecided. off is ahead: throughput +50.0 %, against on. How sure that is, 1 block cannot tell: it takes 6."
     )
+
+
+def test_fewer_blocks_than_decide_a_claim_make_nothing_sure(evidence: Evidence) -> None:
+    three = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block <= 3))
+    truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.02}}
+    card = score_arms(declare(three, {"metric": TPS}, {"metric": P99}), simulate(three, truth))
+
+    assert card is not None
+    assert not any(each.is_sure for each in card.recommendations)
+    assert all("3 blocks cannot tell: it takes 6." in say(each.text) for each in card.recommendations)
+    assert card.trade_off is None
+    assert {(arm.best_share, value.rank_share) for arm in card.arms for value in arm.values} == {(None, None)}
 
 
 def test_without_a_declaration_there_is_no_recommendation_for_weights(evidence: Evidence) -> None:
@@ -268,7 +280,7 @@ def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
     card = score_arms(declare(some, {"metric": TPS}), values)
 
     assert card is not None
-    assert "with 5 blocks" in say(card.recommendations[0].text)
+    assert "5 blocks cannot tell" in say(card.recommendations[0].text)
 
 
 def test_a_criterion_that_was_not_measured_has_no_part_in_the_score(evidence: Evidence) -> None:

@@ -1,7 +1,7 @@
 """Which arm for which goal, why, and how surely; and where goals contradict each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,14 @@ class Rated:
     log_ratios: Array
     positions: Array | None
 
+    def count_blocks(self, places: Sequence[int]) -> int:
+        """In which all arms have a value of each of these criteria."""
+        return int(np.isfinite(self.log_ratios[:, :, list(places)]).all(axis=(1, 2)).sum())
+
+    def is_enough(self, places: Sequence[int]) -> bool:
+        """Whether there are as many blocks as a claim needs to be decided: fewer make nothing sure."""
+        return self.count_blocks(places) >= self.evidence.rules.fewest_blocks
+
     def leads(self, places: Sequence[int], best: int) -> bool:
         """Whether it is sure that an arm is ahead of each other one by these criteria with their weights.
 
@@ -46,6 +54,8 @@ class Rated:
         of the lead over the truly best one. So the intervals of all candidates are as wide as they have to be.
         Source: Hsu, Ann. Statist. 12 (1984) 1136-1144.
         """
+        if not self.is_enough(places):
+            return False
         signs = [(1 if self.criteria[place].better is Better.HIGHER else -1) for place in places]
         weights = np.array([self.criteria[place].weight for place in places]) * signs
         scores = self.log_ratios[:, :, list(places)] @ weights
@@ -60,13 +70,20 @@ class Rated:
         return estimate_difference(self.evidence, lead[known], members=1, after=after)
 
     def rank(self, places: Sequence[int]) -> tuple[ArmRank, ...]:
-        """The arms by some of the criteria, with their weights; the criteria keep their places."""
-        return rank_arms(
+        """The arms by some of the criteria, with their weights; the criteria keep their places.
+
+        Too few blocks give no probabilities.
+        """
+        ranks = rank_arms(
             self.log_ratios,
             [weighted.better is Better.HIGHER for weighted in self.criteria],
             [weighted.weight if place in places else 0.0 for place, weighted in enumerate(self.criteria)],
             rng=np.random.default_rng(self.evidence.seed),
         )
+        if self.is_enough(places):
+            return ranks
+        nothing = (None,) * len(self.criteria)
+        return tuple(replace(rank, best_in=nothing, best_share=None) for rank in ranks)
 
 
 def recommend(rated: Rated, *, is_declared: bool) -> tuple[Recommendation, ...]:
@@ -111,16 +128,17 @@ def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation
         reason = message(code, arm=name, gains=gains, control=rated.arms[0])
     else:
         reason = message("recommended.control" if is_sure else "recommended.control-ahead", arm=name)
-    sureness = _tell_sureness(rated, ranks[best].best_share, is_sure=is_sure)
+    sureness = _tell_sureness(rated, places, ranks[best].best_share, is_sure=is_sure)
     text = message("sentences", parts=(reason, sureness))
     return Recommendation(goal=goal, arm=name, text=text, is_sure=is_sure)
 
 
-def _tell_sureness(rated: Rated, chance: float | None, *, is_sure: bool) -> Message:
+def _tell_sureness(rated: Rated, places: Sequence[int], chance: float | None, *, is_sure: bool) -> Message:
+    count = rated.count_blocks(places)
     if chance is None:
-        return message("recommended.single-block")
+        return message("recommended.few-blocks", count=count, fewest=rated.evidence.rules.fewest_blocks)
     code = "recommended.sure" if is_sure else "recommended.unsure"
-    return message(code, count=len(rated.log_ratios), chance=chance)
+    return message(code, count=count, chance=chance)
 
 
 def _tell(rated: Rated, place: int, arm: int) -> Message:
@@ -137,6 +155,8 @@ def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
     """Criteria in which an arm is surely better than the control, or surely worse."""
     places = []
     for place, weighted in enumerate(rated.criteria):
+        if not rated.is_enough([place]):
+            continue
         is_rise = is_gain == (weighted.better is Better.HIGHER)
         if rated.together[place][arm].side(1.0) == (1 if is_rise else -1):
             places.append(place)

@@ -233,6 +233,7 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         decision=None
         if margin is None
         else decide(_as_comparison(pooled), bounds=CURRENT.log_bounds(margin), better=better),
+        provisional=not all(study.subject.is_finished for study in studies),
     )
 
 

@@ -75,7 +75,7 @@ def _caveats(
                 f"In {subject.key} the placebo is not like the control: a difference was found where there is none.",
                 "Find out why before its effects count for anything.",
             )
-    unfinished = [one.key for one in map(describe_subject, subjects) if not one.is_finished]
+    unfinished = [one.key for one in subjects if not one.is_finished]
     if unfinished:
         yield make_caveat(
             "unfinished",

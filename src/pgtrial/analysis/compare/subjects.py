@@ -54,6 +54,12 @@ class Subject:
     findings: Findings
 
     @property
+    def is_finished(self) -> bool:
+        """Whether the schedule is done, or its rule for stopping ended it."""
+        stopping = self.findings.stopping
+        return self.findings.experiment.complete or (stopping is not None and stopping.ended is not None)
+
+    @property
     def scenario(self) -> str | None:
         """The claim's scenario as effects name it: None where there is only one."""
         asked = self.findings.hypothesis.scenario
@@ -120,14 +126,13 @@ def _check_different(subjects: Sequence[Subject]) -> None:
 
 def describe_subject(subject: Subject) -> ComparedExperiment:
     experiment, asked = subject.findings.experiment, subject.findings.hypothesis
-    stopping = subject.findings.stopping
     return ComparedExperiment(
         key=subject.key,
         folder=str(subject.folder),
         name=experiment.name,
         started=experiment.started,
         ended=experiment.ended,
-        is_finished=experiment.complete or (stopping is not None and stopping.ended is not None),
+        is_finished=subject.is_finished,
         method=experiment.method,
         blocks=experiment.blocks_complete,
         control=asked.control,
@@ -136,6 +141,7 @@ def describe_subject(subject: Subject) -> ComparedExperiment:
         margin=asked.margin,
         confidence=asked.confidence,
         verdict=asked.verdict,
+        provisional=asked.provisional,
         reason=say(asked.reason),
         sd_log_ratio=subject.findings.noise.sd_log_ratio,
         control_values=tuple(_control_values(subject)),

@@ -19,6 +19,7 @@ from pgtrial.findings.causes import Causes
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
+from pgtrial.report.cause_words import limits_by_chance
 
 _INTERVAL = (
     number("seconds", "mean over the blocks", "s"),
@@ -132,15 +133,18 @@ def _limits(findings: Findings, causes: Causes) -> Table:
         ARM,
         *LEVEL,
         text("limit", "what limits the arm there"),
+        truth("may_be_chance", "the control has another limit, and the runs do not tell the two arms apart"),
         text("text", "the same in a sentence"),
         text("suspect", "resource that is suspected, the strongest first"),
         text("detail", "which lock, device, …"),
         number("strength", "0: not at all, 1: beyond doubt"),
         text("evidence", "numbers that speak for it"),
     )
+    by_chance = limits_by_chance(findings)
     rows = (
         (
-            *(one.arm, *level_row(findings, one.load_level), one.resource, say(one.text)),
+            *(one.arm, *level_row(findings, one.load_level), one.resource),
+            *((one.arm, one.load_level) in by_chance, say(one.text)),
             *(suspect.resource, say(suspect.detail) or None, suspect.strength),
             "; ".join(say(evidence.text) for evidence in suspect.evidence),
         )

@@ -16,7 +16,7 @@ def experiment_table(findings: Findings) -> Table:
 def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
     experiment, asked = findings.experiment, findings.hypothesis
     answer = {
-        "verdict": asked.verdict,
+        "verdict": f"{asked.verdict}, provisional" if asked.provisional else asked.verdict,
         "provisional": "yes" if asked.provisional else "no",
         "reason": say(asked.reason),
         "claim": asked.claim,

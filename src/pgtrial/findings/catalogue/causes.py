@@ -88,7 +88,12 @@ SCORECARD = {
     "recommended.control": Entry(text=N_("{arm}: no other arm is better than the control.")),
     "recommended.ahead": Entry(text=N_("Undecided. {arm} is ahead: {gains:list}, against {control}.")),
     "recommended.control-ahead": Entry(text=N_("Undecided. {arm}, the control, is ahead.")),
-    "recommended.single-block": Entry(text=N_("How sure that is, a single block cannot tell.")),
+    "recommended.few-blocks": Entry(
+        text=plural(
+            "How sure that is, {count} block cannot tell: it takes {fewest}.",
+            "How sure that is, {count} blocks cannot tell: it takes {fewest}.",
+        )
+    ),
     "recommended.sure": Entry(
         text=plural(
             "This is sure: with {count} blocks it is the best with a probability of {chance:percent}.",

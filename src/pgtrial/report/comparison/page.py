@@ -17,6 +17,7 @@ from pgtrial.findings.comparison import (
 )
 from pgtrial.report.charts.pooled import key_colours, pooled_forest
 from pgtrial.report.comparison.words import (
+    decision_text,
     all_caveats,
     answer_text,
     definition_text,
@@ -31,6 +32,7 @@ from pgtrial.report.comparison.words import (
     when_text,
 )
 from pgtrial.report.html import chart_library, page_scripts, template_environment
+from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import (
     VERDICT_SYMBOLS,
     change_text,
@@ -75,7 +77,7 @@ def _answer(found: ExperimentComparison) -> dict[str, object]:
                 "blocks": one.blocks,
                 "finished": one.is_finished,
                 "symbol": VERDICT_SYMBOLS[one.verdict],
-                "verdict": one.verdict,
+                "verdict": verdict_word(one.verdict, provisional=one.provisional),
                 "reason": one.reason,
                 "noise": _noise(one),
             }
@@ -119,6 +121,7 @@ def _shown(found: ExperimentComparison, contrast: Contrast) -> dict[str, object]
         "chart": pooled_forest(found, contrast),
         "pooled": pooled_text(pooled) if pooled else "",
         "decision": pooled.decision if pooled else None,
+        "word": decision_text(pooled) if pooled else "",
         "heterogeneity": heterogeneity_text(pooled) if pooled else "",
         "p": format_p(pooled.p_value) if pooled else "",
         "studies": [_study(study) for study in contrast.studies],

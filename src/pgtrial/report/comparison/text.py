@@ -10,6 +10,7 @@ from pgtrial.findings.comparison import (
 )
 from pgtrial.model.caveat import Severity
 from pgtrial.report.comparison.words import (
+    decision_text,
     RULE_TITLE,
     all_caveats,
     answer_text,
@@ -100,7 +101,7 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     ]
     pooled = contrast.pooled
     if pooled is not None:
-        decision = str(pooled.decision) if pooled.decision else "–"
+        decision = decision_text(pooled) or "–"
         interval = interval_text(pooled.low, pooled.high)
         rows.append(("combined", change_text(pooled.ratio), interval, "", decision))
     heads = ("", "change", "interval", "blocks", "decision")
@@ -122,7 +123,7 @@ def _others(found: ExperimentComparison, width: int) -> list[str]:
             change_text(one.pooled.ratio),
             interval_text(one.pooled.low, one.pooled.high),
             format_share(round(one.pooled.i2, 2)),
-            str(one.pooled.decision or "–"),
+            decision_text(one.pooled) or "–",
         )
         for one in others
         if one.pooled is not None

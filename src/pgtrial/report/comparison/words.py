@@ -14,6 +14,7 @@ from pgtrial.findings.comparison import (
     Value,
     WorldDifference,
 )
+from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import change_text, format_metric, format_p, interval_text, metric_label, plural
 from pgtrial.units import format_percent, format_share
 
@@ -60,6 +61,12 @@ def pooled_text(pooled: PooledEffect) -> str:
     )
 
 
+def decision_text(pooled: PooledEffect) -> str:
+    """ "better, provisional"; "" where the experiments have different margins."""
+    decision = str(pooled.decision or "")
+    return f"{decision}, provisional" if decision and pooled.provisional else decision
+
+
 def spread_text(log_sd: float) -> str:
     """An SD of log ratios as a relative change; exact for small ones."""
     return format_percent(log_sd)
@@ -92,7 +99,7 @@ def answer_text(found: ExperimentComparison) -> str:
     if pooled:
         contrast = pooled[0]
         assert contrast.pooled is not None
-        decision = f": {contrast.pooled.decision}" if contrast.pooled.decision else ""
+        decision = f": {decision_text(contrast.pooled)}" if contrast.pooled.decision else ""
         text = f"{contrast.title}, {subject_text(contrast)}: {pooled_text(contrast.pooled)}{decision}."
         if contrast.pooled.f_p < HETEROGENEOUS:
             text += (
@@ -119,7 +126,8 @@ def indirect_experiments(one: Indirect) -> str:
 
 
 def verdict_text(one: ComparedExperiment) -> str:
-    return f"{one.verdict}: {one.reason}" if one.reason else str(one.verdict)
+    verdict = verdict_word(one.verdict, provisional=one.provisional)
+    return f"{verdict}: {one.reason}" if one.reason else verdict
 
 
 def all_caveats(found: ExperimentComparison) -> list[CaveatFinding]:

@@ -1,6 +1,6 @@
 """Why: where the time of a transaction goes, where the difference between the arms lies, and what limits each arm."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
 from pgtrial.findings.causes import (
@@ -27,6 +27,7 @@ from pgtrial.report.cause_words import (
     distinct_levels,
     estimate_text,
     file_of,
+    limits_by_chance,
     place_arm,
     place_level,
 )
@@ -248,16 +249,24 @@ def _build_limits(findings: Findings) -> dict[str, object]:
     arms = list(dict.fromkeys(limit.arm for limit in limits))
     levels = sorted({limit.load_level for limit in limits}, key=lambda level: place_level(findings, level))
     cells = {(limit.arm, limit.load_level): limit for limit in limits}
+    by_chance = limits_by_chance(findings)
     return {
         "changed": _changed(findings, limits),
         "heads": [level_label(findings, level) for level in levels],
         "overview": [
-            {"arm": arm_label(findings, arm), "cells": [_cell(cells.get((arm, level))) for level in levels]}
+            {
+                "arm": arm_label(findings, arm),
+                "cells": [_cell(cells.get((arm, level)), doubt=_doubt(arm, level, by_chance)) for level in levels],
+            }
             for arm in arms
         ],
-        "rows": [_row(findings, limit) for limit in limits],
+        "rows": [_row(findings, limit, doubt=_doubt(limit.arm, limit.load_level, by_chance)) for limit in limits],
         "is_open": len(limits) <= MOST_OPEN,
     }
+
+
+def _doubt(arm: str, level: int, by_chance: Collection[tuple[str, int]]) -> str:
+    return tr("the arms' difference may be chance") if (arm, level) in by_chance else ""
 
 
 def _changed(findings: Findings, limits: Sequence[Limit]) -> list[str]:
@@ -270,17 +279,18 @@ def _full_name(limit: Limit) -> str:
     return f"{name} ({say(limit.detail)})" if limit.detail else name
 
 
-def _cell(limit: Limit | None) -> dict[str, object]:
+def _cell(limit: Limit | None, *, doubt: str) -> dict[str, object]:
     if limit is None:
-        return {"resource": "–", "detail": "", "is_known": False}
+        return {"resource": "–", "detail": "", "is_known": False, "doubt": ""}
     return {
         "resource": resource_word(limit.resource),
         "detail": say(limit.detail),
         "is_known": limit.resource is not Resource.UNDETERMINED,
+        "doubt": doubt,
     }
 
 
-def _row(findings: Findings, limit: Limit) -> dict[str, object]:
+def _row(findings: Findings, limit: Limit, *, doubt: str) -> dict[str, object]:
     named = [suspect for suspect in limit.suspects if suspect.resource is limit.resource][:1]
     # Where nothing was found, what came nearest is the evidence that a reader wants to see.
     shown = named or list(limit.suspects[:1])
@@ -290,6 +300,7 @@ def _row(findings: Findings, limit: Limit) -> dict[str, object]:
         "level": level_label(findings, limit.load_level),
         "resource": _full_name(limit),
         "strength": _strength(shown, is_named=bool(named)),
+        "doubt": doubt,
         # Of a known limit the sentence is made of the evidence, which stands below it in full.
         "text": "" if named and named[0].evidence else say(limit.text),
         "evidence": [_evidence(item) for suspect in shown for item in suspect.evidence],

@@ -50,7 +50,11 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
         "reason": say(asked.reason),
         "claim": claim_text(findings),
         "parts": [
-            {"word": verdict_word(part.verdict), "symbol": VERDICT_SYMBOLS[part.verdict], "reason": say(part.reason)}
+            {
+                "word": verdict_word(part.verdict, provisional=asked.provisional),
+                "symbol": VERDICT_SYMBOLS[part.verdict],
+                "reason": say(part.reason),
+            }
             for part in asked.parts
         ],
         "step": " ".join(text_of(sentence) for sentence in next_step(findings)),

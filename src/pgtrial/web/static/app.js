@@ -26,7 +26,7 @@ function row(experiment, chosen) {
     el("td", { class: "nowrap" }, day(experiment.started)),
     el("td", {}, el("span", { class: `state state-${experiment.state}` }, STATES[experiment.state] ?? "–")),
     el("td", { class: "number nowrap" }, of),
-    el("td", { class: "nowrap" }, badge(experiment.verdict) ?? "–"),
+    el("td", { class: "nowrap" }, badge(experiment) ?? "–"),
     el("td", { class: "note" }, said || "–"),
   );
 }

@@ -35,12 +35,12 @@ export function table(caption, heads, rows, attributes = {}) {
   );
 }
 
-export function badge(verdict) {
+export function badge({ verdict, provisional }) {
   const symbols = { supported: "✔", refuted: "✘", inconclusive: "?", invalid: "!" };
   if (!(verdict in symbols)) {
     return null;
   }
-  return el("span", { class: `badge badge-${verdict}` }, `${symbols[verdict]} ${verdict}`);
+  return el("span", { class: `badge badge-${verdict}` }, `${symbols[verdict]} ${verdict}${provisional ? ", provisional" : ""}`);
 }
 
 export function day(seconds) {

@@ -158,7 +158,7 @@ function running(live) {
 function resting(experiment) {
   const command = { interrupted: `It was interrupted. “pgtrial resume” with this folder goes on.` };
   return [
-    experiment.verdict ? el("p", {}, badge(experiment.verdict)) : null,
+    experiment.verdict ? el("p", {}, badge(experiment)) : null,
     experiment.reason ? el("p", { class: "answer" }, experiment.reason) : null,
     experiment.claim ? el("p", {}, el("span", { class: "quiet" }, "Claim: "), experiment.claim) : null,
     experiment.state in command ? el("p", { class: "next" }, command[experiment.state]) : null,
