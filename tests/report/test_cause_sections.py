@@ -2,9 +2,11 @@ import re
 
 import pytest
 
+from pgtrial.export.tables import tables_of
 from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
 from pgtrial.findings.message import message, verbatim
 from pgtrial.language import find_language, speak
+from pgtrial.narrate.facts import tell_facts
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,
@@ -476,3 +478,30 @@ def test_a_single_load_level_is_named(sample):
     one = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
 
     assert levels_text(sample.model_copy(update={"experiment": one}), ["all"]) == "with 4 clients"
+
+
+@pytest.mark.parametrize("is_apart", [True, False, None])
+def test_limits_that_may_differ_by_chance_are_said_to(sample, is_apart: bool | None) -> None:
+    """None: findings of before anybody asked."""
+    control = sample.hypothesis.control
+    limits = tuple(
+        limit.model_copy(update={"is_apart": None if limit.arm == control else is_apart})
+        for limit in sample.causes.limits
+        if limit.arm in (control, sample.hypothesis.arm)
+    )
+    found = change(sample, limits=limits)
+    by_level = {(limit.load_level, limit.arm): (limit.resource, limit.detail) for limit in limits}
+    differ = sum(name != by_level[level, control] for (level, _), name in by_level.items())
+    (table,) = (each for each in tables_of(found) if each.name == "limits")
+    place = [column.name for column in table.columns].index("may_be_chance")
+    html = section(found, "limits")
+    head, evidence = html.split("<details", 1)
+
+    assert differ > 0
+    assert head.count("the arms' difference may be chance") + head.count("the arms&#39;") == (
+        0 if is_apart else 2 * differ
+    )
+    assert evidence.count("difference may be chance.") == (0 if is_apart else 2 * differ)
+    assert any(row[place] for row in table.rows) is not bool(is_apart)
+    doubts = [fact for fact in tell_facts(found, with_texts=True) if "may be chance" in fact.value]
+    assert bool(doubts) is not bool(is_apart)

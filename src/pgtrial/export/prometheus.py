@@ -79,10 +79,7 @@ def _families(findings: Findings) -> Iterator[Family]:
         name="pgtrial_verdict",
         help="Verdict on the claim: 1 for the one that holds, 0 for the others; none holds while it is provisional.",
         samples=[
-            *(
-                ({"verdict": verdict}, float(verdict is asked.verdict and not asked.provisional))
-                for verdict in Verdict
-            ),
+            *(({"verdict": verdict}, float(verdict is asked.verdict and not asked.provisional)) for verdict in Verdict),
             ({"verdict": "provisional"}, float(asked.provisional)),
         ],
     )

@@ -3,6 +3,7 @@
 Times are seconds, sizes bytes, rates per second, shares between 0 and 1. A number that is not known is null.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
@@ -168,6 +169,19 @@ class Limit(Record):
     text: Message  # one sentence
     suspects: tuple[Suspect, ...]  # strongest first
     is_apart: bool | None = None
+
+
+def limits_by_chance(limits: Sequence[Limit], control: str) -> frozenset[tuple[str, int]]:
+    """Arm and load level of the limits that are not the control's, where the runs do not tell the two arms apart; and
+    of the control's own, which are as little known.
+    """
+    of_control = {limit.load_level: limit for limit in limits if limit.arm == control}
+    open_: set[tuple[str, int]] = set()
+    for limit in limits:
+        other = of_control.get(limit.load_level, limit)
+        if not limit.is_apart and (limit.resource, limit.detail) != (other.resource, other.detail):
+            open_ |= {(limit.arm, limit.load_level), (control, limit.load_level)}
+    return frozenset(open_)
 
 
 # --- Load curve -----------------------------------------------------------------------------------------------------

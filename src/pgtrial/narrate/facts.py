@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pgtrial.findings.causes import Level
+from pgtrial.findings.causes import Level, limits_by_chance
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
-from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms, limits_by_chance
+from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
 from pgtrial.report.narrative.parts import find_primary, key_path
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word
@@ -23,6 +23,7 @@ from pgtrial.report.words import (
     METRIC_LABELS,
     RATES,
     change_text,
+    control_of,
     detectable_text,
     effect_text,
     format_metric,
@@ -317,7 +318,7 @@ def _budgets(findings: Findings) -> Iterator[Fact]:
 def _limits(findings: Findings) -> Iterator[Fact]:
     limits = causes_of(findings).limits
     told = lead_arms(findings, (limit.arm for limit in limits))
-    by_chance = limits_by_chance(findings)
+    by_chance = limits_by_chance(limits, control_of(findings))
     for number, limit in enumerate(limits):
         if limit.arm not in told:
             continue

@@ -18,20 +18,6 @@ from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, me
 from pgtrial.store import layout
 
 
-def limits_by_chance(findings: Findings) -> frozenset[tuple[str, int]]:
-    """Arm and load level of the limits that are not the control's, where the runs do not tell the two arms apart; and
-    of the control's own, which are as little known.
-    """
-    limits, control = causes_of(findings).limits, control_of(findings)
-    of_control = {limit.load_level: limit for limit in limits if limit.arm == control}
-    open_: set[tuple[str, int]] = set()
-    for limit in limits:
-        other = of_control.get(limit.load_level, limit)
-        if not limit.is_apart and (limit.resource, limit.detail) != (other.resource, other.detail):
-            open_ |= {(limit.arm, limit.load_level), (control, limit.load_level)}
-    return frozenset(open_)
-
-
 class _OfLevel(Protocol):
     @property
     def load_level(self) -> int | str: ...

@@ -15,11 +15,11 @@ from pgtrial.export.tables.base import (
     text,
     truth,
 )
-from pgtrial.findings.causes import Causes
+from pgtrial.findings.causes import Causes, limits_by_chance
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
-from pgtrial.report.cause_words import limits_by_chance
+from pgtrial.report.words import control_of
 
 _INTERVAL = (
     number("seconds", "mean over the blocks", "s"),
@@ -140,7 +140,7 @@ def _limits(findings: Findings, causes: Causes) -> Table:
         number("strength", "0: not at all, 1: beyond doubt"),
         text("evidence", "numbers that speak for it"),
     )
-    by_chance = limits_by_chance(findings)
+    by_chance = limits_by_chance(causes.limits, control_of(findings))
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.resource),

@@ -17,9 +17,9 @@ from pgtrial.findings.comparison import (
 )
 from pgtrial.report.charts.pooled import key_colours, pooled_forest
 from pgtrial.report.comparison.words import (
-    decision_text,
     all_caveats,
     answer_text,
+    decision_text,
     definition_text,
     difference_name,
     find_value,

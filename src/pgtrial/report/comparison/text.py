@@ -10,10 +10,10 @@ from pgtrial.findings.comparison import (
 )
 from pgtrial.model.caveat import Severity
 from pgtrial.report.comparison.words import (
-    decision_text,
     RULE_TITLE,
     all_caveats,
     answer_text,
+    decision_text,
     definition_text,
     difference_name,
     find_value,

@@ -15,6 +15,7 @@ from pgtrial.findings.causes import (
     Resource,
     StatementUse,
     Suspect,
+    limits_by_chance,
 )
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
@@ -27,7 +28,6 @@ from pgtrial.report.cause_words import (
     distinct_levels,
     estimate_text,
     file_of,
-    limits_by_chance,
     place_arm,
     place_level,
 )
@@ -249,7 +249,7 @@ def _build_limits(findings: Findings) -> dict[str, object]:
     arms = list(dict.fromkeys(limit.arm for limit in limits))
     levels = sorted({limit.load_level for limit in limits}, key=lambda level: place_level(findings, level))
     cells = {(limit.arm, limit.load_level): limit for limit in limits}
-    by_chance = limits_by_chance(findings)
+    by_chance = limits_by_chance(limits, control_of(findings))
     return {
         "changed": _changed(findings, limits),
         "heads": [level_label(findings, level) for level in levels],
