@@ -110,8 +110,8 @@ VALIDITY_CAVEATS = {
         severity=Severity.WARNING,
         text=N_(
             "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "
-            "(p = {p:significant3}): whichever runs these would have been, the change lies between {low:change} and "
-            "{high:change}."
+            "(p = {p:significant3}): if these had been like the runs that were measured, the change would lie between "
+            "{low:change} and {high:change}."
         ),
         hint=N_(
             "See the reasons in the table of runs: an arm that fails where it would be slow looks better than it is."
