@@ -65,6 +65,20 @@ def test_names_spelling_and_seed_are_not_in_it() -> None:
     assert digests(EXPERIMENT) == digests(other) == digests(spelled)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('expect = "better"', 'expect = "better"\narm = "off"'),
+        ("placebo = true", "placebo = false"),
+        ("arms.off.", "arms.quick."),
+    ],
+)
+def test_the_same_claim_in_other_words_is_another_attempt_at_it(old: str, new: str) -> None:
+    text = EXPERIMENT.replace('arm = "off"\n', "")
+    assert old in text
+    assert digests(text)[1] == digests(text.replace(old, new))[1]
+
+
 def test_more_blocks_are_another_plan_of_the_same_claim() -> None:
     more = digests(EXPERIMENT.replace("blocks = 6", "blocks = 12"))
 

@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pgtrial.design.budget import is_open
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.values import Table
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,17 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
 def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
     """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the kind of load.
 
-    Not how long or how often: a claim that is tried again with more blocks is the same.
+    Not how long or how often, nor what the arms are called, or whether there is a placebo: a claim that is tried again
+    with more blocks is the same.
     """
-    workload = experiment.workload
+    compared = [arm for arm in arms if arm.role is not Role.PLACEBO]
+    names = [arm.name for arm in compared]
     return _digest(
         {
-            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence"),
-            "arms": _arms(arms),
-            "scenarios": list(workload.scenario_names),
+            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence", "arm"),
+            "arm": names.index(experiment.hypothesis.arm) if experiment.hypothesis.arm in names else 1,
+            "arms": _arms([replace(arm, name="") for arm in compared]),
+            "scenarios": list(experiment.workload.scenario_names),
         }
     )
 
