@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import ignore
-from pgtrial.engine.loads.base import LoadOutcome
+from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan

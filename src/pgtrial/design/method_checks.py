@@ -21,7 +21,7 @@ from pgtrial.design.slice_time import (
     switch_length,
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import COMMAND, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
@@ -126,12 +126,20 @@ class Case:
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
+    if case.experiment.workload.kind == COMMAND:
+        return tuple(_check_command())
     if case.experiment.target.kind == "server":
         return (*_check_metric(case), *_check_sessions(case))
     found = tuple(_check_place(case))
     found += tuple(_check_metric(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
+
+
+def _check_command() -> Iterator[Objection]:
+    """Turns subtract the time in which a client stood still from its latencies, which only pgbench's log allows."""
+    text = "a command times its requests itself, and would count the time in which it stands still"
+    yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:

@@ -25,6 +25,7 @@ from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.own_place import refuse_changeable
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
+from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
 from pgtrial.workloads.scenarios import scenarios_of
 
@@ -32,6 +33,9 @@ from pgtrial.workloads.scenarios import scenarios_of
 SPOOL = "spool"  # of its sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 LOGS = "pgbench"
+RECORDED = "recorded"  # what a program has told that keeps no log
+
+_COMMAND_FILES = "command"  # below FILES
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
@@ -85,6 +89,9 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     for scenario in scenarios_of(experiment, loaded.folder):
         if scenario.script is not None:
             write_file(scripts / f"{scenario.name}.sql", scenario.script)
+    for name, text in files_of(experiment, loaded.folder).items():
+        (scripts / _COMMAND_FILES).mkdir(exist_ok=True)
+        write_file(scripts / _COMMAND_FILES / name, text)
     if experiment.dataset.setup is not None:
         write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
@@ -142,7 +149,8 @@ def load_stored(folder: Path) -> Plan:
     dataset = experiment.dataset
     if dataset.setup is not None:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
-    workload = experiment.workload.model_copy(update={"scenario": scenarios})
+    files = tuple(f"{_COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
+    workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
     return replace(plan, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
@@ -186,12 +194,14 @@ def is_locked(folder: Path) -> bool:
 def make_raw_folders(folder: Path, *, account: Account | None = None) -> tuple[Path, Path]:
     """Make the folder of a run, in it one for the sampler and one for the load: these two. Raises StoreError.
 
-    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it.
+    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it. What it
+    tells has a third beside them.
     """
     spool, logs = folder / SPOOL, folder / LOGS
     try:
         make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
+        (folder / RECORDED).mkdir()
         logs.mkdir(mode=0o700)
         if account is not None:
             os.chown(logs, account.uid, account.gid, follow_symlinks=False)
@@ -212,5 +222,5 @@ def make_shared_spool(folder: Path) -> Path:
 
 def discard_raw(folder: Path) -> None:
     """Remove the raw logs and spools of a run: they can be larger than everything else."""
-    for name in (SPOOL, _SHARED_SPOOL, LOGS):
+    for name in (SPOOL, _SHARED_SPOOL, LOGS, RECORDED):
         remove_tree(folder.parents[1], *folder.parts[-2:], name)

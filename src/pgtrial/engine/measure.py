@@ -13,7 +13,7 @@ from typing import ClassVar
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
-from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans

@@ -86,6 +86,8 @@ def find_code_uses(
 
 
 def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[str], bool]) -> Iterator[CodeUse]:
+    if experiment.workload.command:
+        yield code_use("workload.command", f"the command {' '.join(experiment.workload.command)}")
     if experiment.target.restart:
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
     for moment, argv in experiment.hooks.programs().items():

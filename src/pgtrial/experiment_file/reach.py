@@ -39,6 +39,8 @@ def _named(experiment: Experiment) -> Iterator[tuple[str, str]]:
     for index, scenario in enumerate(experiment.workload.scenario):
         if scenario.file is not None:
             yield f"workload.scenario[{index}].file", scenario.file
+    for index, name in enumerate(experiment.workload.files):
+        yield f"workload.files[{index}]", name
     if experiment.dataset.setup is not None:
         yield "dataset.setup", experiment.dataset.setup
     for name in experiment.dataset.load:

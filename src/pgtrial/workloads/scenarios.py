@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
+from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
@@ -42,8 +42,8 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
     Raises SpecError with every script that cannot be read.
     """
     workload = experiment.workload
-    if workload.kind == FIO:
-        return ()  # a load on files has jobs instead
+    if workload.kind in (FIO, COMMAND):
+        return ()  # a load on files has jobs instead, and what a program does is up to it
     # pgbench finds the scale in the tables for its own scripts only; for others ":scale" would be 1.
     dataset = experiment.dataset
     variables = (("scale", str(dataset.scale)),) if dataset.kind != "sql" else ()
@@ -86,7 +86,7 @@ def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ..
             message = f'"{setup}" is {kind}, and a set-up file has plain SQL only'
             hint = f'Load it by psql or pg_restore: load = "{setup}" in [dataset], with kind = "sql".'
             raise SpecError(message, problems=(SpecProblem(path="dataset.setup", message=message, hint=hint),))
-        text, problem = _read(setup, folder, path="dataset.setup")
+        text, problem = read_script(setup, folder, path="dataset.setup")
         if problem is not None:
             raise SpecError(problem.message, problems=(problem,))
         scripts.append((setup, text))
@@ -119,7 +119,7 @@ def _own(
     for index, table in enumerate(tables):
         script = None
         if table.file is not None:
-            script, problem = _read(table.file, folder, path=f"workload.scenario.{index}.file")
+            script, problem = read_script(table.file, folder, path=f"workload.scenario.{index}.file")
             if problem is not None:
                 problems.append(problem)
         scenarios.append(
@@ -137,7 +137,8 @@ def _own(
     return tuple(scenarios)
 
 
-def _read(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
+def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
+    """The text of a script, or what is wrong with it, which stands at ``path`` in the experiment file."""
     try:
         with open_file(folder / file, follow=True) as opened:
             content = opened.read(_LARGEST + 1)

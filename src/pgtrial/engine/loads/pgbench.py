@@ -71,7 +71,7 @@ class PgbenchLoad:
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Run each scenario once on each server version."""
-        self._check_connections(arm, server.settings)
+        check_connections(arm, server.settings, clients=self.clients)
         if server.version not in self.tried:
             self.tried.add(server.version)
             for scenario in self._scenarios(arm):
@@ -79,17 +79,6 @@ class PgbenchLoad:
 
     def _scenarios(self, arm: Arm) -> tuple[Scenario, ...]:
         return at_scale(self.scenarios, self.scales.get(arm.name))
-
-    def _check_connections(self, arm: Arm, settings: Mapping[str, Setting]) -> None:
-        allowed = int(settings["max_connections"].value)
-        needed = self.clients + _OWN_CONNECTIONS
-        if needed > allowed:
-            raise SettingError(
-                f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-                detail=f"The workload has up to {self.clients} clients; pgtrial itself needs {_OWN_CONNECTIONS} "
-                "connections.",
-                hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
-            )
 
     async def _try_scenario(self, scenario: Scenario, server: RunningServer) -> None:
         variables = [f"--define={name}={value}" for name, value in scenario.variables]
@@ -182,12 +171,26 @@ class PgbenchLoad:
         ]
 
 
-def put_scripts(host: Host, directory: Path, scripts: Mapping[str, str], *, account: Account | None) -> None:
-    """Put scripts (text by name) where pgbench is started. Raises HostCommandError."""
+def check_connections(arm: Arm, settings: Mapping[str, Setting], *, clients: int) -> None:
+    """Raise SettingError where a server does not allow the load as many sessions as it has clients."""
+    allowed = int(settings["max_connections"].value)
+    needed = clients + _OWN_CONNECTIONS
+    if needed > allowed:
+        raise SettingError(
+            f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
+            detail=f"The workload has up to {clients} clients; pgtrial itself needs {_OWN_CONNECTIONS} connections.",
+            hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
+        )
+
+
+def put_scripts(
+    host: Host, directory: Path, scripts: Mapping[str, str], *, account: Account | None, mode: int = 0o600
+) -> None:
+    """Put scripts (text by name) where the load is started. Raises HostCommandError."""
     owner = None if account is None else (account.uid, account.gid)
     for name, text in scripts.items():
         try:
-            host.ops.put(str(directory / name), text, owner=owner, mode=0o600)
+            host.ops.put(str(directory / name), text, owner=owner, mode=mode)
         except OSError as err:
             raise HostCommandError(f'cannot write "{directory / name}": {err.strerror}') from err
 

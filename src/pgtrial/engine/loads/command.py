@@ -1,0 +1,151 @@
+"""The load on a server by a program of the user's choice."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.engine.folder import RECORDED
+from pgtrial.engine.loads.generators import run_generators
+from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, prewarm
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
+from pgtrial.hosts.base import Account, Host
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel, Slice
+from pgtrial.postgres.work_directory import make_own, remove_directories
+from pgtrial.store.transactions import CommandLog, LoadLog
+from pgtrial.workloads.base import Generator, Output
+from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+
+_TRIAL = 1.0  # s
+_HINT = "docs/command.md says what the program has to print. Nothing has been measured."
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandLoad:
+    """``files`` are put where the program is started, by name; ``clients`` is the largest number of them.
+
+    ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
+    for each start: it may look for its files from the root, and does not get through the result folder.
+    """
+
+    account: Account | None
+    workload: WorkloadTable
+    files: Mapping[str, str]
+    seed: int
+    clients: int
+    here: Host
+    there: Host
+    work: Path
+    tried: set[str] = field(default_factory=set, init=False)  # server versions
+
+    @property
+    def program(self) -> Path:
+        return program_of(self.workload)
+
+    @property
+    def output(self) -> Output:
+        return OUTPUT
+
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {}  # none that is known to be SQL
+
+    def facts(self) -> Mapping[str, str]:
+        return {"load generator/program": str(self.program)}
+
+    async def try_out(self, arm: Arm, server: RunningServer) -> None:
+        """Let the program work for a second on each server version."""
+        check_connections(arm, server.settings, clients=self.clients)
+        if server.version in self.tried:
+            return
+        self.tried.add(server.version)
+        generator = self._plan(server, LoadLevel(index=0, clients=1), block=0, seconds=_TRIAL)
+        try:
+            outcome = await run_generators(
+                self.here,
+                self.program,
+                [generator],
+                environment=server.environment,
+                account=self.account,
+                output=OUTPUT,
+            )
+        except HostCommandError as err:
+            raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
+        if outcome.errors:
+            raise WorkloadError(f"the command fails: {outcome.errors[0].removeprefix(f'{COMMAND}: ')}", hint=_HINT)
+        if outcome.first_ended < outcome.started + _TRIAL:
+            raise WorkloadError("the command ends by itself before it is told to", hint=_HINT)
+        (summary,) = outcome.summaries
+        if summary.failed:
+            asked = summary.failed + (summary.processed or 0)
+            raise WorkloadError(f"{summary.failed} of {asked} requests of the command failed", hint=_HINT)
+
+    async def make_cold(self, arm: Arm) -> None:
+        await drop_page_cache(self.there)
+
+    async def make_warm(self, arm: Arm, server: RunningServer) -> None:
+        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+
+    def generators(
+        self,
+        arm: Arm,
+        server: RunningServer,
+        level: LoadLevel,
+        *,
+        block: int,
+        seconds: int,
+        directory: Path,
+        logged: bool,
+    ) -> tuple[Generator, ...]:
+        record = directory.with_name(RECORDED) / f"level{level.index}" if logged else None
+        sign = 1 if logged else -1
+        return (self._plan(server, level, block=sign * block, seconds=seconds, record=record),)
+
+    def _plan(
+        self,
+        server: RunningServer,
+        level: LoadLevel,
+        *,
+        block: int,
+        seconds: float,
+        record: Path | None = None,
+    ) -> Generator:
+        directory = self.work / "load"
+        remove_directories(self.here, directory)
+        try:
+            make_own(self.here, directory, self.account)
+        except OSError as err:
+            raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
+        return plan_command(
+            self.workload,
+            level,
+            files=self.files,
+            environment=server.environment,
+            seconds=seconds,
+            directory=str(directory),
+            record=record,
+            seed=f"{self.seed}/{block}",
+        )
+
+    def logs(
+        self,
+        level: LoadLevel,
+        generators: Sequence[Generator],
+        *,
+        window: tuple[float, float],
+        slices: tuple[Slice, ...] = (),
+    ) -> list[LoadLog]:
+        """``slices`` there are none: what stands still for another's turn would count that as latency."""
+        return [
+            CommandLog(
+                level=level.index,
+                scenario=COMMAND,
+                files=(Path(each.results.record),),
+                window=window,
+                rate=level.rate,
+            )
+            for each in generators
+            if each.results is not None and each.results.record is not None
+        ]
