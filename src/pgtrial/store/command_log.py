@@ -21,13 +21,15 @@ MOST_LINES = 50_000_000  # of one load level
 _LONGEST_LATENCY = 86400.0  # s
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random
+_NO_LATENCIES = '"latencies" is neither a list of seconds nor an object of seconds and counts'
 _SHOWN = 100  # characters of a line that is wrong
 
 
 class Told(NamedTuple):
     """A line: what ended in the ``seconds`` before ``t`` (0: at ``t``), with its latencies in seconds and their counts.
 
-    ``lag`` is the mean time in seconds from when a request was due to when it was sent, None where nothing is said.
+    ``lag`` is the mean time in seconds from when a request was due to when it was sent, None where nothing is said;
+    ``retries`` how often the one request of a line was tried again.
     """
 
     t: float
@@ -35,6 +37,7 @@ class Told(NamedTuple):
     latencies: tuple[tuple[float, int], ...]
     failed: int
     lag: float | None
+    retries: int
 
     @property
     def done(self) -> int:
@@ -46,7 +49,7 @@ class LineError(Exception):
     """What is wrong with a line."""
 
 
-READY = Told(t=0.0, seconds=0.0, latencies=(), failed=0, lag=None)  # says only that the load has begun
+READY = Told(t=0.0, seconds=0.0, latencies=(), failed=0, lag=None, retries=0)  # says only that the load has begun
 
 
 def parse_line(line: str, *, needs_lag: bool = False) -> Told:
@@ -67,16 +70,18 @@ def parse_line(line: str, *, needs_lag: bool = False) -> Told:
         raise LineError(f'"seconds" is not between 0 and {LONGEST_INTERVAL:g}')
     if "latency" in found and "latencies" in found:
         raise LineError('it has both "latency" and "latencies"')
-    failed = found.get("failed", 0)
+    failed, retries = found.get("failed", 0), found.get("retries", 0)
     if not isinstance(failed, int) or failed < 0:  # true is 1
         raise LineError('"failed" is neither true nor a number of requests')
+    if type(retries) is not int or retries < 0 or (retries and "latency" not in found):
+        raise LineError('"retries" is no number of tries of one request')
     latencies = _latencies(found)
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
         raise LineError('"lag" is no time in seconds')
     if needs_lag and latencies and lag is None:
         raise LineError('it has no "lag", the time from when a request was due to when it was sent')
-    return Told(t=t, seconds=seconds, latencies=latencies, failed=int(failed), lag=lag)
+    return Told(t=t, seconds=seconds, latencies=latencies, failed=int(failed), lag=lag, retries=retries)
 
 
 def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
@@ -89,10 +94,10 @@ def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
         try:
             pairs = [(float(each), count) for each, count in told.items()]
         except ValueError:
-            pairs = [(-1.0, 0)]
+            raise LineError(_NO_LATENCIES) from None
         if all(type(count) is int and count >= 0 for _, count in pairs):
             return tuple((_latency(each), count) for each, count in pairs)
-    raise LineError('"latencies" is neither a list of seconds nor an object of seconds and counts')
+    raise LineError(_NO_LATENCIES)
 
 
 def _latency(value: object) -> float:
@@ -139,6 +144,8 @@ class _Second:
     latency_sum: float = 0.0
     failed: int = 0
     lag_sum: float | None = None
+    retried: int = 0
+    retries: int = 0
 
     def add(self, latency: float, count: int) -> None:
         bucket = bucket_of(latency * 1e6)
@@ -155,6 +162,8 @@ class _Second:
             bucket_counts=tuple(self.buckets[bucket] for bucket in buckets),
             failed=self.failed,
             lag_sum=self.lag_sum,
+            retried=self.retried,
+            retries=self.retries,
         )
 
 
@@ -179,6 +188,8 @@ def read_command(log: CommandLog) -> CommandRead:
                     own.add(latency, part)
                     done += part
             own.failed += share(told.failed)
+            own.retried += told.retries > 0
+            own.retries += told.retries
             if told.lag is not None and done:
                 own.lag_sum = (own.lag_sum or 0.0) + told.lag * done
     if until < log.window[1]:

@@ -45,6 +45,8 @@ class SecondRow:
     bucket_counts: tuple[int, ...]
     failed: int = 0
     lag_sum: float | None = None
+    retried: int = 0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

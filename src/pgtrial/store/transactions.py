@@ -192,7 +192,8 @@ def _insert_rows(db: duckdb.DuckDBPyConnection, log: HistogramLog | CommandLog, 
         INSERT INTO transactions BY NAME
         SELECT ?::INTEGER AS level, unnest(?::INTEGER[]) AS second, ?::VARCHAR AS scenario,
                unnest(?::BIGINT[]) AS count, unnest(?::DOUBLE[]) AS latency_sum, unnest(?::BIGINT[]) AS failed,
-               0 AS skipped, 0 AS late, 0 AS retried, 0 AS retries, unnest(?::DOUBLE[]) AS lag_sum,
+               0 AS skipped, 0 AS late, unnest(?::BIGINT[]) AS retried, unnest(?::BIGINT[]) AS retries,
+               unnest(?::DOUBLE[]) AS lag_sum,
                unnest(?::INTEGER[][]) AS buckets, unnest(?::BIGINT[][]) AS bucket_counts
         """,
         [
@@ -202,6 +203,8 @@ def _insert_rows(db: duckdb.DuckDBPyConnection, log: HistogramLog | CommandLog, 
             [row.count for row in rows],
             [row.latency_sum for row in rows],
             [row.failed for row in rows],
+            [row.retried for row in rows],
+            [row.retries for row in rows],
             [row.lag_sum for row in rows],
             [list(row.buckets) for row in rows],
             [list(row.bucket_counts) for row in rows],

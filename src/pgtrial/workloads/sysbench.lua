@@ -23,18 +23,26 @@ else
 end
 
 local original = event
+local begun, retries = nil, 0
 
-function event(...)
-   local begun = now(MONOTONIC)
-   local is_done, failure = pcall(original, ...)
-   local latency = now(MONOTONIC) - begun
-   if is_done then
-      io.write(string.format('{"t": %.6f, "latency": %.6f}\n', now(REALTIME), latency))
-   else
-      io.write(string.format('{"t": %.6f, "failed": true}\n', now(REALTIME)))
-   end
+local function tell(...)
+   io.write(string.format(...))
    io.flush()
-   if not is_done then
-      error(failure, 0)
+end
+
+-- sysbench calls it again after a deadlock or a serialization failure: the event then takes as long as all its tries.
+function event(...)
+   begun = begun or now(MONOTONIC)
+   local is_done, result = pcall(original, ...)
+   if is_done then
+      tell('{"t": %.6f, "latency": %.6f, "retries": %d}\n', now(REALTIME), now(MONOTONIC) - begun, retries)
+      begun, retries = nil, 0
+      return result
    end
+   if type(result) == "table" and result.errcode == sysbench.error.RESTART_EVENT then
+      retries = retries + 1
+   else
+      tell('{"t": %.6f, "failed": true}\n', now(REALTIME))
+   end
+   error(result, 0)
 end

@@ -99,7 +99,7 @@ async def run_generators(
             start = partial(_start, host, program, generator, environment=environment, account=account)
             on_progress = partial(tell, index)
             if generator.results is None:
-                process = await start(stdout=asyncio.subprocess.PIPE)
+                process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
                 stack.push_async_callback(end_process, process)
                 listening = listen(process, output, on_progress, enough)
             else:
@@ -144,6 +144,7 @@ async def _start(
     environment: Mapping[str, str],
     account: Account | None,
     stdout: int,
+    stderr: int,
 ) -> HostProcess:
     return await host.start(
         [program, *generator.argv_tail],
@@ -153,20 +154,22 @@ async def _start(
         environment={**environment, **generator.environment},
         groups=generator.groups,
         stdout=stdout,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=stderr,
     )
 
 
 async def _start_teller(start: Callable[..., Awaitable[HostProcess]], results: Results) -> tuple[HostProcess, Listener]:
-    channel = Channel.open()
+    output, errors = Channel.open(), Channel.open()
     try:
-        process = await start(stdout=channel.writer)
+        process = await start(stdout=output.writer, stderr=errors.writer)
     except BaseException:
-        os.close(channel.reader)
+        os.close(output.reader)
+        os.close(errors.reader)
         raise
     finally:
-        os.close(channel.writer)
-    return process, Listener(process=process, results=results, reader=channel.reader)
+        os.close(output.writer)
+        os.close(errors.writer)
+    return process, Listener(process=process, results=results, output=output.reader, errors=errors.reader)
 
 
 async def _end_session(process: HostProcess) -> None:

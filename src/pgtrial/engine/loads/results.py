@@ -36,7 +36,9 @@ _STDERR_KEPT = 1 << 16  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A pipe for the output of a program."""
+    """A pipe for an output of a program; asyncio would take a program that has ended for one that runs, as long as
+    another one has it open.
+    """
 
     reader: int
     writer: int
@@ -52,14 +54,15 @@ class Channel:
 
 @dataclass(slots=True, kw_only=True)
 class Listener:
-    """Reads what a process tells; ``reader`` is the end of its output, which is closed with it.
+    """Reads what a process tells; ``output`` and ``errors`` are the ends of its outputs, which are closed with it.
 
     ``ready`` is when its first line was read, in seconds since the epoch, None before.
     """
 
     process: HostProcess
     results: Results
-    reader: int
+    output: int
+    errors: int
     started: float = field(default_factory=time.time)
     ready: float | None = None
     is_ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,10 +74,10 @@ class Listener:
     _bytes: int = 0
     _is_at_end: bool = False
     _latency: float = 0.0  # s, the sum over all that is done
+    _said: bytes = b""  # the end of what it has said on its standard error
 
     async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
         """Read the output to its end. What makes its numbers worth nothing is ``enough`` to end the others."""
-        errors = asyncio.create_task(self._read_errors())
         waiting = asyncio.create_task(self.process.wait())
         try:
             with self._recording() as record:
@@ -88,16 +91,15 @@ class Listener:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill_session()
                 await self._drain(record)
-            await asyncio.wait({errors}, timeout=_HELD)
         finally:
-            for task in (errors, waiting):
-                task.cancel()
-            os.close(self.reader)
+            waiting.cancel()
+            os.close(self.output)
+            os.close(self.errors)
         if self.trouble:
             enough.set()
         elif not (status == 0 or (self.told_to_end and status in (-signal.SIGTERM, 128 + signal.SIGTERM))):
             enough.set()
-            said = errors.result() if errors.done() and not errors.cancelled() else ""
+            said = self._said.decode("utf-8", "replace")
             self.trouble = "; ".join(last_words(said)) or f"it ended with status {status} and said nothing"
         return self._end(end)
 
@@ -145,11 +147,10 @@ class Listener:
         self._rest = b""
 
     def _read(self, record: BinaryIO | None) -> None:
-        while not self._is_at_end and not self.trouble:
-            try:
-                chunk = os.read(self.reader, _CHUNK)
-            except BlockingIOError:
-                return
+        """Read what is in the pipes."""
+        for chunk in _chunks(self.errors):
+            self._said = (self._said + chunk)[-_STDERR_KEPT:]
+        for chunk in _chunks(self.output):
             self._is_at_end = not chunk
             self._bytes += len(chunk)
             if self._bytes > _MOST:
@@ -159,11 +160,13 @@ class Listener:
             if len(self._rest) > LONGEST_LINE:
                 lines, self._rest = [self._rest], b""
             for line in lines:
+                if self.trouble:
+                    return
                 self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
 
     def _take(self, line: str, record: BinaryIO | None) -> None:
         translated = self.results.translate(line) if line.strip() else None
-        if translated is None or self.trouble:
+        if translated is None:
             return
         try:
             told = parse_line(translated, needs_lag=self.results.needs_lag)
@@ -184,14 +187,6 @@ class Listener:
         if told is not READY and not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
             raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
 
-    async def _read_errors(self) -> str:
-        """The end of what it says on its standard error."""
-        assert self.process.stderr is not None  # it was asked for as a pipe
-        kept = b""
-        while chunk := await self.process.stderr.read(_CHUNK):
-            kept = (kept + chunk)[-_STDERR_KEPT:]
-        return kept.decode("utf-8", "replace")
-
     def stop(self) -> None:
         self.told_to_end = True
         with contextlib.suppress(ProcessLookupError):
@@ -203,6 +198,17 @@ class Listener:
             self.trouble = f"it did not end within {_LAST:g} s of SIGTERM"
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill_session()
+
+
+def _chunks(reader: int) -> Iterator[bytes]:
+    """What is in a pipe now; an empty one says that nobody has it open any more."""
+    chunk = b"."
+    while chunk:
+        try:
+            chunk = os.read(reader, _CHUNK)
+        except BlockingIOError:
+            return
+        yield chunk
 
 
 async def work(listeners: Sequence[Listener]) -> None:
