@@ -11,7 +11,8 @@ import time
 def work(seed: int) -> None:
     draw = random.Random(seed)
     psql = subprocess.Popen(["psql", "-qAtX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert psql.stdin is not None and psql.stdout is not None
+    assert psql.stdin
+    assert psql.stdout
     while True:
         begun = time.monotonic()
         psql.stdin.write(f"SELECT abalance FROM pgbench_accounts WHERE aid = {draw.randint(1, 100000)};\n")

@@ -13,6 +13,7 @@ from typing import ClassVar
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
+from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
@@ -30,8 +31,6 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
-from pgtrial.hosts.operations import LOAD
-from pgtrial.hosts.processes import end, find_of_role
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
@@ -42,7 +41,6 @@ from pgtrial.workloads.base import Generator
 MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
 _POLITE = 1.0  # s for the load's sessions to end by themselves after the load has
 _PATIENCE = 10.0  # s for them to end at all
-_DYING = 2.0  # s for what was killed to be gone
 _SESSIONS = """
     SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
     FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
@@ -208,20 +206,13 @@ class Measurement(ABC):
             await is_ending(lambda: bool(self.group.describe_dead()))
         if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
             raise InvalidRunError(": ".join((label, *reasons)))
-        if any(generator.results is not None for _, generator in generators) and (left := await self._end_left()):
-            raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
+        if any(generator.results is not None for _, generator in generators):
+            left = await end_load(plan.mark, plan.client_host)
+            if left:
+                raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
         for member in self.group.members.values():
             await end_sessions(member.server)
         return outcome
-
-    async def _end_left(self) -> int:
-        """How many processes a load has left behind that had ended its session; they are killed."""
-        mark, ops = self.group.plan.mark, self.group.plan.client_host.ops
-        deadline = time.monotonic() + _DYING
-        while (left := find_of_role(mark, LOAD, ops)) and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
-        end(left, ops=ops)
-        return len(left)
 
     def _keep(
         self,

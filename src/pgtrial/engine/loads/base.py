@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pgtrial.design.data_size import arm_scales
 from pgtrial.design.plan import Plan
+from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
@@ -94,6 +95,7 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
     if experiment.workload.kind == COMMAND:
         return CommandLoad(
             work=_work_directory(belongings, here=here, account=account),
+            mark=mark_of(belongings.folder),
             account=account,
             workload=experiment.workload,
             files=files_of(experiment, scripts),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.engine.folder import RECORDED
+from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, prewarm
 from pgtrial.engine.target.base import RunningServer
@@ -27,7 +28,8 @@ class CommandLoad:
     """``files`` are put where the program is started, by name; ``clients`` is the largest number of them.
 
     ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
-    for each start: it may look for its files from the root, and does not get through the result folder.
+    for each start: it may look for its files from the root, and does not get through the result folder. All that it
+    starts has the ``mark``.
     """
 
     account: Account | None
@@ -38,6 +40,7 @@ class CommandLoad:
     here: Host
     there: Host
     work: Path
+    mark: str
     tried: set[str] = field(default_factory=set, init=False)  # server versions
 
     @property
@@ -75,6 +78,9 @@ class CommandLoad:
             raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
         if outcome.errors:
             raise WorkloadError(f"the command fails: {outcome.errors[0].removeprefix(f'{COMMAND}: ')}", hint=_HINT)
+        left = await end_load(self.mark, self.here)
+        if left:
+            raise WorkloadError(f"the command leaves {left} of its processes running", hint=_HINT)
         if outcome.first_ended < outcome.started + _TRIAL:
             raise WorkloadError("the command ends by itself before it is told to", hint=_HINT)
         (summary,) = outcome.summaries
