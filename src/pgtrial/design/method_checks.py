@@ -21,6 +21,7 @@ from pgtrial.design.slice_time import (
     switch_length,
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
+from pgtrial.design.variants import has_scripts
 from pgtrial.experiment_file.experiment import COMMAND, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
@@ -97,6 +98,8 @@ class Case:
     def writes(self) -> bool:
         """Whether the load may change data; a script of one's own is not read, so it may."""
         workload = self.experiment.workload
+        if any(has_scripts(arm) for arm in self.arms):
+            return True
         if workload.scenario:
             return any(scenario.builtin != "select-only" for scenario in workload.scenario)
         return workload.mix != "select-only"

@@ -18,6 +18,8 @@ from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Account
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
@@ -27,7 +29,7 @@ from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
 from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
-from pgtrial.workloads.scenarios import scenarios_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 
 # In the folder of a run, until it ends.
 SPOOL = "spool"  # of its sampler
@@ -35,7 +37,7 @@ _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of 
 LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
 
-_COMMAND_FILES = "command"  # below FILES
+_COMMAND_FILES, _ARM_SCRIPTS = "command", "arms"  # below FILES
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
@@ -89,6 +91,11 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     for scenario in scenarios_of(experiment, loaded.folder):
         if scenario.script is not None:
             write_file(scripts / f"{scenario.name}.sql", scenario.script)
+    for arm, texts in read_arm_scripts(plan.arms, loaded.folder).items():
+        for name, text in texts.items():
+            file = scripts / _arm_script(arm, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, text)
     for name, text in files_of(experiment, loaded.folder).items():
         (scripts / _COMMAND_FILES).mkdir(exist_ok=True)
         write_file(scripts / _COMMAND_FILES / name, text)
@@ -110,6 +117,19 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         )
         if before is not None:
             state.set_meta(attempts_before=str(before))
+
+
+def _arm_script(arm: str, scenario: str) -> str:
+    """Where the script is that an arm has for a scenario, below FILES."""
+    return f"{_ARM_SCRIPTS}/{arm}/{scenario}.sql"
+
+
+def _with_stored_scripts(arm: Arm) -> Arm:
+    table = {
+        key: _arm_script(arm.name, key.removeprefix(SCRIPTS)) if key.startswith(SCRIPTS) else value
+        for key, value in arm.knobs.get(WORKLOAD, {}).items()
+    }
+    return replace(arm, knobs={**arm.knobs, WORKLOAD: table}) if table else arm
 
 
 def _with_places(experiment: Experiment, folder: Path) -> Experiment:
@@ -151,7 +171,8 @@ def load_stored(folder: Path) -> Plan:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
     files = tuple(f"{_COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
     workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
-    return replace(plan, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
+    arms = tuple(map(_with_stored_scripts, plan.arms))
+    return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
 @contextlib.contextmanager

@@ -130,7 +130,7 @@ class Measurement(ABC):
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
         for member in self.group.members.values():
-            await record_plans(member.record, member.server, plan.load.scripts)
+            await record_plans(member.record, member.server, plan.load.scripts(member.arm))
         return reports
 
     @abstractmethod

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.values import (
-    Command,
     Connection,
     DatabaseName,
     DataFiles,
@@ -27,7 +26,8 @@ from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
 from pgtrial.knobs.fio import FILES, FIO, FileJobTable
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
-from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.knobs.values import Command, Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.knobs.workload import UNIT
 from pgtrial.model.metric import Better
 
 FORMAT = 1
@@ -342,6 +342,11 @@ class WorkloadTable(Table):
         default=(),
         description="Concurrent jobs of a load on files (fio). Left out: one job, defined by the fio tables of "
         "target and arms.",
+    )
+    unit: str = Field(
+        default=UNIT,
+        description="What one transaction, or request, does. Arms whose load differs do the same in it. Left out: "
+        f"{UNIT}.",
     )
     share: Literal["sessions", "transactions"] = Field(
         default="sessions",

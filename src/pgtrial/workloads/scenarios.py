@@ -4,13 +4,15 @@ The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and o
 """
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, ScenarioTable
 from pgtrial.knobs.fio import FIO
+from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
@@ -62,6 +64,39 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
             for name in MIX_SCENARIOS[workload.mix]
         )
     return (Scenario(name=workload.mix, builtin=workload.mix, share=1.0),)
+
+
+def read_arm_scripts(arms: Iterable[Arm], folder: Path) -> dict[str, dict[str, str]]:
+    """The texts of the scripts that arms have in place of those of the scenarios: by arm, and by scenario.
+
+    Raises SpecError with every one that cannot be read.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    problems = []
+    for arm in arms:
+        for key, file in arm.knobs.get(WORKLOAD, {}).items():
+            if key.startswith(SCRIPTS):
+                text, problem = read_script(file, folder, path=arm.origin(WORKLOAD, key))
+                texts.setdefault(arm.name, {})[key.removeprefix(SCRIPTS)] = text
+                problems += [problem] if problem is not None else []
+    if problems:
+        raise SpecError(problems[0].message, problems=tuple(dict.fromkeys(problems)))
+    return texts
+
+
+def of_arm(scenarios: Iterable[Scenario], arm: Arm, scripts: Mapping[str, str]) -> tuple[Scenario, ...]:
+    """The scenarios as an arm has them, whose own ``scripts`` are by scenario: with these, and its variables."""
+    table = arm.knobs.get(WORKLOAD, {})
+    variables = {key.removeprefix(VARIABLES): value for key, value in table.items() if key.startswith(VARIABLES)}
+    return tuple(
+        replace(
+            one,
+            script=scripts.get(one.name, one.script),
+            builtin=None if one.name in scripts else one.builtin,
+            variables=tuple({**dict(one.variables), **variables}.items()),
+        )
+        for one in scenarios
+    )
 
 
 def at_scale(scenarios: Iterable[Scenario], scale: int | None) -> tuple[Scenario, ...]:

@@ -24,7 +24,7 @@ from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import files_of
-from pgtrial.workloads.scenarios import scenarios_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 
 
 class Load(Protocol):
@@ -38,9 +38,11 @@ class Load(Protocol):
     def account(self) -> Account | None:
         """Whom the generators run as, None: as pgtrial."""
 
-    @property
-    def scripts(self) -> Mapping[str, str]:
-        """The text of each scenario that has one, by its name."""
+    def scripts(self, arm: Arm) -> Mapping[str, str]:
+        """The text of each scenario of an arm that has one, by its name."""
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        """Knob and key of what an arm declares and the load does by itself."""
 
     def facts(self) -> Mapping[str, str]:
         """Facts of the load for the fingerprint of the experiment, "group/name" to value."""
@@ -122,6 +124,7 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
         scales={arm.name: arm.scale for arm in plan.arms if arm.scale is not None}
         if len(arm_scales(plan.arms)) > 1
         else {},
+        own_scripts=read_arm_scripts(plan.arms, scripts),
     )
 
 

@@ -12,6 +12,8 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
+from pgtrial.knobs.workload import WORKLOAD, read_command
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.work_directory import make_own, remove_directories
@@ -41,7 +43,7 @@ class CommandLoad:
     there: Host
     work: Path
     mark: str
-    tried: set[str] = field(default_factory=set, init=False)  # server versions
+    tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
 
     @property
     def program(self) -> Path:
@@ -51,20 +53,23 @@ class CommandLoad:
     def output(self) -> Output:
         return OUTPUT
 
-    @property
-    def scripts(self) -> Mapping[str, str]:
+    def scripts(self, arm: Arm) -> Mapping[str, str]:
         return {}  # none that is known to be SQL
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        return frozenset({(WORKLOAD, COMMAND_KEY)} & {(WORKLOAD, key) for key in arm.knobs.get(WORKLOAD, {})})
 
     def facts(self) -> Mapping[str, str]:
         return {"load generator/program": str(self.program)}
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
-        """Let the program work for a second on each server version."""
+        """Let the program work for a second on each server version, as the arm has it."""
         check_connections(arm, server.settings, clients=self.clients)
-        if server.version in self.tried:
+        what = (server.version, self._workload(arm).command)
+        if what in self.tried:
             return
-        self.tried.add(server.version)
-        generator = self._plan(server, LoadLevel(index=0, clients=1), block=0, seconds=_TRIAL)
+        self.tried.add(what)
+        generator = self._plan(arm, server, LoadLevel(index=0, clients=1), block=0, seconds=_TRIAL)
         try:
             outcome = await run_generators(
                 self.here,
@@ -107,10 +112,11 @@ class CommandLoad:
     ) -> tuple[Generator, ...]:
         record = directory.with_name(RECORDED) / f"level{level.index}" if logged else None
         sign = 1 if logged else -1
-        return (self._plan(server, level, block=sign * block, seconds=seconds, record=record),)
+        return (self._plan(arm, server, level, block=sign * block, seconds=seconds, record=record),)
 
     def _plan(
         self,
+        arm: Arm,
         server: RunningServer,
         level: LoadLevel,
         *,
@@ -125,7 +131,7 @@ class CommandLoad:
         except OSError as err:
             raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
         return plan_command(
-            self.workload,
+            self._workload(arm),
             level,
             files=self.files,
             environment=server.environment,
@@ -134,6 +140,10 @@ class CommandLoad:
             record=record,
             seed=f"{self.seed}/{block}",
         )
+
+    def _workload(self, arm: Arm) -> WorkloadTable:
+        words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
+        return self.workload if words is None else self.workload.model_copy(update={"command": read_command(words)})
 
     def logs(
         self,
