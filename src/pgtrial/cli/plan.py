@@ -65,6 +65,7 @@ def _overview(checked: Checked) -> list[str]:
         "server": server_text(checked),
         "data": data_text(checked),
         "load": _load(checked),
+        "unit": workload.unit if "unit" in workload.model_fields_set else "",
         "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
     return [

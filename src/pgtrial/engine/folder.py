@@ -37,7 +37,6 @@ _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of 
 LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
 
-_COMMAND_FILES, _ARM_SCRIPTS = "command", "arms"  # below FILES
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
@@ -93,12 +92,12 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
             write_file(scripts / f"{scenario.name}.sql", scenario.script)
     for arm, texts in read_arm_scripts(plan.arms, loaded.folder).items():
         for name, text in texts.items():
-            file = scripts / _arm_script(arm, name)
+            file = scripts / layout.arm_script(arm, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, text)
     for name, text in files_of(experiment, loaded.folder).items():
-        (scripts / _COMMAND_FILES).mkdir(exist_ok=True)
-        write_file(scripts / _COMMAND_FILES / name, text)
+        (scripts / layout.COMMAND_FILES).mkdir(exist_ok=True)
+        write_file(scripts / layout.COMMAND_FILES / name, text)
     if experiment.dataset.setup is not None:
         write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
@@ -119,14 +118,9 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
             state.set_meta(attempts_before=str(before))
 
 
-def _arm_script(arm: str, scenario: str) -> str:
-    """Where the script is that an arm has for a scenario, below FILES."""
-    return f"{_ARM_SCRIPTS}/{arm}/{scenario}.sql"
-
-
 def _with_stored_scripts(arm: Arm) -> Arm:
     table = {
-        key: _arm_script(arm.name, key.removeprefix(SCRIPTS)) if key.startswith(SCRIPTS) else value
+        key: layout.arm_script(arm.name, key.removeprefix(SCRIPTS)) if key.startswith(SCRIPTS) else value
         for key, value in arm.knobs.get(WORKLOAD, {}).items()
     }
     return replace(arm, knobs={**arm.knobs, WORKLOAD: table}) if table else arm
@@ -169,7 +163,7 @@ def load_stored(folder: Path) -> Plan:
     dataset = experiment.dataset
     if dataset.setup is not None:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
-    files = tuple(f"{_COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
+    files = tuple(f"{layout.COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
     workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
     arms = tuple(map(_with_stored_scripts, plan.arms))
     return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))

@@ -47,8 +47,8 @@ class LoadTable(Table):
     )
     unit: str | None = Field(
         default=None,
-        description="What one transaction, or request, does. Arms are compared by it, so all have the same. Left out: as "
-        "unit of [workload] says.",
+        description="What one transaction, or request, does. Arms are compared by it, so all have the same. Left out: "
+        "as unit of [workload] says.",
     )
 
     def texts(self) -> dict[str, str]:

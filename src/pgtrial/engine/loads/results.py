@@ -18,6 +18,7 @@ from typing import BinaryIO
 from pgtrial.engine.loads.listening import End, last_words
 from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
+from pgtrial.safe_files import new_file
 from pgtrial.store.command_log import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
 from pgtrial.workloads.base import Progress, Results, Summary
 
@@ -115,7 +116,7 @@ class Listener:
         if self.results.record is None:
             yield None
             return
-        with Path(self.results.record).open("xb") as file:
+        with new_file(Path(self.results.record)) as file:
             yield file
 
     async def _follow(
