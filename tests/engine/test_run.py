@@ -94,6 +94,9 @@ class Load:
     output: Any = OUTPUT
     account: None = None
 
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        return frozenset()
+
     async def make_cold(self, arm: Arm) -> None:
         self.steps.append("empty caches")
 

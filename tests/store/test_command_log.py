@@ -135,6 +135,8 @@ def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
         ('{"t": 1, "latencies": {"fast": 5}}', '"latencies" is neither'),
         ('{"t": 1, "latencies": {"0.1": 1.5}}', '"latencies" is neither'),
         ('{"t": 1, "latencies": {"0.1": -1}}', '"latencies" is neither'),
+        ('{"t": 1, "latencies": {"0.1": 1000000000000}}', '"latencies" is neither'),
+        ('{"t": 1, "failed": 1000000000000}', '"failed" is neither'),
         ('{"t": 1, "latencies": ["0.1"]}', "a latency is no time in seconds"),
         ('{"t": 1, "seconds": 60, "latencies": []}', '"seconds" is not between 0 and 2'),
         ('{"t": 1, "failed": -1}', '"failed" is neither'),

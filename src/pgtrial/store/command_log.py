@@ -19,6 +19,7 @@ LONGEST_INTERVAL = 2.0  # s of one line: its requests are spread evenly over it
 LONGEST_LINE = 1 << 20  # bytes
 MOST_LINES = 50_000_000  # of one load level
 _LONGEST_LATENCY = 86400.0  # s
+_MOST_REQUESTS = 10**9  # of one line
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random
 _NO_LATENCIES = '"latencies" is neither a list of seconds nor an object of seconds and counts'
@@ -71,9 +72,9 @@ def parse_line(line: str, *, needs_lag: bool = False) -> Told:
     if "latency" in found and "latencies" in found:
         raise LineError('it has both "latency" and "latencies"')
     failed, retries = found.get("failed", 0), found.get("retries", 0)
-    if not isinstance(failed, int) or failed < 0:  # true is 1
+    if not isinstance(failed, int) or not 0 <= failed <= _MOST_REQUESTS:  # true is 1
         raise LineError('"failed" is neither true nor a number of requests')
-    if type(retries) is not int or retries < 0 or (retries and "latency" not in found):
+    if type(retries) is not int or not 0 <= retries <= _MOST_REQUESTS or (retries and "latency" not in found):
         raise LineError('"retries" is no number of tries of one request')
     latencies = _latencies(found)
     lag = _number(found, "lag") if "lag" in found else None
@@ -95,7 +96,7 @@ def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
             pairs = [(float(each), count) for each, count in told.items()]
         except ValueError:
             raise LineError(_NO_LATENCIES) from None
-        if all(type(count) is int and count >= 0 for _, count in pairs):
+        if all(type(count) is int and 0 <= count <= _MOST_REQUESTS for _, count in pairs):
             return tuple((_latency(each), count) for each, count in pairs)
     raise LineError(_NO_LATENCIES)
 
