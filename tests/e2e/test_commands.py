@@ -36,7 +36,7 @@ warmup = "1s"
 "my.wait" = "0.005"
 [design]
 blocks = 1
-repeats = 0
+repeats = 9
 seed = 3
 """
 # psql repeats a statement in one session and tells how long each took, in ms.
@@ -74,6 +74,11 @@ def folder(place) -> Path:
     return folder
 
 
+def measured(folder: Path) -> list[Path]:
+    """The folders of runs that were not invalid, as on a machine that stood still."""
+    return [path.parent for path in (folder / "runs").glob("*/transactions.parquet")]
+
+
 def test_without_consent_nothing_is_started(place):
     result = place.run("run", "small.toml")
 
@@ -89,11 +94,11 @@ def test_a_run_has_the_requests_that_the_program_told(folder):
         for each in findings["observations"]
         if each["metric"] == "pgbench.latency_mean" and each["load_level"] == "all"
     }
-    assert [run["state"] for run in findings["runs"]] == ["done"] * 2
+    assert sorted(run["arm"] for run in findings["runs"] if run["state"] == "done") == ["quick", "slow"]
     assert latencies["slow"] >= 0.02
     assert latencies["quick"] >= 0.005
     assert findings["experiment"]["workload"]["kind"] == "command"
-    for run in (folder / "runs").iterdir():
+    for run in measured(folder):
         rows = duckdb.sql(
             f"SELECT sum(count), sum(list_sum(bucket_counts)), sum(failed) FROM '{run}/transactions.parquet'"
         ).fetchall()
@@ -103,7 +108,7 @@ def test_a_run_has_the_requests_that_the_program_told(folder):
 
 
 def test_the_sampled_sessions_are_those_of_the_load(folder):
-    for run in (folder / "runs").iterdir():
+    for run in measured(folder):
         names = duckdb.sql(f"SELECT DISTINCT application FROM '{run}/waits.parquet'").fetchall()
         assert ("pgtrial/command",) in names
 

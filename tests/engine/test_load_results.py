@@ -24,8 +24,21 @@ ONCE = 'echo "{\\"t\\": $(date +%s.%N), \\"latency\\": 0.25}"'
 def play(tmp_path: Path, runner):
     """What becomes of a program that does what this script says for ``seconds``, and what was told each second."""
 
-    def run(script: str, *, seconds: float = 0.0, needs_lag: bool = False, account: Account | None = None):
+    def run(
+        script: str,
+        *,
+        seconds: float = 0.0,
+        needs_lag: bool = False,
+        account: Account | None = None,
+        looks: int = 10**6,
+    ):
+        """It is ended when it has been looked at ``looks`` times."""
         told: list[tuple[float, float | None]] = []
+
+        def look(tps: float, latency: float | None) -> bool:
+            told.append((tps, latency))
+            return len(told) >= looks
+
         generator = Generator(
             argv_tail=("-c", script),
             environment={"PLACE": str(tmp_path)},
@@ -45,7 +58,7 @@ def play(tmp_path: Path, runner):
                 environment={},
                 account=account,
                 output=OUTPUT,
-                on_second=lambda tps, latency: told.append((tps, latency)) is not None,
+                on_second=look,
             )
         )
         return outcome, told
@@ -62,7 +75,7 @@ def error_of(outcome: LoadOutcome) -> str:
 def test_a_program_works_for_its_time_and_is_told_to_end(play, tmp_path):
     begun = time.time()
 
-    outcome, told = play(TELL, seconds=1.5)
+    outcome, _ = play(TELL, seconds=1.5)
 
     (summary,) = outcome.summaries
     lines = (tmp_path / "record").read_text().splitlines()
@@ -71,8 +84,14 @@ def test_a_program_works_for_its_time_and_is_told_to_end(play, tmp_path):
     assert summary.failed == 0
     assert outcome.first_ended - outcome.started >= 1.5 + results.SPARE
     assert begun <= outcome.started == outcome.all_started
-    assert told
+
+
+def test_a_program_is_ended_when_what_it_did_is_enough(play):
+    outcome, told = play(TELL, seconds=600, looks=2)
+
+    assert len(told) == 2
     assert all(latency == pytest.approx(0.25) for tps, latency in told if tps > 0)
+    assert outcome.errors == ()
 
 
 def test_its_time_begins_when_it_is_ready(play):

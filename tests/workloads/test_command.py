@@ -114,11 +114,12 @@ def work(served, tmp_path, runner):
             )
         )
         assert outcome.errors == ()
+        lines = (tmp_path / "record").read_text().splitlines()
         log = CommandLog(
             level=0,
             scenario="command",
             files=(tmp_path / "record",),
-            window=(outcome.started, outcome.started + SECONDS),
+            window=(outcome.started - 600, max(parse_line(line).t for line in lines)),
             rate=None,
         )
         (summary,) = outcome.summaries
@@ -144,7 +145,7 @@ def accounts(served):
 def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, words):
     found = work(command(*words), files={words[1]: (EXAMPLES / words[1]).read_text()})
 
-    assert sum(row.count for row in found.rows) > 0
+    assert found.requests > 0
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
 
 
@@ -156,4 +157,5 @@ def test_sysbench_tells_of_each_of_its_events(work, served, runner):
         command("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000", results="sysbench"), files={}
     )
 
-    assert sum(row.count for row in found.rows) > 0
+    assert found.requests > 0
+    assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
