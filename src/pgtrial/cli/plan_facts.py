@@ -214,7 +214,7 @@ def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] |
     ]
     for level in checked.plan.levels:
         by_sessions = experiment.workload.share == "sessions"
-        yield level, split_clients(level.clients, shares) if by_sessions else None
+        yield level, split_clients(level.clients, shares) if by_sessions and shares else None
 
 
 def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:

@@ -6,11 +6,12 @@ from pathlib import Path
 from pgtrial.errors import ConsentError, PreflightError
 from pgtrial.experiment_file.code_uses import CodeUse, find_code_uses
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import split_statements
 from pgtrial.postgres.programs import is_known_directory
 from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.scenarios import scripts_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scripts_of
 
 
 def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[CodeUse, ...]:
@@ -20,11 +21,21 @@ def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[
     found = find_code_uses(
         experiment,
         arms,
-        scripts_of(experiment, folder),
+        {**scripts_of(experiment, folder), **_scripts_of_arms(arms, folder)},
         # Of another machine nothing is known before it is asked.
         is_known=lambda directory: is_here and is_known_directory(directory),
     )
     return tuple(dict.fromkeys((*found, *loaded)))
+
+
+def _scripts_of_arms(arms: Sequence[Arm], folder: Path) -> dict[str, str]:
+    """The scripts that arms have of their own, by the names that the file gives them."""
+    texts = read_arm_scripts(arms, folder)
+    return {
+        arm.knobs[WORKLOAD][f"{SCRIPTS}{scenario}"]: text
+        for arm in arms
+        for scenario, text in texts.get(arm.name, {}).items()
+    }
 
 
 def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:

@@ -19,6 +19,8 @@ from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Account
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
@@ -26,13 +28,16 @@ from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.own_place import refuse_changeable
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
+from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
-from pgtrial.workloads.scenarios import scenarios_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 
 # In the folder of a run, until it ends.
 SPOOL = "spool"  # of its sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 LOGS = "pgbench"
+RECORDED = "recorded"  # what a program has told that keeps no log
+
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 _LOADED = "dataset.load "  # and a number: their names among all contents
@@ -87,6 +92,14 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     for scenario in scenarios_of(experiment, loaded.folder):
         if scenario.script is not None:
             write_file(scripts / f"{scenario.name}.sql", scenario.script)
+    for arm, texts in read_arm_scripts(plan.arms, loaded.folder).items():
+        for name, text in texts.items():
+            file = scripts / layout.arm_script(arm, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, text)
+    for name, text in files_of(experiment, loaded.folder).items():
+        (scripts / layout.COMMAND_FILES).mkdir(exist_ok=True)
+        write_file(scripts / layout.COMMAND_FILES / name, text)
     if experiment.dataset.setup is not None:
         write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
@@ -106,6 +119,14 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         )
         if before is not None:
             state.set_meta(attempts_before=str(before))
+
+
+def _with_stored_scripts(arm: Arm) -> Arm:
+    table = {
+        key: layout.arm_script(arm.name, key.removeprefix(SCRIPTS)) if key.startswith(SCRIPTS) else value
+        for key, value in arm.knobs.get(WORKLOAD, {}).items()
+    }
+    return replace(arm, knobs={**arm.knobs, WORKLOAD: table}) if table else arm
 
 
 def _with_places(experiment: Experiment, folder: Path) -> Experiment:
@@ -154,8 +175,10 @@ def load_stored(folder: Path) -> Plan:
     dataset = experiment.dataset
     if dataset.setup is not None:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
-    workload = experiment.workload.model_copy(update={"scenario": scenarios})
-    return replace(plan, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
+    files = tuple(f"{layout.COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
+    workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
+    arms = tuple(map(_with_stored_scripts, plan.arms))
+    return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
 @contextlib.contextmanager
@@ -198,12 +221,14 @@ def is_locked(folder: Path) -> bool:
 def make_raw_folders(folder: Path, *, account: Account | None = None) -> tuple[Path, Path]:
     """Make the folder of a run, in it one for the sampler and one for the load: these two. Raises StoreError.
 
-    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it.
+    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it. What it
+    tells has a third beside them.
     """
     spool, logs = folder / SPOOL, folder / LOGS
     try:
         make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
+        (folder / RECORDED).mkdir()
         logs.mkdir(mode=0o700)
         if account is not None:
             os.chown(logs, account.uid, account.gid, follow_symlinks=False)
@@ -224,5 +249,5 @@ def make_shared_spool(folder: Path) -> Path:
 
 def discard_raw(folder: Path) -> None:
     """Remove the raw logs and spools of a run: they can be larger than everything else."""
-    for name in (SPOOL, _SHARED_SPOOL, LOGS):
+    for name in (SPOOL, _SHARED_SPOOL, LOGS, RECORDED):
         remove_tree(folder.parents[1], *folder.parts[-2:], name)

@@ -13,7 +13,8 @@ from typing import ClassVar
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
-from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.leftovers import end_load
+from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
@@ -130,7 +131,7 @@ class Measurement(ABC):
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
         for member in self.group.members.values():
-            await record_plans(member.record, member.server, plan.load.scripts)
+            await record_plans(member.record, member.server, plan.load.scripts(member.arm))
         return reports
 
     @abstractmethod
@@ -206,6 +207,10 @@ class Measurement(ABC):
             await is_ending(lambda: bool(self.group.describe_dead()))
         if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
             raise InvalidRunError(": ".join((label, *reasons)))
+        if any(generator.results is not None for _, generator in generators):
+            left = await end_load(plan.mark, plan.client_host)
+            if left:
+                raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
         for member in self.group.members.values():
             await end_sessions(member.server)
         return outcome

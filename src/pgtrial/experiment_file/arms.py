@@ -22,6 +22,7 @@ from pgtrial.knobs import KnobTables, is_list
 from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FIO, Cache, FileJobTable, FileWork
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.values import value_text
+from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role, Tables, Variant
 from pgtrial.model.file_job import FileJob
 from pgtrial.nearest import hint_name
@@ -95,7 +96,8 @@ def own_values(experiment: Experiment) -> dict[str, Values]:
 def _in_tables(tables: KnobTables, path: Path) -> Iterator[Declared]:
     for knob, values in tables.texts().items():
         for key, value in values.items():
-            yield Declared(knob=knob, key=key, value=value, path=(*path, knob, key))
+            place = key.split(".", 1) if knob == WORKLOAD else [key]  # its tables of scripts and variables
+            yield Declared(knob=knob, key=key, value=value, path=(*path, knob, *place))
 
 
 def _with_inherited(experiment: Experiment, name: str, heirs: tuple[str, ...]) -> Values:

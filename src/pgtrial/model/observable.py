@@ -11,7 +11,7 @@ from functools import cache
 
 from pgtrial.model.formulas import SessionMetric, TimelineMetric
 from pgtrial.model.metric import Kind, Metric
-from pgtrial.model.metrics import COSTS, LOADS, METRICS, STEADINESS, SWAP_GROWTH
+from pgtrial.model.metrics import COSTS, LOADS, METRICS, PGBENCH, STEADINESS, SWAP_GROWTH
 from pgtrial.model.series import METRICS as SERIES
 from pgtrial.model.series import SESSION_METRICS, WAIT, find_metric
 
@@ -33,9 +33,10 @@ class Observable:
 
     def is_of(self, load: str) -> bool:
         """Whether a load of a kind has it: one on files has no server."""
-        if self.metric.name.partition(".")[0] in LOADS:
-            return self.metric.name.startswith(f"{load}.")
-        return load == "pgbench" or not self.is_of_server or self.metric in STEADINESS
+        kind = self.metric.name.partition(".")[0]
+        if kind in LOADS:
+            return LOADS[kind] is LOADS[load]
+        return LOADS[load] is PGBENCH or not self.is_of_server or self.metric in STEADINESS
 
 
 @cache
