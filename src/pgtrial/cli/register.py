@@ -33,7 +33,8 @@ def command(*, file: Path, allow_files: tuple[Path, ...], as_json: bool) -> None
     from pgtrial.engine.folder import digest_contents
 
     checked = check_file(file, allow_files=allow_files)
-    plan, contents = checked.plan, digest_contents(checked.loaded.experiment, checked.loaded.folder)
+    plan = checked.plan
+    contents = digest_contents(checked.loaded.experiment, plan.arms, checked.loaded.folder)
     facts = {
         "digest": register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.own_place import refuse_changeable
-from pgtrial.store.plans import read_plan, write_plan
+from pgtrial.store.plans import LOADED_DATA, read_plan, write_plan
 from pgtrial.store.state import State
 from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
@@ -40,7 +40,6 @@ RECORDED = "recorded"  # what a program has told that keeps no log
 
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
-_LOADED = "dataset.load "  # and a number: their names among all contents
 
 
 def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
@@ -89,24 +88,15 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     write_file(folder / layout.EXPERIMENT, loaded.text)
     scripts = folder / layout.FILES
     scripts.mkdir()
-    for scenario in scenarios_of(experiment, loaded.folder):
-        if scenario.script is not None:
-            write_file(scripts / f"{scenario.name}.sql", scenario.script)
-    for arm, texts in read_arm_scripts(plan.arms, loaded.folder).items():
-        for name, text in texts.items():
-            file = scripts / layout.arm_script(arm, name)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, text)
-    for name, text in files_of(experiment, loaded.folder).items():
-        (scripts / layout.COMMAND_FILES).mkdir(exist_ok=True)
-        write_file(scripts / layout.COMMAND_FILES / name, text)
-    if experiment.dataset.setup is not None:
-        write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
+    for name, content in _copied(experiment, plan.arms, loaded.folder).items():
+        file = scripts / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, content)
     with contextlib.closing(State.create(folder)) as state:
-        contents = digest_contents(experiment, loaded.folder)
+        contents = digest_contents(experiment, plan.arms, loaded.folder)
         write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
-            **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(_LOADED)])},
+            **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(LOADED_DATA)])},
             pgtrial_version=__version__,
             created=str(time.time()),
             calibration=read_calibration(calibration_key(loaded)) or "",
@@ -137,17 +127,30 @@ def _with_places(experiment: Experiment, folder: Path) -> Experiment:
     return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"load": places})})
 
 
-def digest_contents(experiment: Experiment, folder: Path) -> dict[str, str]:
+def _copied(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> dict[str, str | bytes]:
+    """What is copied into a result folder, by its path below FILES. Raises SpecError for what cannot be read."""
+    found: dict[str, str | bytes] = {
+        f"{each.name}.sql": each.script for each in scenarios_of(experiment, folder) if each.script is not None
+    }
+    for arm, texts in read_arm_scripts(arms, folder).items():
+        found |= {str(layout.arm_script(arm, name)): text for name, text in texts.items()}
+    found |= {f"{layout.COMMAND_FILES}/{name}": text for name, text in files_of(experiment, folder).items()}
+    if experiment.dataset.setup is not None:
+        found[layout.SETUP] = (folder / experiment.dataset.setup).read_bytes()
+    return found
+
+
+def digest_contents(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> dict[str, str]:
     """SHA-256 by name of what is copied into the result folder, and of the data to load; ``folder`` is the file's own.
 
     Raises SpecError for what cannot be read.
     """
-    texts = {f"{each.name}.sql": each.script for each in scenarios_of(experiment, folder) if each.script is not None}
-    found = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
-    if experiment.dataset.setup is not None:
-        found[layout.SETUP] = hashlib.sha256((folder / experiment.dataset.setup).read_bytes()).hexdigest()
+    found = {
+        name: hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
+        for name, content in _copied(experiment, arms, folder).items()
+    }
     loaded = (file.digest() for file in data_files(experiment, folder))
-    return found | {f"{_LOADED}{number}": digest for number, digest in enumerate(loaded, 1)}
+    return found | {f"{LOADED_DATA}{number}": digest for number, digest in enumerate(loaded, 1)}
 
 
 def _publish(part: Path, name: str) -> Path:

@@ -35,6 +35,7 @@ PLAN = "plan"  # key of the record
 # Keys of the record: of the claim and the plan, as they were before the first run; the digest of all but the claim; and
 # those of scripts and data by name.
 DIGEST, REST, CONTENTS = "digest", "digest_rest", "contents"
+LOADED_DATA = "dataset.load "  # and a number: names of data to load among the contents, which are not in the folder
 REGISTERED = 3  # rules from which on a folder has all of them
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."

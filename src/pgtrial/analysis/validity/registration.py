@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
@@ -11,7 +11,7 @@ from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
-from pgtrial.store.plans import CONTENTS, DIGEST, PLAN, REGISTERED, REST
+from pgtrial.store.plans import CONTENTS, DIGEST, LOADED_DATA, PLAN, REGISTERED, REST
 
 _LARGEST = 1 << 28  # bytes of a script or set-up
 
@@ -50,13 +50,16 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
         return False
     folder = evidence.folder / layout.FILES
     return recorded == register(experiment, evidence.arms, rules=rules, contents=contents).digest and all(
-        _has_digest(folder, name, str(digest)) for name, digest in contents.items() if name.endswith(".sql")
+        _has_digest(folder, name, str(digest)) for name, digest in contents.items() if not name.startswith(LOADED_DATA)
     )
 
 
 def _has_digest(folder: Path, name: str, digest: str) -> bool:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        return False
     try:
-        content = read_file(folder / Path(name).name, limit=_LARGEST)
-    except OSError:
+        content = read_file(folder / path, limit=_LARGEST)
+    except (OSError, ValueError):
         return False
     return hashlib.sha256(content).hexdigest() == digest
