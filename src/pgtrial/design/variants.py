@@ -6,6 +6,7 @@ from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import scope_of
 from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.postgresql import LIBRARIES
 from pgtrial.model.arm import Arm
 
 _MADE_WITH = {
@@ -31,6 +32,19 @@ def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
         for knob, table in arm.knobs.items()
         if scope_of(knob) is Scope.HOST and not (knob == FILESYSTEM and "type" in table)
     }
+
+
+def may_count_statements(experiment: Experiment, arms: Sequence[Arm]) -> bool:
+    """Whether pgtrial may load a library into the servers of all arms: not beside those that the file names.
+
+    An arm that names some would have others than the rest, and the difference would be in the effect.
+    """
+    return (
+        experiment.target.kind == "throwaway"
+        and experiment.target.count_statements
+        and not any("preload" in arm.knobs.get("extensions", {}) for arm in arms)
+        and not any(name.lower() in LIBRARIES for arm in arms for name in arm.settings)
+    )
 
 
 def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:

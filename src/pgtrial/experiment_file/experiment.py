@@ -193,6 +193,11 @@ class TargetTable(KnobTables):
         description="Existing directory for the cluster's data, or for the files of a load on files; it "
         "determines the storage under test. Left out: /var/tmp.",
     )
+    count_statements: Flag = Field(
+        default=True,
+        description="Load pg_stat_statements into throw-away clusters, in all arms alike, where the server has it and "
+        "the file names no libraries itself.",
+    )
 
 
 class DatasetTable(Table):
