@@ -330,6 +330,7 @@ def _stability(arm: str, kind: str, level: int, runs: Sequence[int], seconds: in
             recovery=None if kind == "on" else 3.0,
             stalled=0.0 if kind == "on" else 1.0,
             near=("checkpoint",),
+            more=message("dips.more", part="IO WalSync", sessions=4.9),
         )
         for run in runs
     )
@@ -347,6 +348,14 @@ def _stability(arm: str, kind: str, level: int, runs: Sequence[int], seconds: in
             Period(seconds=7.7, share=0.03, false_alarm=0.4, like=""),
         ),
         aligned="6 of 6 dips begin within 2 s of a checkpoint; by chance 0.7 would." if level == 1 else "",
+        waits=(
+            DipWait(kind="IO", event="WalSync", inside=6.1, outside=1.2, chance=0.002),
+            DipWait(kind="Lock", event="tuple", inside=0.3, outside=0.2, chance=0.6),
+        ),
+        signs=(DipSign(metric="vmstat.b", unit="", lead=4.0, before=5.0, usual=1.2, chance=0.01),)
+        if kind == "on" and level == 1
+        else (),
+        signs_tried=14 if level == 1 else 0,
     )
 
 

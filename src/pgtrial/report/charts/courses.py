@@ -32,9 +32,7 @@ def _chart(findings: Findings, course: Course, times: tuple[float, float]) -> Ch
     means = {arm: sum(values) / len(values) for arm, values in known.items() if values}
     unit = "share" if course.unit == "ratio" else course.unit
     label = metric_label(course.metric)
-    words = ", ".join(
-        tr("{arm} {value}", arm=arm_label(findings, arm), value=format_value(mean, unit)) for arm, mean in means.items()
-    )
+    words = ", ".join(f"{arm_label(findings, arm)} {format_value(mean, unit)}" for arm, mean in means.items())
     return Chart(
         title=tr("{metric}: {means} on average", metric=label, means=words),
         text=tr("{metric} over time, the mean of the runs of each arm: {means} on average.", metric=label, means=words),
