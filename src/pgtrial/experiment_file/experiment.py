@@ -375,6 +375,11 @@ class WorkloadTable(Table):
             return tuple(scenario.name for scenario in self.scenario)
         return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
 
+    @property
+    def has_own_sessions(self) -> bool:
+        """Whether there are several scenarios, each with sessions of its own."""
+        return self.kind != FIO and self.share == "sessions" and len(self.scenario_names) > 1
+
 
 class ArmTable(KnobTables):
     """One arm and its settings."""
