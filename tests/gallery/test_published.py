@@ -6,9 +6,9 @@ import pytest
 from gallery.entries import Entry, read_entries
 from gallery.published import (
     FIGURES,
-    bottleneck_lines,
     Here,
     Published,
+    bottleneck_lines,
     find_here,
     judge,
     keep_figures,

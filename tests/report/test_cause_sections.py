@@ -491,7 +491,7 @@ def test_stability_says_what_sessions_do_inside_dips_and_what_comes_before_them(
 
 def test_runs_too_short_for_dips_say_so_instead_of_nothing(sample):
     assert sample.causes is not None
-    nothing = {name: None for name in ("coefficient_of_variation", "lowest", "dip_share", "stalled", "trend")}
+    nothing = dict.fromkeys(("coefficient_of_variation", "lowest", "dip_share", "stalled", "trend"))
     short = tuple(
         each.model_copy(update={**nothing, "dips": (), "periods": (), "waits": (), "signs": (), "signs_tried": 0})
         for each in sample.causes.stability

@@ -230,10 +230,10 @@ def test_findings_without_maps_have_a_page_without_them(sample, minimal):
 def test_a_course_is_a_small_chart_with_a_line_of_each_arm_in_its_colour(sample):
     charts = course_charts(sample)
 
-    assert [chart.title.partition(":")[0] for chart in charts][0] == "throughput"
+    assert next(chart.title.partition(":")[0] for chart in charts) == "throughput"
     for chart in charts:
         assert chart.times == (0.0, 59.5)
-        assert dict((name, colour) for colour, name in chart.legend) == arm_colours(sample)
+        assert {name: colour for colour, name in chart.legend} == arm_colours(sample)
         (lines,) = [chart.spec["encoding"]["color"]["scale"]]
         assert lines["range"] == [arm_colours(sample)[arm] for arm in lines["domain"]]
         assert vl_convert.vegalite_to_svg({**chart.spec, "width": 300}).count("<path") > len(lines["domain"])

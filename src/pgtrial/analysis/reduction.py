@@ -92,11 +92,12 @@ class Reduction:
     still; ``waits`` has an empty tuple where sessions were sampled and none was active, and ``autovacuum`` is the
     average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
     ``background`` the server's own processes, ``polls`` the number of polls that found them, and ``wait_counts`` how
-    often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in seconds of a run's bins. ``parts`` has the transactions by slice and
-    quarter of its counted time, (slices, 4), in the order of the run's slices at that level, ``washout`` those of their
-    guard time. ``latency_rows`` are the transactions of all scenarios by bin and row of a heat map, (n, 3): index of
-    the bin, row of model/histogram.py, count; what has none is left out. ``stalls`` is the largest number of whole
-    seconds of measured time in a row in which no transaction ended, where any did.
+    often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in seconds of a run's bins.
+    ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's
+    slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the transactions of all scenarios
+    by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
+    ``stalls`` is the largest number of whole seconds of measured time in a row in which no transaction ended, where any
+    did.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)

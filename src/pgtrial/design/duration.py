@@ -5,7 +5,7 @@ does. The guess is only for planning: the engine records what each part really t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
@@ -17,7 +17,7 @@ from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, Warmu
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_duration, parse_bytes, read_share
+from pgtrial.units import format_duration
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
 LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys

@@ -23,12 +23,12 @@ from pgtrial.design.slice_time import (
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
-from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.memory_pressure import taken_memory
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
+from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
 
 Method = Literal["interleaved", "duet", "switchback", "blocks"]
 METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty

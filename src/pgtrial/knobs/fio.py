@@ -79,8 +79,8 @@ class FilesTable(FileWork):
 class Fio(Knob):
     name = FIO
     about = About(
-        sets="the jobs of a load on files: pattern, size of the file, block size, norandommap, direct, fsync, engine and "
-        "depth, and the state of the page cache before a run",
+        sets="the jobs of a load on files: pattern, size of the file, block size, norandommap, direct, fsync, engine "
+        "and depth, and the state of the page cache before a run",
         takes_effect="for the load of the arm; the files are created once, at the largest size that any arm needs",
         rights="none",
         verified="each job makes a few requests before anything is measured; fio fails loudly",
