@@ -16,6 +16,7 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target import preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.hosts.base import LOCAL
@@ -178,3 +179,45 @@ def test_trying_whether_copies_share_blocks_leaves_nothing(tmp_path):
     # Where this file lies on another file system, nothing is shared between the two.
     assert preparation._shares_blocks(LocalHost(), tmp_path) or result.returncode != 0
     assert list(tmp_path.iterdir()) == []
+
+
+async def prepare_twins(state, tmp_path, place):
+    target = await preparing(state, tmp_path, base=place)
+    try:
+        plan = make_plan(target.experiment)
+        twins = make_twins(target, Belongings.of(tmp_path), {arm.name: arm for arm in plan.arms[:2]})
+        try:
+            return target.counting, [member.counting for member in twins.members.values()]
+        finally:
+            await twins.remove()
+    finally:
+        await target.remove()
+
+
+@pytest.mark.usefixtures("programs")
+def test_arms_that_take_turns_count_statements_as_one_alone_would(state, tmp_path, place):
+    alone, twins = asyncio.run(prepare_twins(state, tmp_path, place))
+
+    assert twins == [alone, alone]
+
+
+class Counted:
+    """A record whose runs had these libraries."""
+
+    def __init__(self, *libraries):
+        self.libraries = libraries
+
+    def settings(self):
+        return {run: {"shared_preload_libraries": (each, "default")} for run, each in enumerate(self.libraries)}
+
+
+@pytest.mark.parametrize(
+    ("before", "goes_on"),
+    [((), True), (("pg_stat_statements",), True), (("",), False), (("pg_stat_statements", ""), False)],
+)
+def test_an_experiment_goes_on_counting_as_it_began(tmp_path, programs, before, goes_on):
+    plan = make_plan(parse_experiment(TEXT.replace("SCALE", "1"), "small.toml", tmp_path).experiment)
+    found = preparation._counting(plan, Counted(*before), LocalHost(), [programs])
+
+    can = has_library(LocalHost().ops, programs, "pg_stat_statements")
+    assert bool(found) is (can and goes_on)

@@ -102,7 +102,7 @@ async def prepare_throwaway(
         changes=changes,
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
-        counting=_counting(plan, host, programs.values()),
+        counting=_counting(plan, state, host, programs.values()),
         caveats=() if host.name == LOCAL else (_THROUGH_SSH,),
     )
     made = belongings.directories(host.name)
@@ -129,9 +129,11 @@ async def prepare_throwaway(
     return target
 
 
-def _counting(plan: Plan, host: Host, programs: Iterable[Programs]) -> Mapping[str, str]:
-    """Settings by which statements are counted: in all arms, or in none."""
+def _counting(plan: Plan, state: State, host: Host, programs: Iterable[Programs]) -> Mapping[str, str]:
+    """Settings by which statements are counted: in all arms, or in none; in an experiment that goes on as it began."""
     wanted = may_count_statements(plan.experiment, plan.arms)
+    for settings in state.settings().values():
+        wanted = wanted and STATEMENTS in settings.get("shared_preload_libraries", ("", ""))[0]
     return COUNTING_SETTINGS if wanted and all(has_library(host.ops, each, STATEMENTS) for each in programs) else {}
 
 
