@@ -67,6 +67,11 @@ class Evidence:
         return next((arm for arm in self.arms if arm.role is Role.PLACEBO), None)
 
     @property
+    def sliced(self) -> frozenset[int]:
+        """Runs whose arms took turns: their measured time is put together of slices."""
+        return frozenset(run.id for run in self.valid if run.slices)
+
+    @property
     def hypothesis_arm(self) -> str:
         """Name of the arm that the claim is about; "" when the schedule was never made."""
         named = self.experiment.hypothesis.arm

@@ -7,11 +7,13 @@ from typing import Any
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size
-from pgtrial.design.variants import stays_as_prepared
+from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
+from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.existing.session import split_settings
-from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.postgres.programs import has_library
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import data_files
 
@@ -127,7 +129,29 @@ def own_settings_text(checked: Checked) -> str:
     declared = {name for arm in checked.plan.arms for name in arm.settings}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
-    return f"In addition, to reach and observe the server: {listed}."
+    return f"In addition, to reach and observe the server: {listed}. {_counting_text(checked)}".rstrip()
+
+
+def counts_statements(checked: Checked) -> bool | None:
+    """Whether pg_stat_statements is loaded in all arms alike; None where that is not known of the host."""
+    if not may_count_statements(checked.loaded.experiment, checked.plan.arms):
+        return False
+    if not all(server.is_here and server.programs for server in checked.servers):
+        return None
+    ops = LocalHost().ops
+    return all(has_library(ops, server.programs, STATEMENTS) for server in checked.servers if server.programs)
+
+
+def _counting_text(checked: Checked) -> str:
+    off = "count_statements = false in [target] leaves it out"
+    found = counts_statements(checked)
+    if found is None:
+        return f"{STATEMENTS} is loaded in all arms alike, if the server has it; {off}."
+    if found:
+        return f"{STATEMENTS} is loaded in all arms alike, to count what statements do; {off}."
+    if may_count_statements(checked.loaded.experiment, checked.plan.arms):
+        return f"Statements are not counted: the server has no {STATEMENTS}."
+    return ""
 
 
 def starts_text(checked: Checked) -> str:

@@ -24,11 +24,12 @@ from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
 from pgtrial.experiment_file.experiment import COMMAND, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
+from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
+from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
 
 Method = Literal["interleaved", "duet", "switchback", "blocks"]
 METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty
@@ -110,10 +111,7 @@ class Case:
         if self.facts is None or self.facts.memory_available is None:
             return None
         left = float(self.facts.memory_available)
-        pressures = [arm.knobs.get("memory_pressure", {}) for arm in self.arms]
-        taken = [parse_bytes(one["size"]) for one in pressures if "size" in one]
-        taken += [left * read_share(one["share"]) for one in pressures if "share" in one]
-        return left - max(taken, default=0.0)
+        return left - max((taken_memory(arm.knobs.get("memory_pressure", {}), left) for arm in self.arms), default=0.0)
 
     @property
     def server_memory(self) -> float:

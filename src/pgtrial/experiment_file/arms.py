@@ -35,6 +35,7 @@ OF_JOBS = frozenset((FIO, key) for key in (*WORK, "cache"))  # knob and key of w
 _LONGEST_NAME = 63  # a run's folder carries it
 _WORK_DEFAULTS = {
     "block_size": DEFAULT_BLOCK_SIZE,
+    "norandommap": "off",
     "direct": "off",
     "fsync": "0",
     "engine": DEFAULT_ENGINE,
@@ -306,6 +307,7 @@ def _resolve_jobs(workload: WorkloadTable, common: Mapping[str, str]) -> tuple[F
             pattern=work["pattern"],
             size=int(parse_bytes(work["size"])),
             block_size=int(parse_bytes(work["block_size"])),
+            may_repeat=work["norandommap"] == "on",
             direct=work["direct"] == "on",
             fsync=int(work["fsync"]),
             engine=work["engine"],

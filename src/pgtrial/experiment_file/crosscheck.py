@@ -80,7 +80,11 @@ def _check_claim(experiment: Experiment, claim: HypothesisTable | AndTable) -> I
         message = f'of metric "{claim.metric}" neither direction is the better one'
         yield "expect", message, 'Write expect = "lower" or "higher".'
     elif known.is_sampled and claim.scenario is not None:
-        yield "scenario", f'metric "{claim.metric}" is of all scenarios together', ""
+        if not known.is_of_sessions:
+            yield "scenario", f'metric "{claim.metric}" is of all scenarios together', ""
+        elif not experiment.workload.has_own_sessions:
+            message = f'metric "{claim.metric}" is of all scenarios together where these share their sessions'
+            yield "scenario", message, 'Give each scenario sessions of its own, share = "sessions", or remove it.'
     if claim.margin == 0 and claim.expect is Expect.EQUIVALENT:
         message = 'expect = "equivalent" needs a margin above 0'
         yield "margin", message, "No experiment can show that an effect is exactly zero."

@@ -194,6 +194,11 @@ class TargetTable(KnobTables):
         description="Existing directory for the cluster's data, or for the files of a load on files; it "
         "determines the storage under test. Left out: /var/tmp.",
     )
+    count_statements: Flag = Field(
+        default=True,
+        description="Load pg_stat_statements into throw-away clusters, in all arms alike, where the server has it and "
+        "the file names no libraries itself.",
+    )
 
 
 class DatasetTable(Table):
@@ -394,6 +399,11 @@ class WorkloadTable(Table):
         if self.scenario:
             return tuple(scenario.name for scenario in self.scenario)
         return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
+
+    @property
+    def has_own_sessions(self) -> bool:
+        """Whether there are several scenarios, each with sessions of its own."""
+        return self.kind != FIO and self.share == "sessions" and len(self.scenario_names) > 1
 
 
 class ArmTable(KnobTables):

@@ -97,6 +97,9 @@ def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: flo
         yield place("depth"), "psync has one request under way", hint
     if work["fsync"] != "0" and work.get("pattern") in {"read", "randread"}:
         yield place("fsync"), f'"fsync" has no meaning with pattern = "{work["pattern"]}"', "Remove it."
+    if work["norandommap"] == "on" and work.get("pattern") in {"read", "write"}:
+        message = f'"norandommap" has no meaning with pattern = "{work["pattern"]}"'
+        yield place("norandommap"), message, "Its blocks are not random. Remove it."
     if "size" in work and parse_bytes(work["size"]) < block * clients:
         blocks = f"blocks of {format_bytes(block)}"
         message = f"a file of {work['size']} is too small for {clients:g} processes with {blocks}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
@@ -92,7 +93,8 @@ def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     observations = (*observe_runs(evidence, reduction), *observe_turns(evidence, reduction))
     if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
         return observations
-    return (*observations, *observe_samples(evidence, read_timelines(evidence, reduction)))
+    sampled = observe_samples(evidence, read_timelines(evidence, reduction))
+    return (*observations, *sampled, *observe_scenarios(evidence, reduction))
 
 
 def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> StopDecision:

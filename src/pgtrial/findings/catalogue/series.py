@@ -57,6 +57,7 @@ _MEMORY = {
     "throttling.paused": N_("writers that sleep because of dirty pages, on average"),
     "reclaim.direct": N_("pages looked at by processes that had to free memory themselves"),
     "reclaim.kswapd": N_("pages looked at by the kernel in the background"),
+    "reclaim.efficiency": N_("share of the pages looked at that could be freed"),
     "reclaim.throttled": N_("pages written while tasks that had to free memory waited for it"),
     "reclaim.stall": N_("allocations that had to wait for memory"),
     "reclaim.refault": N_("pages that were needed again soon after they had been thrown out"),
@@ -73,6 +74,7 @@ _MEMORY = {
 }
 _HUGE = {
     "huge.explicit": N_("explicit huge pages in use"),
+    "huge.page_tables": N_("memory of the tables of pages of all processes"),
     "huge.transparent": N_("memory in transparent huge pages"),
 }
 _PROCESSES = {
