@@ -139,10 +139,12 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     tps = measured.values.get((run.id, TPS.name, scenario, level), 0.0)
     latency = measured.values.get((run.id, LATENCY_MEAN.name, scenario, level))
     split = split_sessions(measured.reduction, run, level, tier=measured.tier, scenario=scenario)
-    if split is None or latency is None or tps <= 0 or (scenario is not None and split.total == 0):
+    if split is None or latency is None or latency <= 0 or (scenario is not None and split.total == 0):
         return None
     totals = measured.reduction.totals[run.id, level, scenario]
     ended = tps * totals.attempts
+    if ended <= 0:
+        return None
     parts = {kind: sessions / ended for kind, sessions in split.by_part.items()}
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
