@@ -105,7 +105,7 @@ def test_sql_that_variables_put_together_is_listed(tmp_path: Path, text: str) ->
     "sql",
     [
         "CREATE FUNCTION f() RETURNS int AS '/tmp/x.so', 'f' LANGUAGE c",
-        'CREATE FUNCTION f() RETURNS int LANGUAGE/**/"C" AS \'/tmp/x\'',
+        "CREATE FUNCTION f() RETURNS int LANGUAGE/**/\"C\" AS '/tmp/x'",
         "CREATE FUNCTION f() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'x'; END $$",
         "CREATE FUNCTION f() RETURNS void SECURITY DEFINER LANGUAGE plpython3u AS 'import os'",
         "CREATE FOREIGN TABLE x (a int) SERVER s OPTIONS (program 'id')",

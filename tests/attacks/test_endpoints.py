@@ -91,7 +91,9 @@ def test_a_wrong_answer_takes_little_memory(kind: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["301", "302", "303", "307", "308"])
-@pytest.mark.parametrize("place", ["{file}", "ftp://{other}/x", "http://{other}/x", "//{other}/x", "gopher://{other}/x"])
+@pytest.mark.parametrize(
+    "place", ["{file}", "ftp://{other}/x", "http://{other}/x", "//{other}/x", "gopher://{other}/x"]
+)
 def test_a_redirection_leads_to_no_file_and_to_nobody_else(status: str, place: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text(json.dumps({"choices": [{"message": {"content": "geheim"}}]}))

@@ -73,9 +73,7 @@ def answers(server: WebServer, sent: bytes) -> bytes:
 def test_a_body_is_never_the_next_request(served: WebServer, lines: str) -> None:
     body = b"GET /api/experiments HTTP/1.1\r\n" + head(served) + b"\r\n"
 
-    got = answers(
-        served, b"GET / HTTP/1.1\r\n" + head(served) + lines.format(size=len(body)).encode() + b"\r\n" + body
-    )
+    got = answers(served, b"GET / HTTP/1.1\r\n" + head(served) + lines.format(size=len(body)).encode() + b"\r\n" + body)
 
     assert got.count(b"HTTP/1.1 ") == 1
     assert b"mine" not in got
@@ -154,7 +152,9 @@ def test_a_folder_that_becomes_a_link_while_it_is_listed_shows_nothing_else(
         assert b"geheim" not in answers(served, f"GET /{path} HTTP/1.1\r\n".encode() + head(served) + b"\r\n")
 
 
-def test_names_that_are_swapped_while_they_are_listed_do_no_harm(served: WebServer, folder: Path, tmp_path: Path) -> None:
+def test_names_that_are_swapped_while_they_are_listed_do_no_harm(
+    served: WebServer, folder: Path, tmp_path: Path
+) -> None:
     """There and back as fast as one can, with a pipe, a link to another folder, and nothing at all."""
     secret = tmp_path / "secret"
     shutil.copytree(folder, secret)
@@ -182,7 +182,10 @@ def test_names_that_are_swapped_while_they_are_listed_do_no_harm(served: WebServ
                 f"http://127.0.0.1:{served.server_port}/{path}",
                 headers={"Cookie": f"{served.access.cookie_name}={served.access.session}"},
             )
-            with contextlib.suppress(urllib.request.HTTPError), urllib.request.urlopen(request, timeout=PATIENCE) as got:
+            with (
+                contextlib.suppress(urllib.request.HTTPError),
+                urllib.request.urlopen(request, timeout=PATIENCE) as got,
+            ):
                 assert b"geheim" not in got.read()
     finally:
         is_over.set()

@@ -239,7 +239,10 @@ def test_a_log_with_another_name_in_each_line_takes_little_memory(tmp_path: Path
 
 
 _TIME = b"2026-01-02 03:04:05.678 UTC"
-_CSV = _TIME + b',"u","d",7,"[local]",1.7,1,"SELECT",2026-01-02 03:04:05 UTC,1/1,0,ERROR,22012,"%b",,,,,,,,,"","client",,0\n'
+_CSV = (
+    _TIME
+    + b',"u","d",7,"[local]",1.7,1,"SELECT",2026-01-02 03:04:05 UTC,1/1,0,ERROR,22012,"%b",,,,,,,,,"","client",,0\n'
+)
 
 
 @pytest.mark.parametrize(
