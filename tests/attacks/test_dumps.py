@@ -70,9 +70,12 @@ def test_what_a_file_that_is_read_does_to_the_next_line_counts(tmp_path: Path) -
         'COPY public."a ""b" (a, "c d") FROM stdin WITH (FORMAT csv);\n{data}',
         "COPY t\n  (a)\n  FROM stdin; -- data\n{data}",
         "\\copy t (a) from stdin\n{data}",
-        "SET client_encoding = 'UTF8';\nSELECT pg_catalog.set_config('search_path', '', false);\n"
-        "SET standard_conforming_strings = on;\n\\restrict x\nCOPY t FROM stdin;\n{data}",
-        "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$\nBEGIN -- '\nRETURN 1; END $$;\nCOPY t FROM stdin;\n{data}",
+        (
+            "SET client_encoding = 'UTF8';\nSELECT pg_catalog.set_config('search_path', '', false);\n"
+            "SET standard_conforming_strings = on;\n\\restrict x\nCOPY t FROM stdin;\n{data}"
+        ),
+        "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$\nBEGIN -- '\nRETURN 1; END $$;\nCOPY t FROM stdin;\n"
+        + "{data}",
         "CREATE FUNCTION f() RETURNS int\n BEGIN ATOMIC\n SELECT 1;\nEND;\nCOPY t FROM stdin;\n{data}",
         "COMMENT ON TABLE t IS E'it\\'s \\\\';\nCOPY t FROM stdin;\n{data}",
         "\\set rows 10\nCOPY t FROM stdin;\n{data}",
@@ -165,7 +168,8 @@ def test_triggers_of_a_dump_run_as_the_account_of_the_server(
     (tmp_path / "load.sql").write_text(
         "CREATE TABLE public.seen (who text, tag text);\n"
         "CREATE FUNCTION public.see() RETURNS event_trigger SECURITY DEFINER LANGUAGE plpgsql AS $$ BEGIN\n"
-        "INSERT INTO public.seen SELECT (regexp_match(pg_read_file('/proc/self/status'), 'Uid:\\s+(\\d+)'))[1], tg_tag;\n"
+        "INSERT INTO public.seen\n"
+        "SELECT (regexp_match(pg_read_file('/proc/self/status'), 'Uid:\\s+(\\d+)'))[1], tg_tag;\n"
         "END $$;\n"
         "CREATE EVENT TRIGGER see ON ddl_command_end EXECUTE FUNCTION public.see();\n"
     )

@@ -114,7 +114,6 @@ def test_an_encryption_that_is_never_agreed_on_is_given_up_in_time() -> None:
     begun = time.monotonic()
     hello = b"\x16\x03\x03\x40\x00\x02" + b"x" * 1000
     with answering(lambda: trickle(hello)) as url, pytest.raises(EndpointError):
-        secure = url.replace("http://", "https://")
-        ask(Endpoint(url=secure), QUESTION, model="m", timeout=1, pause=lambda _: None)
+        ask(Endpoint(url=url.replace("http://", "https://")), QUESTION, model="m", timeout=1, pause=lambda _: None)
 
     assert time.monotonic() - begun < 20

@@ -112,6 +112,11 @@ class Evidence:
         return max(1, len(self.candidates))
 
     @property
+    def is_duet(self) -> bool:
+        """Whether arms run at the same time."""
+        return self.method.method == "duet"
+
+    @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule."""
         return plan_looks(self.experiment.design, blocks=len({slot.block for slot in self.slots})) if self.slots else ()

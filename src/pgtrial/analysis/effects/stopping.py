@@ -12,7 +12,7 @@ from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
-from pgtrial.analysis.observations import index_values, observe_runs
+from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples
 from pgtrial.analysis.timelines.read import read_timelines
@@ -88,7 +88,7 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
 def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     """What the claim needs: samples are read only where it is about them."""
     reduction = reduce_runs(evidence)
-    observations = observe_runs(evidence, reduction)
+    observations = (*observe_runs(evidence, reduction), *observe_turns(evidence, reduction))
     if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
         return observations
     return (*observations, *observe_samples(evidence, read_timelines(evidence, reduction)))
