@@ -152,8 +152,8 @@ class PsqlScript:
                 f"{where}: {line.strip()[:80]}: the data are loaded into one database, which pgtrial has made",
                 "Make the dump with pg_dump, without --create and not with pg_dumpall, or remove the line.",
             )
-        for found in _SETS_TEXT.finditer(line):
-            self._texts.add(found["name"] if (found["name"] or "").isidentifier() else _ANY)
+        for each in _SETS_TEXT.finditer(line):
+            self._texts.add(each["name"] if (each["name"] or "").isidentifier() else _ANY)
         if found := _SET.match(line):
             self._variables[found[1]] = _unquote(found[2])
         if found := _INCLUDE.match(line):
