@@ -54,6 +54,12 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     (rf"\)\s*+to\s*+{_TEXT}", r"\bcopy\b", _FILE),
     (r"\b(?:pg_read_\w*file|pg_ls_dir|lo_import|file_fdw)\b", "", _FILE),
+    (
+        r"\b(?:pg_proc|pg_language|allow_system_table_mods)\b",
+        r"\b(?:update|insert|merge|set)\b",
+        "the server's own catalogs",
+    ),
+    (r"\bdblink(?:_\w+)?\b|\bpostgres_fdw\b|\bcreate\s+subscription\b", "", "a connection to another server"),
     (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
 )
 _COMPILED = tuple(

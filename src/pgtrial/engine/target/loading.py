@@ -23,6 +23,8 @@ from pgtrial.workloads.data_files import DataFile, Kind
 _SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
 _RESTORE = re.compile(r"pg_restore: error: (?:could not execute query: )?(?:ERROR:\s+)?(?P<text>.*)")
 _REFUSED = ("Cannot allocate memory", "Resource temporarily unavailable")  # psql's words where it may start nothing
+# As psql takes its strings, so were they read to find what is executed, whatever the database says.
+_OPTIONS = "-c standard_conforming_strings=on -c client_encoding=UTF8"
 _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
 
@@ -80,7 +82,7 @@ class Loader:
         completed = await self.host.run(
             [*self._limits(), *argv],
             account=self.account,
-            environment=self.cluster.host_environment(DATABASE),
+            environment={**self.cluster.host_environment(DATABASE), "PGOPTIONS": _OPTIONS},
             directory=root,
             check=False,
         )
