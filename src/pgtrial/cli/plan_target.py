@@ -177,6 +177,12 @@ def place_texts(checked: Checked) -> Iterator[str]:
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
+    if target.database is None and experiment.dataset.load:
+        names = ", ".join(experiment.dataset.load)
+        yield (
+            f"The statements of {names} are executed on the server with the rights of the role, which makes no roles, "
+            "and of archives no owners and rights. Running this needs --allow-writes."
+        )
     shared, own = set(), set()
     for arm in checked.plan.arms:
         by_session, by_server = split_settings(arm.settings)

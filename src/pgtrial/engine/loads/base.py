@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import math
-import secrets
 import signal
 import time
 from collections import deque
@@ -16,7 +15,7 @@ from pgtrial.design.data_size import arm_scales
 from pgtrial.design.plan import Plan
 from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad, put_scripts
-from pgtrial.engine.target.base import RunningServer, Target
+from pgtrial.engine.target.base import RunningServer, Target, executable_client
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.hosts.local import server_account
@@ -24,9 +23,7 @@ from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
-from pgtrial.postgres.programs import may_execute, reachable_programs
-from pgtrial.postgres.work_directory import prepare_directory
-from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output, Progress, Summary
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
@@ -102,12 +99,7 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
         return FioLoad(fio=target.fio, seed=plan.seed, target=target)
     assert target.client is not None  # every target with a server has one
     account = server_account(here.ops)
-    client = target.client
-    if account is not None and not await may_execute(here, client, account):
-        work = Path("/var/tmp") / f"pgtrial-{secrets.token_hex(4)}"
-        belongings.add_directory(Made(path=work, host=here.name))
-        prepare_directory(here, work, account)
-        client = await reachable_programs(here, client, work=work, account=account)
+    client = await executable_client(target.client, account, belongings, here=here)
     scenarios = scenarios_of(experiment, scripts)
     constant = sum(scenario.sessions or 0 for scenario in scenarios)
     return PgbenchLoad(
