@@ -73,7 +73,7 @@ def _wrap(text: str, width: int) -> str:
     )
 
 
-_RESTORES = {"each-run": "before each run", "each-block": "before each block", "never": "never"}
+_RESTORES = {"each-run": "restored before each run", "each-block": "restored before each block", "never": "never restored"}
 
 
 def server_text(checked: Checked) -> str:
@@ -153,7 +153,7 @@ def starts_text(checked: Checked) -> str:
     restore = experiment.restore
     kept = "are only read, so nothing is put back"
     if not stays_as_prepared(experiment, plan.arms):
-        kept = f"are restored {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
+        kept = f"are {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
     return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
