@@ -73,7 +73,11 @@ def _wrap(text: str, width: int) -> str:
     )
 
 
-_RESTORES = {"each-run": "restored before each run", "each-block": "restored before each block", "never": "never restored"}
+_RESTORES = {
+    "each-run": "restored before each run",
+    "each-block": "restored before each block",
+    "never": "never restored",
+}
 
 
 def server_text(checked: Checked) -> str:
