@@ -46,7 +46,9 @@ class Measured:
     """``control`` and ``treated``: work per second, (experiments, observations). ``after``: whether the treated arm
     came after the control in an observation, likewise. ``failed``: attempts of the treated arm that failed before each
     observation was there, (experiments, observations); the control's never do. ``times``: mean seconds of testing until
-    so many observations of both arms are there, (observations,).
+    so many observations of both arms are there, (observations,). ``turns``: where arms take turns, log ratios of the
+    treated arm to the control before what counts of each slice and in both halves of that, (3, experiments,
+    observations).
     """
 
     control: NDArray[np.float64]
@@ -54,6 +56,7 @@ class Measured:
     after: NDArray[np.bool_]
     failed: NDArray[np.intp]
     times: NDArray[np.float64]
+    turns: NDArray[np.float64] | None = None
 
     def first(self, count: int) -> "Measured":
         """As if there were only so many observations."""
@@ -63,6 +66,7 @@ class Measured:
             after=self.after[:, :count],
             failed=self.failed[:, :count],
             times=self.times[:count],
+            turns=None if self.turns is None else self.turns[:, :, :count],
         )
 
     def with_effect(self, ratio: float) -> "Measured":
@@ -86,15 +90,23 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         times = np.array(
             [ends[:, schedule.observation <= place].max(axis=1).mean() for place in range(schedule.observations)]
         )
-    work = speeds.work(schedule.counted + shift, schedule.end + shift)
-    work *= np.exp(-stream.place * schedule.is_late() - _debts(stream, schedule) + stream.debt * schedule.arm)
-    spent = schedule.end - schedule.counted
-    control, treated = (
-        _by_observation(work * (schedule.arm == arm), schedule)
-        / _by_observation(spent * (schedule.arm == arm), schedule)
-        for arm in (0, 1)
-    )
-    return Measured(control=control, treated=treated, after=after, failed=failed, times=times)
+    slowed = -stream.place * schedule.is_late() + stream.debt * schedule.arm
+
+    def rates(begin: NDArray[np.float64], end: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        work = speeds.work(begin + shift, end + shift) * np.exp(slowed - _debts(stream, schedule, begin, end))
+        return [
+            _by_observation(work * (schedule.arm == arm), schedule)
+            / _by_observation((end - begin) * (schedule.arm == arm), schedule)
+            for arm in (0, 1)
+        ]
+
+    control, treated = rates(schedule.counted, schedule.end)
+    turns = None
+    if schedule.takes_turns:
+        middle = (schedule.counted + schedule.end) / 2
+        windows = (schedule.start, schedule.counted), (schedule.counted, middle), (middle, schedule.end)
+        turns = np.stack([np.log(other) - np.log(one) for one, other in (rates(*window) for window in windows)])
+    return Measured(control=control, treated=treated, after=after, failed=failed, times=times, turns=turns)
 
 
 class _Speeds:
@@ -157,8 +169,10 @@ def _is_after(schedule: Schedule) -> NDArray[np.bool_]:
     return np.asarray(firsts[1] > firsts[0])
 
 
-def _debts(stream: Stream, schedule: Schedule) -> NDArray[np.float64]:
-    """Mean debt in the counted time of each stretch; in between, it fades."""
+def _debts(
+    stream: Stream, schedule: Schedule, begin: NDArray[np.float64], end: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean debt from ``begin`` to ``end``, which lie in each stretch; between stretches, it fades."""
     shape = schedule.arm.shape
     if stream.debt == 0:
         return np.zeros(shape)
@@ -166,17 +180,13 @@ def _debts(stream: Stream, schedule: Schedule) -> NDArray[np.float64]:
         # Both arms are always at work, and share what the machine has to do.
         return np.full(shape, stream.debt)
     debt, now = np.zeros(shape[0]), np.zeros(shape[0])
-    means = np.empty(shape)
+    goal, first = stream.debt * schedule.arm, np.empty(shape)
     for place in range(shape[1]):
-        goal = stream.debt * schedule.arm[:, place]
-        debt = debt * np.exp(-(schedule.start[:, place] - now) / stream.fades)
-        warm = np.exp(-(schedule.counted[:, place] - schedule.start[:, place]) / stream.fades)
-        debt = goal + (debt - goal) * warm
-        length = schedule.end[:, place] - schedule.counted[:, place]
-        left = np.exp(-length / stream.fades)
-        means[:, place] = goal + (debt - goal) * (1 - left) * stream.fades / length
-        debt, now = goal + (debt - goal) * left, schedule.end[:, place]
-    return means
+        first[:, place] = debt * np.exp(-(schedule.start[:, place] - now) / stream.fades)
+        left = np.exp(-(schedule.end[:, place] - schedule.start[:, place]) / stream.fades)
+        debt, now = goal[:, place] + (first[:, place] - goal[:, place]) * left, schedule.end[:, place]
+    there = [np.exp(-(time - schedule.start) / stream.fades) for time in (begin, end)]
+    return np.asarray(goal + (first - goal) * (there[0] - there[1]) * stream.fades / (end - begin))
 
 
 def _repeat_failures(

@@ -18,8 +18,8 @@ BEGIN = "<!-- begin: written by python -m gym -->"
 END = "<!-- end: written by python -m gym -->"
 # Why a stream is beyond a method, where the page lists it as an exception.
 REASONS = {
-    "debt-long": "what an arm leaves behind lasts longer than what does not count of a slice, so arms that take turns "
-    "pay for each other; in a duet both pay all the time; for what builds up state use blocks ([methods](methods.md))",
+    "debt-long": "in a duet both arms pay for what one leaves behind, all the time, so use blocks or turns; of turns "
+    "that a rule for stopping may end, one of its looks overlooks in a few what is left",
     "debt-short": "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns",
     "long-memory": "nothing that is far apart is independent, so no number of blocks tells its noise",
 }

@@ -40,6 +40,11 @@ class Schedule:
         return int(self.observation.max()) + 1
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether the arms have the whole machine several times for one observation."""
+        return bool((self.half == WHOLE).all()) and self.arm.shape[1] > 2 * self.observations
+
+    @property
     def seconds(self) -> float:
         """Of the longest experiment."""
         return float(self.end.max())

@@ -28,6 +28,7 @@ from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.crossover import fit_crossover
 from pgtrial.stats.equivalence import decide, judge
+from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import Attempts, bound_failures, excess_share
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile
 
@@ -81,6 +82,9 @@ class Pgtrial:
                 log_ratios=log_ratios[place],
                 after=measured.after[place] if self.method == "blocks" else None,
                 failed=measured.failed[place] if self.method == "blocks" else None,
+                turns=None if measured.turns is None else measured.turns[:, place],
+                guard=plan.method.guard,
+                slice=plan.method.slice or 0.0,
             )
             # Whoever looks before the last block sees a provisional verdict.
             early = not self.stops and planned > blocks
@@ -169,11 +173,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One experiment: log ratios of its blocks, (n,). ``after`` and ``failed`` are None where arms share the time."""
+    """One experiment: log ratios of its blocks, (n,). ``after`` and ``failed`` are None where arms share the time,
+    ``turns``, (3, n), where they do not take turns; ``slice`` and the ``guard`` in it are in seconds.
+    """
 
     log_ratios: NDArray[np.float64]
     after: NDArray[np.bool_] | None
     failed: NDArray[np.intp] | None
+    turns: NDArray[np.float64] | None = None
+    guard: float = 0.0
+    slice: float = 0.0
 
     def at(self, blocks: int, *, confidence: float, is_provisional: bool = False) -> Found:
         """What the analysis would have found after ``blocks`` of them."""
@@ -182,6 +191,11 @@ class Series:
         comparison = compare(values, after, confidence=confidence)
         if is_provisional:
             comparison = widen(comparison)
+        if self.turns is not None:
+            washout, early, late = self.turns[:, :blocks]
+            counted = self.slice - self.guard
+            turns = Turns(washout=washout, early=early, late=late, guard=self.guard, counted=counted)
+            comparison = bound_fade(comparison, turns)
         failed = 0 if self.failed is None else int(self.failed[:blocks].sum())
         if not failed:
             return Found(blocks=blocks, comparison=comparison, bounded=comparison)

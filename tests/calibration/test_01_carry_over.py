@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.trials import TPS, Row, compare, conclude, percent, plan_trial, record
+from calibration.trials import TPS, Row, compare, conclude, misses, percent, plan_trial, record
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import ALL, Values, index_values, observe_turns
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import describe_slices
 from pgtrial.analysis.validity.slices import find_reversal
@@ -69,7 +69,8 @@ def run_blocks(seeds: random.Random, *, blocks: int, fade: float, delay: float) 
             runs.append(replace(run, phases=(phase,), slices=tuple(slices[name])))
     runs = sorted(runs, key=lambda run: run.id)
     evidence = replace(planned, runs=tuple(runs), valid=tuple(runs))
-    return evidence, values, Reduction(parts=parts, washout=washouts)
+    reduction = Reduction(parts=parts, washout=washouts)
+    return evidence, values | index_values(observe_turns(evidence, reduction)), reduction
 
 
 @pytest.mark.slow
@@ -83,7 +84,7 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
         (0.0, 0.5, "it comes after ½ slice"),
         (0.0, 1.0, "1"),
     ):
-        seeds, effects, supported, reversed_ = random.Random(1), [], 0, 0
+        seeds, effects, supported, reversed_, held = random.Random(1), [], 0, 0, 0
         for _ in range(EXPERIMENTS):
             evidence, values, reduction = run_blocks(seeds, blocks=6, fade=fade, delay=delay)
             comparison = compare(evidence, values)
@@ -93,9 +94,15 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
             is_reversed = find_reversal(slices.arms[0], comparison.ratio, margin=evidence.margin)
             effects.append(math.log(comparison.ratio))
             reversed_ += is_reversed
+            held += not misses(comparison, math.log1p(-LEFT_BEHIND))
             supported += not is_reversed and conclude(evidence, comparison) is Verdict.SUPPORTED
         effect = 100 * (math.exp(np.mean(effects)) - 1)
-        told.append(f"{name}: {change_text(1 + effect / 100)}, invalid in {percent(reversed_, EXPERIMENTS)}")
+        told.append(
+            f"{name}: {change_text(1 + effect / 100)}, the truth in {percent(held, EXPERIMENTS)} of the intervals, "
+            f"invalid in {percent(reversed_, EXPERIMENTS)}"
+        )
+        if delay == 0:
+            assert held >= 85
         if fade <= 0.5 and delay <= 0.5:
             assert effect < -5
         assert supported == 0

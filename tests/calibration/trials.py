@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from pgtrial.analysis.effects.estimate import compare_when_due, places, read_pairs
+from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
@@ -172,9 +172,7 @@ def second_runs(evidence: Evidence) -> Array:
 
 def compare(evidence: Evidence, values: Values) -> Comparison:
     """The comparison of the claim's arm, as its effect shows it."""
-    control, treated = read_pairs(evidence, values, "b", (TPS, None, ALL))
-    after = places(evidence, evidence.pairs("b"))
-    return compare_when_due(evidence, control, treated, comparisons=evidence.comparisons, after=after)
+    return compare_metric(evidence, values, "b", (TPS, None, ALL), comparisons=evidence.comparisons)
 
 
 def conclude(evidence: Evidence, comparison: Comparison) -> Verdict:

@@ -16,6 +16,7 @@ from pgtrial.analysis.evidence import read_evidence
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
+from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.paired import compare_blocks
 from support import EXPERIMENT, Simulation, write_result_folder
@@ -99,6 +100,20 @@ def test_the_interval_is_that_of_compare_blocks():
             lean = compare(np.log(treated) - np.log(control), after, confidence=0.9)
             same = ("ratio", "low", "high", "sd_log_ratio", "information", "degrees", "blocks", "alpha")
             assert [getattr(lean, name) for name in same] == pytest.approx([getattr(whole, name) for name in same])
+
+
+def test_what_is_left_behind_is_borne_as_in_the_product():
+    rng = np.random.default_rng(4)
+    washout, early, late = rng.normal([[0.04], [0.02], [0.01]], 0.005, (3, 12))
+    turns = Turns(washout=washout, early=early, late=late, guard=0.5, counted=0.5)
+    counted = (early + late) / 2
+    windows = np.stack([washout, early, late])
+    series = Series(log_ratios=counted, after=None, failed=None, turns=windows, guard=0.5, slice=1.0)
+
+    found = series.at(12, confidence=0.95).comparison
+    whole = compare_blocks(np.ones(12), np.exp(counted))
+    assert (found.low, found.high) == pytest.approx((bound_fade(whole, turns).low, whole.high))
+    assert found.low < whole.low
 
 
 @pytest.mark.parametrize("stop", ["never", "decision"])

@@ -132,6 +132,20 @@ def test_turns_see_what_fades_within_the_washout_and_not_what_lasts_longer():
     assert np.log(long.treated / long.control).mean() > 0.01
 
 
+def test_the_windows_of_turns_tell_how_a_debt_fades():
+    turns = Pgtrial(method="interleaved").schedule(6, 4, rng())
+    measured = measure(quiet("debt-long"), turns, rng())
+    washout, early, late = measured.turns.mean(axis=(1, 2))
+
+    # Its time constant is as long as the washout, and as what counts: each window of a quarter of a slice has e^-½ of
+    # what the one before has; slices are longer and shorter than that. Alone the arms are alike, so what is seen of
+    # them in what counts is what is left there.
+    assert late / early == pytest.approx(math.exp(-0.5), rel=0.1)
+    assert (early + late) / 2 / washout == pytest.approx(math.exp(-1), abs=0.12)
+    assert np.log(measured.treated / measured.control).mean() == pytest.approx((early + late) / 2, rel=0.02)
+    assert measure(quiet("debt-long"), Pgtrial(method="blocks").schedule(6, 4, rng()), rng()).turns is None
+
+
 def test_only_the_arm_with_the_change_fails_and_where_the_machine_is_slow():
     stream = replace(quiet("failures"), noise=lambda experiments, ticks, _: _steps(experiments, ticks))
     measured = measure(stream, alternating(4, 2), rng())

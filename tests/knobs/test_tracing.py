@@ -1,5 +1,7 @@
 """Tracefs is simulated: a directory in which making an instance makes its files, as the kernel does."""
 
+import errno
+import math
 import os
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from pgtrial.collectors.throttling import COLLECTOR, parse
 from pgtrial.errors import SettingError
 from pgtrial.hosts.linux.mounts import mount_at
 from pgtrial.hosts.operations import Operations
+from pgtrial.knobs import tracing
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS
@@ -221,6 +224,39 @@ def test_somebody_who_removes_the_instance_is_noticed(bench, tracefs: Path, runn
     assert runner.run(Tracing().still_applied(table.host, entry)) == ""
     ops.remove_directory(INSTANCE)
     assert runner.run(Tracing().still_applied(table.host, entry)).endswith("is gone.")
+
+
+class Busy(Tracefs):
+    """A reader has a file of the instance open for the first tries."""
+
+    def __init__(self, root: Path, tries: float) -> None:
+        super().__init__(root)
+        self.tries = tries
+
+    def remove_directory(self, path: str) -> None:
+        self.tries -= 1
+        if self.tries >= 0:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
+        super().remove_directory(path)
+
+
+def test_a_reader_that_is_about_to_end_is_waited_for(bench, tracefs: Path) -> None:
+    ops = Busy(tracefs, tries=3)
+    table = bench(Tracing(), ops)
+    table.apply({"throttling": "required"})
+
+    assert table.undo().outcome is Outcome.RESTORED
+    assert list((tracefs / "instances").iterdir()) == []
+
+
+def test_a_reader_that_stays_is_told(bench, tracefs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.2)
+    table = bench(Tracing(), Busy(tracefs, tries=math.inf))
+    table.apply({"throttling": "required"})
+
+    undone = table.undo()
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text == f'"{INSTANCE}" cannot be removed: Device or resource busy.'
 
 
 @pytest.mark.skipif(

@@ -98,7 +98,7 @@ def test_why_comes_after_the_noise_and_before_all_other_causes():
     names = [each.name for each in SECTIONS]
 
     # The ledger is the answer of an experiment that asks for one.
-    assert names[:5] == ["verdict", "narrative", "ledger", "effects", "factors"]
+    assert names[:5] == ["ledger", "verdict", "narrative", "effects", "factors"]
     assert names[5:10] == ["noise", "why", "limits", "files", "scorecard"]
 
 

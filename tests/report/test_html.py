@@ -8,6 +8,7 @@ from pgtrial.findings.message import message
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
+from pgtrial.report.sections.verdict import VERDICT
 from pgtrial.report.text import render_text
 from pgtrial.report.words import scenario_latencies
 from support.html import Page
@@ -41,7 +42,7 @@ def test_every_section_renders_from_all_there_can_be_and_from_nothing(section, s
 
 
 def test_verdict_is_the_first_section_and_says_its_word(html):
-    assert SECTIONS[0].name == "verdict"
+    assert [section.name for section in SECTIONS[:2]] == ["ledger", "verdict"]
     assert html.index("Supported</p>") < html.index("2.7 times as fast") < html.index('id="effects"')
 
 
@@ -62,7 +63,7 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
     dear = p99.model_copy(
         update={"metric": "cost.wal_bytes", "ratio": 1.2, "low": 1.15, "high": 1.25, "decision": Decision.WORSE}
     )
-    context = SECTIONS[0].build(sample.model_copy(update={"effects": (*sample.effects, dear)}))
+    context = VERDICT.build(sample.model_copy(update={"effects": (*sample.effects, dear)}))
 
     assert context["why"] == sample.causes.text.say()
     assert [each["metric"] for each in context["elsewhere"]] == [
@@ -77,8 +78,8 @@ def test_a_gain_that_is_not_sure_beside_all_others_is_left_out_and_a_loss_is_sai
     def unsure(effects, decision):
         return tuple(effect.model_copy(update={"sure": False, "decision": decision}) for effect in effects)
 
-    gains = SECTIONS[0].build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.BETTER)}))
-    losses = SECTIONS[0].build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.WORSE)}))
+    gains = VERDICT.build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.BETTER)}))
+    losses = VERDICT.build(sample.model_copy(update={"effects": unsure(sample.effects, Decision.WORSE)}))
 
     assert gains["elsewhere"] == []
     assert {each["doubt"] for each in losses["elsewhere"]} == {
@@ -96,7 +97,7 @@ def test_all_that_got_worse_is_said_in_a_scenario_or_at_a_level_too(sample):
         for name in ("wal_bytes", "cpu", "reads", "writes", "blocks_read")
     ]
     others = [e for e in sample.effects if e.metric != "pgbench.latency_p99"]
-    context = SECTIONS[0].build(sample.model_copy(update={"effects": (*others, *many, p50, at_level)}))
+    context = VERDICT.build(sample.model_copy(update={"effects": (*others, *many, p50, at_level)}))
 
     said = [each["metric"] for each in context["elsewhere"] if each["decision"] is Decision.WORSE]
     assert said == ["latency p50 of update", "latency p99 with 16 clients"]

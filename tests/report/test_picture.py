@@ -11,7 +11,7 @@ from pgtrial.report.charts.base import arm_colours
 from pgtrial.report.charts.forest import primary_forest
 from pgtrial.report.charts.picture import MOST_TICKS, effect_picture
 from pgtrial.report.html import render_html, template_environment
-from pgtrial.report.sections import SECTIONS
+from pgtrial.report.sections.verdict import VERDICT
 from pgtrial.report.words import effect_word, placebo_effect, primary_effect
 
 
@@ -23,7 +23,7 @@ def change_primary(findings, **values):
 
 
 def draw(findings):
-    context = SECTIONS[0].build(findings)
+    context = VERDICT.build(findings)
     return template_environment().get_template("sections/verdict.html").render(context)
 
 

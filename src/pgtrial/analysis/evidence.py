@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
+from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
@@ -112,6 +113,11 @@ class Evidence:
         return max(1, len(self.candidates))
 
     @property
+    def is_duet(self) -> bool:
+        """Whether arms run at the same time."""
+        return self.method.method == "duet"
+
+    @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule."""
         return plan_looks(self.experiment.design, blocks=len({slot.block for slot in self.slots})) if self.slots else ()
@@ -171,6 +177,11 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
     state = State.open(folder)
     try:
         plan = plan or plan_of(state, folder)
+        if rules is not None and rules < plan.rules.version:
+            raise SpecError(
+                f"rules {rules} are older than those of the experiment, {plan.rules.version}",
+                hint="A verdict that was to be reached by stricter rules is not reached by weaker ones.",
+            )
         if rules is not None:
             plan = replace(plan, rules=RULES[rules])
         runs, meta = state.runs(), state.meta()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean, find_series
-from pgtrial.analysis.effects.estimate import compare_when_due, places, read_pairs
+from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.sampled import named
@@ -97,13 +97,9 @@ def _change(evidence: Evidence, series: Sequence[tuple[int, Array]]) -> Estimate
 
 
 def _ratio(evidence: Evidence, values: Values, *, arm: Arm, name: str) -> Estimate | None:
-    pairs = evidence.pairs(arm.name)
-    if not pairs:
+    if not evidence.pairs(arm.name):
         return None
-    control, treated = read_pairs(evidence, values, arm.name, (name, None, ALL))
-    comparison = compare_when_due(
-        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, pairs)
-    )
+    comparison = compare_metric(evidence, values, arm.name, (name, None, ALL), comparisons=evidence.comparisons)
     if comparison.ratio is None:
         return None
     return Estimate(value=comparison.ratio, low=comparison.low, high=comparison.high)

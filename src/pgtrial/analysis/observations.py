@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
-from pgtrial.analysis.slices import Window, windows
+from pgtrial.analysis.slices import Window, turn_rates, windows
 from pgtrial.findings.findings import Observation
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
@@ -33,6 +33,19 @@ def observe_runs(evidence: Evidence, reduction: Reduction) -> tuple[Observation,
     return tuple(observation for run in evidence.valid for observation in _observe_run(evidence, reduction, run))
 
 
+def observe_turns(evidence: Evidence, reduction: Reduction) -> tuple[Observation, ...]:
+    """Throughput at the beginning of slices and in what counts of them, of runs whose arms took turns.
+
+    They tell what an arm leaves behind for the next one, and are no results of their own.
+    """
+    return tuple(
+        _observation(run, name, None, ALL, value)
+        for run in evidence.valid
+        if run.slices and not evidence.is_duet
+        for name, value in turn_rates(reduction, run).items()
+    )
+
+
 def index_values(observations: tuple[Observation, ...]) -> Values:
     return {(o.run, o.metric, o.scenario, o.load_level): o.value for o in observations}
 
@@ -51,15 +64,19 @@ def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Itera
         levels[ALL] = _observe_all(evidence, reduction, run=run.id, levels=tuple(levels.values()))
     for level, values in levels.items():
         for (metric, scenario), value in values.items():
-            yield Observation(
-                run=run.id,
-                arm=run.slot.arm,
-                block=run.slot.block,
-                metric=metric,
-                scenario=scenario,
-                load_level=level,
-                value=value,
-            )
+            yield _observation(run, metric, scenario, level, value)
+
+
+def _observation(run: RunRow, metric: str, scenario: str | None, level: int | str, value: float) -> Observation:
+    return Observation(
+        run=run.id,
+        arm=run.slot.arm,
+        block=run.slot.block,
+        metric=metric,
+        scenario=scenario,
+        load_level=level,
+        value=value,
+    )
 
 
 def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, window: Window) -> _LevelValues:

@@ -127,6 +127,7 @@ def windows(run: RunRow) -> tuple[Window, ...]:
 # Slices -> findings: how arms shared a block's time, whether one leaks into the other, where the noise comes from.
 
 
+TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
@@ -184,6 +185,14 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         sd_expected=spread.expected if spread else None,
         is_spread_explained=spread.p_value > ORDER_ALPHA if spread else None,
     )
+
+
+def turn_rates(reduction: Reduction, run: RunRow) -> dict[str, float]:
+    """Transactions per second in the washouts of a run's slices and in both halves of what counts; {} if not known."""
+    quarters = _quarters(reduction, run)
+    half = _seconds(run) / 2
+    rates = (_washout_rate(reduction, run), *(quarters.reshape(2, -1).sum(axis=1) / half))
+    return {name: float(rate) for name, rate in zip(TURNS, rates, strict=True) if math.isfinite(rate)}
 
 
 def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], *, is_long: bool) -> _Array:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.plan import Plan
-from pgtrial.design.registration import claim_key, plan_digest
+from pgtrial.design.registration import claim_key, register
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
@@ -34,6 +35,7 @@ _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of 
 LOGS = "pgbench"
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
+_LOADED = "dataset.load "  # and a number: their names among all contents
 
 
 def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
@@ -88,16 +90,17 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     if experiment.dataset.setup is not None:
         write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
-        write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)))
+        contents = digest_contents(experiment, loaded.folder)
+        write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
-            **{LOADED: _digests(experiment, loaded.folder)},
+            **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(_LOADED)])},
             pgtrial_version=__version__,
             created=str(time.time()),
             calibration=read_calibration(calibration_key(loaded)) or "",
         )
         before = note_attempt(
             claim_key(plan.experiment, plan.arms),
-            digest=plan_digest(plan.experiment, plan.arms),
+            digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
             folder=published,
             t=time.time(),
         )
@@ -113,8 +116,17 @@ def _with_places(experiment: Experiment, folder: Path) -> Experiment:
     return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"load": places})})
 
 
-def _digests(experiment: Experiment, folder: Path) -> str:
-    return json.dumps([file.digest() for file in data_files(experiment, folder)])
+def digest_contents(experiment: Experiment, folder: Path) -> dict[str, str]:
+    """SHA-256 by name of what is copied into the result folder, and of the data to load; ``folder`` is the file's own.
+
+    Raises SpecError for what cannot be read.
+    """
+    texts = {f"{each.name}.sql": each.script for each in scenarios_of(experiment, folder) if each.script is not None}
+    found = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    if experiment.dataset.setup is not None:
+        found[layout.SETUP] = hashlib.sha256((folder / experiment.dataset.setup).read_bytes()).hexdigest()
+    loaded = (file.digest() for file in data_files(experiment, folder))
+    return found | {f"{_LOADED}{number}": digest for number, digest in enumerate(loaded, 1)}
 
 
 def _publish(part: Path, name: str) -> Path:

@@ -30,6 +30,7 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
+from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
@@ -269,6 +270,7 @@ class WholeMeasurement(Measurement):
             version_num=server.version_num,
             disks=find_disks(host.ops, server.directories),
             machine=server.on_host,
+            traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),
             spool=str(member.spool),
             remote=remote_reader(host, clock_offset=clock_offset),

@@ -4,6 +4,8 @@ With histogram triggers the kernel adds the pauses up. Without them (CONFIG_HIST
 buffer, of which only the number of those that were ever written to it is read.
 """
 
+import asyncio
+import errno
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
@@ -26,6 +28,8 @@ _BUFFER, _SMALL = f"{INSTANCE}/buffer_size_kb", "4"
 _COUNTING = {f"{INSTANCE}/{EVENT}/filter": FILTER, f"{INSTANCE}/{EVENT}/enable": "1"}
 _COUNTED, _IF_POSSIBLE, _NOT_COUNTED = "counted", "counted if possible", "not counted"
 _MOUNTED, _NOT_MOUNTED = "mounted", "not mounted"
+_PATIENCE = 10.0  # seconds in which an ended reader has to be gone
+_STEP = 0.1
 
 
 class TracingTable(Table):
@@ -104,11 +108,16 @@ class Tracing(HostKnob):
         was_mounted = TRACEFS not in entry.change.old
         if not ops.exists(INSTANCE) and (was_mounted or not _is_mounted(ops)):
             return Undone(outcome=Outcome.ALREADY)
-        try:
-            _remove(ops, unmount=not was_mounted)
-        except OSError as err:
-            place = INSTANCE if ops.exists(INSTANCE) else TRACEFS
-            return Undone(outcome=Outcome.FAILED, text=f'"{place}" cannot be removed: {err.strerror}.')
+        for attempt in range(round(_PATIENCE / _STEP), -1, -1):
+            try:
+                _remove(ops, unmount=not was_mounted)
+                break
+            except OSError as err:
+                # A reader that was ended a moment ago still holds its file.
+                if err.errno != errno.EBUSY or attempt == 0:
+                    place = INSTANCE if ops.exists(INSTANCE) else TRACEFS
+                    return Undone(outcome=Outcome.FAILED, text=f'"{place}" cannot be removed: {err.strerror}.')
+            await asyncio.sleep(_STEP)
         return Undone(outcome=Outcome.RESTORED)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:

@@ -52,9 +52,9 @@ TIED = "\u00a0"  # while lines are broken; printed as a space
 def render_text(findings: Findings, *, width: int = 80) -> str:
     """The summary, lines of at most ``width`` characters where words allow it, without a newline at the end."""
     parts = [
+        _ledger(findings, width),
         _verdict(findings, width),
         _effects(findings, width),
-        _ledger(findings, width),
         _why(findings, width),
         _trust(findings, width),
         _time(findings, width),

@@ -175,6 +175,17 @@ def test_a_wait_that_one_run_did_not_have_counts_as_zero_there(
     assert sum(seconds(budget.parts).values()) == pytest.approx(budget.latency.value)
 
 
+def test_a_run_whose_damaged_times_add_up_to_nothing_is_left_out(
+    evidence: Evidence, reduction: Reduction, values: Values
+) -> None:
+    first = evidence.runs_of("on")[0].id
+    budgets = describe_budgets(evidence, reduction, {**values, (first, LATENCY, None, 0): 0.0})
+
+    whole = find(describe_budgets(evidence, reduction, values), "on", 0)
+    assert find(budgets, "on", 0).latency.value != whole.latency.value
+    assert find(budgets, "on", 0).latency.value > 0
+
+
 def test_a_run_whose_sessions_were_not_sampled_is_left_out(
     evidence: Evidence, reduction: Reduction, values: Values
 ) -> None:

@@ -139,7 +139,7 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     tps = measured.values.get((run.id, TPS.name, scenario, level), 0.0)
     latency = measured.values.get((run.id, LATENCY_MEAN.name, scenario, level))
     split = split_sessions(measured.reduction, run, level, tier=measured.tier, scenario=scenario)
-    if split is None or latency is None or tps <= 0 or (scenario is not None and split.total == 0):
+    if split is None or latency is None or min(tps, latency) <= 0 or (scenario is not None and split.total == 0):
         return None
     totals = measured.reduction.totals[run.id, level, scenario]
     ended = tps * totals.attempts

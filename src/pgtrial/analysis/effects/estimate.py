@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.slices import TURNS
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
@@ -20,6 +21,7 @@ from pgtrial.model.verdict import Decision
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
+from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.interval import holm
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
@@ -110,10 +112,9 @@ def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, s
 def _estimate(
     evidence: Evidence, values: Values, *, arm: Arm, metric: Metric, scenario: str | None, level: int | str
 ) -> Estimated:
-    control, treated = read_pairs(evidence, values, arm.name, (metric.name, scenario, level))
-    comparison = compare_when_due(
-        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, evidence.pairs(arm.name))
-    )
+    key = (metric.name, scenario, level)
+    control, treated = read_pairs(evidence, values, arm.name, key)
+    comparison = compare_metric(evidence, values, arm.name, key, comparisons=evidence.comparisons)
     margin = _margin(evidence, metric.name, scenario)
     bounds = evidence.rules.log_bounds(margin)
     needed = blocks_needed(
@@ -141,13 +142,54 @@ def _estimate(
         degrees=comparison.degrees if comparison.error is not None else None,
         position=None if comparison.position is None else math.exp(comparison.position),
         margin=margin,
-        decision=decide(comparison, bounds=bounds, better=metric.better),
+        # Fewer decide nothing, here as little as in the verdict.
+        decision=decide(comparison, bounds=bounds, better=metric.better)
+        if comparison.blocks >= evidence.rules.fewest_blocks
+        else Decision.INCONCLUSIVE,
         blocks=comparison.blocks,
         needed=needed.blocks,
         block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def compare_metric(
+    evidence: Evidence, values: Values, arm: str, key: tuple[str, str | None, int | str], *, comparisons: int
+) -> Comparison:
+    """An arm against the control in what ``key`` names, as for ``read_pairs``, with all that its interval has to bear.
+
+    ``comparisons`` as for ``compare_when_due``.
+    """
+    control, treated = read_pairs(evidence, values, arm, key)
+    after = places(evidence, evidence.pairs(arm))
+    comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
+    load = evidence.load
+    is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
+    is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
+    turns = _read_turns(evidence, values, arm) if is_speed or is_time else None
+    return comparison if turns is None else bound_fade(comparison, turns, is_inverse=is_time)
+
+
+def _read_turns(evidence: Evidence, values: Values, arm: str) -> Turns | None:
+    """How the slices of the arm and the control begin; None where the arms did not take turns."""
+    pairs = evidence.pairs(arm)
+    slices = [each for pair in pairs for run in pair for each in run.slices]
+    if not evidence.rules.bears_fade or not slices:
+        return None
+    ratios = []
+    for name in TURNS:
+        rates = np.array([[values.get((run.id, name, None, ALL), np.nan) for run in pair] for pair in pairs])
+        rates[rates <= 0] = np.nan
+        ratios.append(np.log(rates[:, 1]) - np.log(rates[:, 0]))
+    washout, early, late = ratios
+    return Turns(
+        washout=washout,
+        early=early,
+        late=late,
+        guard=float(np.median([each.counted - each.started for each in slices])),
+        counted=float(np.median([each.seconds for each in slices])),
+    )
 
 
 def _margin(evidence: Evidence, metric: str, scenario: str | None) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, compare_when_due, estimate_claimed, places, read_pairs
+from pgtrial.analysis.effects.estimate import Estimated, compare_metric, estimate_claimed
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.verdict import Verdict
@@ -42,15 +42,9 @@ def _estimate_part(evidence: Evidence, values: Values, claim: Claim, *, number: 
     estimated = estimate_claimed(evidence, values, claim)
     if estimated is None:
         return Part(claim=claim, estimated=None, refuting=None)
-    arm = evidence.hypothesis_arm
-    control, treated = read_pairs(evidence, values, arm, (claim.metric.name, claim.scenario, ALL))
-    refuting = compare_when_due(
-        evidence,
-        control,
-        treated,
-        comparisons=evidence.comparisons * number,
-        after=places(evidence, evidence.pairs(arm)),
-    )
+    key = (claim.metric.name, claim.scenario, ALL)
+    comparisons = evidence.comparisons * number
+    refuting = compare_metric(evidence, values, evidence.hypothesis_arm, key, comparisons=comparisons)
     return Part(claim=claim, estimated=estimated, refuting=refuting)
 
 

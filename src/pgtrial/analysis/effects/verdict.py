@@ -21,6 +21,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.stats import power
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge
+from pgtrial.stats.fade import without_hidden
 
 _CODES = {
     (Expect.BETTER, Verdict.SUPPORTED): "verdict.better.supported",
@@ -139,7 +140,7 @@ def _judge(
         evidence,
         estimated.comparison,
         better=Better(estimated.effect.better),
-        bounded=None if bounded is None else bounded.comparison,
+        bounded=bounded,
         claim=claim,
     )
     if verdict is not None and code is None:
@@ -190,7 +191,7 @@ def judge_claim(
     comparison: Comparison,
     *,
     better: Better,
-    bounded: Comparison | None = None,
+    bounded: Bounded | None = None,
     claim: Claim | None = None,
 ) -> tuple[Verdict, str | None]:
     """The verdict, and a code that says why there is none where the interval alone would have given one.
@@ -201,11 +202,11 @@ def judge_claim(
     bounds = evidence.bounds if claim is None else evidence.rules.log_bounds(claim.margin)
     found = [
         judge(each, expect=expect, bounds=bounds, better=direction)
-        for each in (comparison, *(() if bounded is None else (bounded,)))
+        for each in (comparison, *(() if bounded is None else (bounded.comparison,)))
     ]
     if found[0] is not Verdict.INCONCLUSIVE and comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE, "verdict.few-blocks"
-    if found[-1] is not found[0]:
+    if found[-1] is not found[0] or (bounded is not None and bounded.decides and found[0] is not Verdict.INCONCLUSIVE):
         return Verdict.INCONCLUSIVE, "verdict.failures"
     return found[0], None
 
@@ -221,6 +222,9 @@ def _needed(
             return Needed(blocks=None, text=message("needed.no-look"))
         return _about(stopping.needed)
     expect, better = claim.judged
+    seen = without_hidden(estimated.comparison)
+    if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
+        return Needed(blocks=None, text=message("needed.left-behind"))
     needed = power.blocks_needed(
         estimated.comparison,
         expect=expect,

@@ -155,7 +155,7 @@ def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
         if arm.growth_low <= 1 <= arm.growth_high:
             continue
         yield caveat(
-            "effect-grows-inside-slices.duet" if is_duet(assessment.evidence) else "effect-grows-inside-slices",
+            "effect-grows-inside-slices.duet" if assessment.evidence.is_duet else "effect-grows-inside-slices",
             arm=arm.arm,
             change=arm.growth,
             low=arm.growth_low,
@@ -180,7 +180,7 @@ def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
         if not _is_large(arm.left_behind, assessment.evidence.margin):
             continue
         code, severity = "left-behind", None
-        if is_duet(assessment.evidence):
+        if assessment.evidence.is_duet:
             code = "left-behind.duet"
             ratio = claimed.ratio if claimed is not None and claimed.arm == arm.arm else None
             if ratio is not None and abs(math.log(arm.left_behind)) >= abs(math.log(ratio)):
@@ -239,7 +239,6 @@ def sliced(evidence: Evidence) -> tuple[RunRow, ...]:
 # Checks of arms that ran at the same time: are their CPUs alike, and does a device that they share hold them up.
 
 
-DUET = "duet"
 IO_SHARE = 0.25  # of the active sessions
 CPU_SET_CHANGE = 0.05
 _WAL_LOCK = ("LWLock", "WALWrite")  # held by the session that writes the WAL; the others wait for the device with it
@@ -250,7 +249,7 @@ def check_cpu_sets(assessment: Assessment) -> Iterator[CaveatFinding]:
     the two sets; the median over the blocks is told.
     """
     evidence = assessment.evidence
-    if not is_duet(evidence) or evidence.control is None or len(evidence.arms) != 2:
+    if not evidence.is_duet or evidence.control is None or len(evidence.arms) != 2:
         return
     found = [
         ratio
@@ -297,7 +296,7 @@ def _log_ratios(assessment: Assessment, control: RunRow, run: RunRow, level: int
 def check_shared_device(assessment: Assessment) -> Iterator[CaveatFinding]:
     """At the same time on one device, each arm waits for the other's requests: an effect on them looks smaller."""
     evidence = assessment.evidence
-    if not is_duet(evidence):
+    if not evidence.is_duet:
         return
     shares = {}
     for arm in evidence.arms:
@@ -318,7 +317,3 @@ def check_shared_device(assessment: Assessment) -> Iterator[CaveatFinding]:
             "shared-device",
             shares=tuple(message("arm-waits", arm=arm, share=share) for arm, share in shares.items()),
         )
-
-
-def is_duet(evidence: Evidence) -> bool:
-    return evidence.method.method == DUET

@@ -103,6 +103,9 @@ NEEDED = {
     "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
     "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
     "needed.failures": Entry(text=N_("none, but fewer failures")),
+    "needed.left-behind": Entry(
+        text=N_("none, but longer slices: what an arm leaves behind for the next one may still be in the effect")
+    ),
     "needed.range": Entry(
         text=plural(
             "about {count} more block would decide the claim ({low} to {high}, as the noise and the effect may be)",

@@ -1,4 +1,4 @@
-"""The sections of the page, in reading order."""
+"""The sections of the page, in reading order: what was asked for first, and that is the ledger where there is one."""
 
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
@@ -14,9 +14,9 @@ from pgtrial.report.sections.storage import DISKS, FILES, PAGES
 from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 
 SECTIONS: tuple[Section, ...] = (
+    LEDGER,
     VERDICT,
     NARRATIVE,
-    LEDGER,
     EFFECTS,
     FACTORS,
     NOISE,

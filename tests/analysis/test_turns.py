@@ -1,0 +1,86 @@
+"""How slices begin bears on what is said of arms that take turns."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgtrial.analysis.effects.estimate import estimate_effects
+from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import Effect, HypothesisFinding, Needed
+from pgtrial.findings.message import say
+from pgtrial.model.rules import CURRENT
+from pgtrial.model.verdict import Decision, Verdict
+from support import DUET, INTERLEAVED, Simulation, write_result_folder
+
+EQUAL = Simulation(tps={"on": 500.0, "off": 500.0}, run_sd=0.0)
+
+
+def read(folder: Path, text: str) -> tuple[Evidence, Reduction]:
+    text = text.replace("placebo = true", "placebo = false").replace('"10s"', '"8s"')
+    text = text.replace('expect = "better"', 'expect = "not-worse"')
+    evidence = read_evidence(write_result_folder(folder, text=text, simulation=EQUAL))
+    reduction = reduce_runs(evidence)
+    # As many as in what counts, which is as long.
+    return evidence, replace(reduction, washout={key: counts.sum() for key, counts in reduction.parts.items()})
+
+
+@pytest.fixture(scope="module")
+def turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Reduction]:
+    return read(tmp_path_factory.mktemp("turns") / "turns", INTERLEAVED)
+
+
+def left_behind(evidence: Evidence, reduction: Reduction) -> Reduction:
+    """The arm is as fast as the control at first, and by 10 and 15 % slower in the halves of what counts."""
+    mine = {run.id for run in evidence.valid if run.slot.arm == "off"}
+    slower = np.array([0.9, 0.9, 0.85, 0.85])
+    parts = {key: counts * slower if key[0] in mine else counts for key, counts in reduction.parts.items()}
+    return replace(reduction, parts=parts)
+
+
+def estimate(evidence: Evidence, reduction: Reduction) -> tuple[Mapping[str, Effect], HypothesisFinding, Needed]:
+    values = index_values((*observe_runs(evidence, reduction), *observe_turns(evidence, reduction)))
+    estimated = estimate_effects(evidence, values, scenarios=(None,))
+    effects = {one.effect.metric: one.effect for one in estimated if one.effect.load_level == "all"}
+    primary = next(one for one in estimated if one.effect is effects["pgbench.tps"])
+    return effects, *judge_hypothesis(evidence, primary, ())
+
+
+def test_the_interval_bears_what_may_be_left_of_the_other_arm(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    plain, verdict, _ = estimate(evidence, reduction)
+    borne, doubt, needed = estimate(evidence, left_behind(evidence, reduction))
+
+    assert (verdict.verdict, plain["pgbench.tps"].decision) == (Verdict.SUPPORTED, Decision.EQUIVALENT)
+    assert (doubt.verdict, borne["pgbench.tps"].decision) == (Verdict.INCONCLUSIVE, Decision.INCONCLUSIVE)
+    assert say(needed.text).startswith("none, but longer slices")
+    assert needed.blocks is None
+    speed, time = (tuple(each[name] for each in (plain, borne)) for name in ("pgbench.tps", "pgbench.latency_mean"))
+    assert speed[1].low < speed[0].low - 0.02
+    assert speed[1].high == speed[0].high
+    assert time[1].low == time[0].low
+    assert time[1].high > time[0].high + 0.02
+
+
+def test_other_metrics_and_older_rules_bear_nothing(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    plain, _, _ = estimate(evidence, reduction)
+    borne, _, _ = estimate(evidence, left_behind(evidence, reduction))
+    old = replace(evidence, rules=replace(CURRENT, bears_fade=False))
+
+    assert borne["cost.wal_bytes"] == plain["cost.wal_bytes"]
+    assert (
+        estimate(old, left_behind(evidence, reduction))[0]["pgbench.tps"] == estimate(old, reduction)[0]["pgbench.tps"]
+    )
+
+
+def test_arms_of_a_duet_leave_each_other_nothing(tmp_path: Path) -> None:
+    evidence, reduction = read(tmp_path / "duet", DUET)
+
+    assert observe_turns(evidence, reduction) == ()
