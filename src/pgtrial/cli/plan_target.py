@@ -75,7 +75,11 @@ def _wrap(text: str, width: int) -> str:
     )
 
 
-_RESTORES = {"each-run": "before each run", "each-block": "before each block", "never": "never"}
+_RESTORES = {
+    "each-run": "restored before each run",
+    "each-block": "restored before each block",
+    "never": "never restored",
+}
 
 
 def server_text(checked: Checked) -> str:
@@ -177,7 +181,7 @@ def starts_text(checked: Checked) -> str:
     restore = experiment.restore
     kept = "are only read, so nothing is put back"
     if not stays_as_prepared(experiment, plan.arms):
-        kept = f"are restored {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
+        kept = f"are {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
     return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
@@ -201,6 +205,12 @@ def place_texts(checked: Checked) -> Iterator[str]:
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
+    if target.database is None and experiment.dataset.load:
+        names = ", ".join(experiment.dataset.load)
+        yield (
+            f"The statements of {names} are executed on the server with the rights of the role, which makes no roles, "
+            "and of archives no owners and rights. Running this needs --allow-writes."
+        )
     shared, own = set(), set()
     for arm in checked.plan.arms:
         by_session, by_server = split_settings(arm.settings)

@@ -48,9 +48,14 @@ def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
 
 
 def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...]:
-    """What an experiment changes, or may change, in an existing database that its file lets it change."""
+    """What an experiment changes, or may change, on an existing server: in a database that its file lets it change, or
+    by the statements of data that are loaded into one of its own.
+    """
     target = experiment.target
-    if target.kind != "server" or target.database is None or not target.writes:
+    if target.kind == "server" and target.database is None:
+        what = "its statements are executed on the server, with the rights of the role"
+        return tuple(CodeUse(where=f"dataset.load, {name}", what=what) for name in experiment.dataset.load)
+    if target.kind != "server" or not target.writes:
         return ()
     found = [CodeUse(where="workload", what=f'its scripts may write to database "{target.database}"')]
     for arm in arms:
@@ -65,9 +70,10 @@ def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...
 def refuse_writes(writes: Sequence[CodeUse]) -> ConsentError:
     """The error that names them."""
     return ConsentError(
-        "the experiment changes a database that is not its own, which you have not allowed",
+        "the experiment changes a server that is not its own, which you have not allowed",
         detail="\n".join(f"{use.where}: {use.what}" for use in writes),
-        hint='Better try it on a copy ("pgtrial copy" makes one). To change this database, add --allow-writes.',
+        hint='Better try it on a copy ("pgtrial copy" makes one), or on a throw-away cluster. To change this server, '
+        "add --allow-writes.",
     )
 
 

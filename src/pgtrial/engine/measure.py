@@ -44,7 +44,9 @@ _POLITE = 1.0  # s for the load's sessions to end by themselves after the load h
 _PATIENCE = 10.0  # s for them to end at all
 _SESSIONS = """
     SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
-    FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
+    FROM pg_catalog.pg_stat_activity
+    -- On an existing server there may be those of another experiment.
+    WHERE application_name LIKE 'pgtrial/%%' AND datname = %s AND usename = current_user
 """
 
 OnSecond = Callable[[float, float | None], bool]
@@ -332,7 +334,7 @@ async def end_sessions(server: RunningServer) -> None:
     if not server.is_there:
         return
     begun = time.monotonic()
-    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, server.database]))[0][0]:
         if time.monotonic() > begun + _PATIENCE:
             raise InvalidRunError(f"sessions of the load are still connected {_PATIENCE:g} s after its end")
         await asyncio.sleep(0.02)

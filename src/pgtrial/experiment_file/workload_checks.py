@@ -178,11 +178,9 @@ def _check_load(experiment: Experiment, folder: FilePath | None) -> Iterator[Fou
     if dataset.kind != "sql":
         message = f'"load" has no meaning with kind = "{dataset.kind}"'
         yield ("dataset", "load"), message, 'Write kind = "sql" in [dataset], and load everything that is needed.'
-    if target.kind != "throwaway" or target.host is not None:
-        where = "an existing server" if target.kind == "server" else "another machine"
-        message = f"data are not loaded into {where}, only into a throw-away cluster on this machine"
-        hint = "Load them there yourself, and name the database in [target]."
-        yield ("dataset", "load"), message, hint if target.kind == "server" else "Run pgtrial there."
+    if target.host is not None:
+        message = "data are not loaded into servers of another machine that is reached over ssh"
+        yield ("dataset", "load"), message, "Run pgtrial there."
     for name in dataset.load:
         if folder is not None and not (folder / expand_home(FilePath(name))).exists():
             place = folder / expand_home(FilePath(name))

@@ -1,6 +1,5 @@
 """The interface of a load, and which one an experiment has."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -11,16 +10,14 @@ from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
-from pgtrial.engine.target.base import RunningServer, Target
+from pgtrial.engine.target.base import RunningServer, Target, executable_client, make_work_directory
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.experiment_file.experiment import COMMAND
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
-from pgtrial.postgres.programs import may_execute, reachable_programs
-from pgtrial.postgres.work_directory import prepare_directory
-from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import files_of
@@ -96,7 +93,7 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
     account = server_account(here.ops)
     if experiment.workload.kind == COMMAND:
         return CommandLoad(
-            work=_work_directory(belongings, here=here, account=account),
+            work=make_work_directory(belongings, here=here, account=account),
             mark=mark_of(belongings.folder),
             account=account,
             workload=experiment.workload,
@@ -106,10 +103,7 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
             here=here,
             there=target.host,
         )
-    client = target.client
-    if account is not None and not await may_execute(here, client, account):
-        work = _work_directory(belongings, here=here, account=account)
-        client = await reachable_programs(here, client, work=work, account=account)
+    client = await executable_client(target.client, account, belongings, here=here)
     scenarios = scenarios_of(experiment, scripts)
     constant = sum(scenario.sessions or 0 for scenario in scenarios)
     return PgbenchLoad(
@@ -126,11 +120,3 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
         else {},
         own_scripts=read_arm_scripts(plan.arms, scripts),
     )
-
-
-def _work_directory(belongings: Belongings, *, here: Host, account: Account | None) -> Path:
-    """A new directory, which is removed with the experiment."""
-    work = Path("/var/tmp") / f"pgtrial-{secrets.token_hex(4)}"
-    belongings.add_directory(Made(path=work, host=here.name))
-    prepare_directory(here, work, account)
-    return work

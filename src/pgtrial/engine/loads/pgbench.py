@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account, Host
@@ -122,10 +122,7 @@ class PgbenchLoad:
 
     def _how_to_mend(self, said: str) -> str:
         if self.account is not None and "connection to server" in said:
-            return (
-                f'The load runs as user "{self.account.name}", not as root: it needs a way to log in that does not '
-                "depend on the user, or a pgtrial that an ordinary user runs."
-            )
+            return way_to_log_in(self.account)
         if "in a read-only transaction" in said:
             return _READ_ONLY
         return "Fix the script; nothing has been measured."

@@ -279,7 +279,11 @@ class _Preparation:
         if files := data_files(experiment, self.scripts):
             loader = Loader(
                 host=self.target.host,
-                cluster=cluster,
+                programs=cluster.programs,
+                conninfo=cluster.conninfo(DATABASE),
+                environment=cluster.host_environment(DATABASE),
+                is_own=True,
+                copies=cluster.directory.parent,
                 account=self.target.account,
                 belongings=self.belongings,
                 may_run=self.may_run,
