@@ -10,6 +10,7 @@
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 3 hours, as root
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
+# make gym-gate   a pipeline's gate before migrations that are known, beside a neighbour; an hour, resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
 # make dist       wheel and source archive in dist/, the same to the byte wherever they are built
@@ -19,7 +20,7 @@
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
 # DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
-# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments;
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments; GYM_GATE="..." of the gates;
 # ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
@@ -32,6 +33,7 @@ GYM ?=
 GALLERY ?=
 ATTACK ?=
 GYM_LIVE ?=
+GYM_GATE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
@@ -39,7 +41,7 @@ export PYTHON
 
 .DEFAULT_GOAL = help
 .PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
-.PHONY: gym-live docs dist deb lock clean
+.PHONY: gym-live gym-gate docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -91,6 +93,9 @@ gallery: setup-test
 
 gym-live: setup-test
 	$(BIN)/python -m gym.live $(GYM_LIVE)
+
+gym-gate: setup-test
+	$(BIN)/python -m gym.gate $(GYM_GATE)
 
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -39,7 +39,8 @@ class Entry:
 
     ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
     ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``published`` are its
-    figures, which are held against those here. ``needs`` is what the runner makes where the machine lacks it.
+    figures, which are held against those here; ``bottleneck`` are those that say what limited it. ``needs`` is what the
+    runner makes where the machine lacks it.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Entry:
     full: tuple[Path, ...]
     needs: tuple[str, ...]
     published: tuple[Published, ...] = ()
+    bottleneck: tuple[Published, ...] = ()
 
     @property
     def changes_host(self) -> bool:
@@ -100,6 +102,7 @@ def _entry(table: dict[str, Any]) -> Entry:
         full=tuple(folder / file for file in table.get("full", ["full.toml"])),
         needs=tuple(table.get("needs", ())),
         published=read_published(table.get("published", ())),
+        bottleneck=read_published(table.get("bottleneck", ())),
     )
     unknown = {*(set(entry.charts) - set(CHARTS)), *(set(entry.needs) - set(NEEDS))}
     missing = [str(file) for file in (entry.quick, *entry.full) if not file.is_file()]

@@ -11,7 +11,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gallery.charts import Picture, draw_charts
 from gallery.entries import FOLDER, Entry
-from gallery.published import FIGURES, index_table, keep_figures, page_table, read_figures, rows_of
+from gallery.published import (
+    FIGURES,
+    bottleneck_lines,
+    index_table,
+    keep_figures,
+    page_table,
+    read_figures,
+    rows_of,
+)
 from gallery.results import describe_result
 from pgtrial.findings.findings import Findings
 from pgtrial.report.markdown import escape
@@ -41,7 +49,7 @@ def write_page(entry: Entry, findings: Findings | None, folder: Path = PAGES) ->
     else:
         pictures = draw_charts(findings, entry.charts)
         result = render_result(findings, write_images(entry, pictures, folder))
-        keep_figures(entry.name, entry.published, findings, _figures(folder))
+        keep_figures(entry.name, (*entry.published, *entry.bottleneck), findings, _figures(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_page(entry, result, folder), encoding="utf-8")
     return path
@@ -92,10 +100,12 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
     """The whole page around a result."""
     place = entry.quick.relative_to(ROOT).as_posix()
     run = f".venv/bin/pgtrial run {place}"
+    figures = read_figures(entry.name, _figures(folder))
     return _template("page.md.j2").render(
         entry=entry,
         result=f"{BEGIN}\n\n{result}\n\n{END}",
-        published=page_table(entry.published, read_figures(entry.name, _figures(folder))),
+        published=page_table(entry.published, figures),
+        bottleneck=bottleneck_lines(entry.bottleneck, figures),
         command=f"make setup\nsudo {run} --allow-host-changes" if entry.changes_host else f"make setup\n{run}",
         full=[{"name": file.name, "link": Path(os.path.relpath(file, folder)).as_posix()} for file in entry.full],
         files=[

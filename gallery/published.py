@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.findings.findings import Findings
+from pgtrial.model.observable import OF_DEVICES, find_observable
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.values import format_value
 from pgtrial.report.words import ALL, change_text, format_metric, interval_text
@@ -85,15 +86,31 @@ def find_here(findings: Findings, published: Published) -> Here | None:
             place = (effect.metric, effect.arm, effect.scenario, effect.load_level)
             if place == (published.metric, published.arm, published.scenario, ALL) and effect.ratio is not None:
                 return Here(value=effect.ratio, low=effect.low, high=effect.high)
+    device = _find_device(findings, published.arm)
     for metric in findings.metrics:
+        name, _, about = metric.metric.partition("/")
+        if name != published.metric or (name.startswith(OF_DEVICES) and about != device):
+            continue
         for arm in metric.arms:
-            if metric.metric.partition("/")[0] != published.metric or arm.arm != published.arm:
+            if arm.arm != published.arm:
                 continue
             if published.is_change:
                 ratio = arm.ratio
                 return None if ratio is None else Here(value=ratio.value, low=ratio.low, high=ratio.high)
             return _mean([value for value in arm.values if value is not None], findings.hypothesis.confidence)
     return None
+
+
+def _find_device(findings: Findings, arm: str) -> str:
+    """The device with the most requests under way, as claims about devices have it."""
+    queues = {
+        metric.metric.partition("/")[2]: each.mean
+        for metric in findings.metrics
+        if metric.metric.startswith(f"{OF_DEVICES}aqu/")
+        for each in metric.arms
+        if each.arm == arm
+    }
+    return max(queues, key=lambda about: (queues[about], about), default="")
 
 
 def _mean(values: Sequence[float], confidence: float) -> Here | None:
@@ -128,6 +145,41 @@ def judge(published: Published, here: Here | None) -> str:
     if published.is_change and here.low <= 1 <= here.high:
         return "yes, and so would no change"
     return "yes"
+
+
+_ALIKE_HEADS = ("what", "article", "here", "alike?")
+
+
+def is_alike(published: Published, here: Here | None) -> bool | None:
+    """Whether what was found here reaches into the article's range; None where it is not known."""
+    if here is None:
+        return None
+    low, high = (here.value if end is None else end for end in (here.low, here.high))
+    return high >= published.low and low <= published.high
+
+
+def bottleneck_lines(bottleneck: Sequence[Published], figures: Mapping[str, Here]) -> list[str]:
+    """Was the quick file limited by what limited the article? A sentence and its table, as lines of Markdown."""
+    if not bottleneck:
+        return []
+    alike = {each.what: is_alike(each, figures.get(each.key)) for each in bottleneck}
+    others = [what for what, found in alike.items() if found is False]
+    sentence = "What limited the article limits the quick file as well."
+    if others:
+        sentence = f"The quick file is not limited as the article was: {', '.join(others)}."
+    elif None in alike.values():
+        sentence = "Whether the quick file is limited by what limited the article was not measured in all of this."
+    words = {True: "yes", False: "**no**", None: "not measured"}
+    rows = [
+        [
+            each.what,
+            _write(each.metric, each.low, each.high, is_change=False),
+            _write_here(each, figures.get(each.key)),
+            words[alike[each.what]],
+        ]
+        for each in bottleneck
+    ]
+    return [sentence, "", *table(list(_ALIKE_HEADS), rows)]
 
 
 def page_table(published: Sequence[Published], figures: Mapping[str, Here]) -> list[str]:
@@ -178,4 +230,5 @@ def _write_here(published: Published, here: Here | None) -> str:
 
 
 def _value(metric: str, value: float) -> str:
-    return format_value(value, "share") if metric == "db.hit_ratio" else format_metric(metric, value)
+    known = find_observable(metric)
+    return format_value(value, "share") if known and known.metric.unit == "share" else format_metric(metric, value)

@@ -651,7 +651,8 @@ def render_metrics() -> str:
     on_server = "".join(map(_metric_row, observable_names("pgbench")))
     on_files = "".join(_metric_row(name) for name in observable_names("fio") if name.startswith("fio."))
     return (
-        f"{_METRICS}## On a server\n\n{_METRIC_HEAD}{on_server}\n"
+        f"{_METRICS}## On a server\n\nThose of `pgbench.` are also those of [another program](command.md).\n\n"
+        f"{_METRIC_HEAD}{on_server}\n"
         f"## On files\n\nThese, and those of the machine above.\n\n{_METRIC_HEAD}{on_files}"
     )
 

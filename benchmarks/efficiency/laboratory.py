@@ -12,7 +12,7 @@ from segments import DUET, Segment
 
 from pgtrial.design.slices import split_cpus
 from pgtrial.engine.host_facts import read_facts
-from pgtrial.engine.loads.base import run_generators
+from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable

@@ -21,7 +21,7 @@ from pgtrial.model.arm import Arm, Role
 from pgtrial.postgres.settings import Setting
 from pgtrial.workloads.scenarios import Scenario
 from support import wait_until
-from support.attack.races import neighbour
+from support.attack.races import below, neighbour
 
 pytestmark = [
     pytest.mark.pg,
@@ -158,9 +158,11 @@ def test_root_does_not_write_where_the_account_can_swap_names(place: Path, accou
     def names() -> list[Path]:
         found = []
         for directory in work.glob("pgtrial-*"):
-            for part in ("", "data", "log", "s", "data/log"):
-                for name in ("pgtrial.conf", "pgtrial.conf.new", "startup.log", "server.json", "snapshot.complete"):
-                    found.append(directory / part / name)
+            # What lies in root's directories he cannot list, and has to guess.
+            for name in ("pgtrial.conf", "pgtrial.conf.new", "startup.log", "snapshot.complete"):
+                found.append(directory / name)
+            for part in ("data", "log", "s", "wal", "snapshot"):
+                found += [directory / part, *below(directory / part)]
         return found
 
     swaps = 0
@@ -176,6 +178,33 @@ def test_root_does_not_write_where_the_account_can_swap_names(place: Path, accou
     for path in place.rglob("*"):  # nor was it read into what is kept
         if path.is_file() and not path.is_symlink() and path.name not in ("victim", "secret"):
             assert b"precious" not in path.read_bytes(), (path, done.stderr)
+
+
+def test_root_does_not_follow_what_the_load_swaps_in_its_own_directory(place: Path) -> None:
+    """Nobody reaches it from elsewhere, so whoever swaps names there comes out of the load."""
+    swapper = place / "swapper"
+    swapper.write_text(
+        f"""#!/bin/sh
+mkdir .once 2> /dev/null && setsid sh -c 'while :; do for name in *; do
+    mv -T "$name" .away && ln -sT {place}/secret "$name" && echo swapped >> {place}/out/swaps
+    rm -f "$name"; mv -T .away "$name"
+done; done' > /dev/null 2>&1 < /dev/null &
+echo 1
+"""
+    )
+    swapper.chmod(0o755)
+    write(place, script=f"\\setshell x {swapper}\nSELECT :x;\n")
+
+    swaps = place / "out" / "swaps"
+    for _ in range(5):  # the load may be over before the swapper has begun
+        run(place, "--allow-code")
+        if swaps.exists():
+            break
+
+    assert "swapped" in swaps.read_text()
+    assert (place / "secret").read_text() == "precious\n"
+    for path in (place / "results").rglob("*"):
+        assert path.is_symlink() or not path.is_file() or b"precious" not in path.read_bytes(), path
 
 
 def test_links_that_the_server_leaves_are_not_followed(place: Path) -> None:

@@ -2,11 +2,13 @@
 
 import contextlib
 import itertools
+import json
 import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +88,32 @@ def test_a_wrong_answer_takes_little_memory(kind: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 10 * MOST_BYTES
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("status", ["301", "302", "303", "307", "308"])
+@pytest.mark.parametrize(
+    "place", ["{file}", "ftp://{other}/x", "http://{other}/x", "//{other}/x", "gopher://{other}/x"]
+)
+def test_a_redirection_leads_to_no_file_and_to_nobody_else(status: str, place: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({"choices": [{"message": {"content": "geheim"}}]}))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0)
+        to = place.format(file=secret.as_uri(), other=f"127.0.0.1:{other.getsockname()[1]}")
+        head = f"HTTP/1.1 {status} Elsewhere\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n".encode()
+
+        with answering(lambda: (head,)) as url, pytest.raises(EndpointError, match="redirects") as caught:
+            ask(Endpoint(url=url, key="key-of-mine"), QUESTION, model="m", timeout=30, pause=lambda _: None)
+
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    assert "geheim" not in str(caught.value)
+
+
+def test_an_encryption_that_is_never_agreed_on_is_given_up_in_time() -> None:
+    begun = time.monotonic()
+    hello = b"\x16\x03\x03\x40\x00\x02" + b"x" * 1000
+    with answering(lambda: trickle(hello)) as url, pytest.raises(EndpointError):
+        ask(Endpoint(url=url.replace("http://", "https://")), QUESTION, model="m", timeout=1, pause=lambda _: None)
+
+    assert time.monotonic() - begun < 20

@@ -19,6 +19,8 @@ from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.export import archive
 from pgtrial.export.bundle import write_bundle
+from pgtrial.postgres.existing.log import LogMark, _write
+from pgtrial.postgres.existing.log_place import LogFormat, LogPlace
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.stored import read_lines
@@ -234,3 +236,45 @@ def test_a_log_with_another_name_in_each_line_takes_little_memory(tmp_path: Path
     assert len(events) < 10_000
     assert sum(event.count for event in events) == 80_000
     assert max(len(event.object) for event in events) <= 240
+
+
+_TIME = b"2026-01-02 03:04:05.678 UTC"
+_CSV = (
+    _TIME
+    + b',"u","d",7,"[local]",1.7,1,"SELECT",2026-01-02 03:04:05 UTC,1/1,0,ERROR,22012,"%b",,,,,,,,,"","client",,0\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "begin", "unit", "end"),
+    [
+        (LogFormat.TEXT, _TIME + b" [7] ERROR:  ", b"x" * 1000, b"\n"),
+        (LogFormat.TEXT, _TIME + b" [7] ERROR:  ", b"x" * 2000 + b"\n\t", b"\n"),
+        (LogFormat.TEXT, _TIME + b" [7] ERROR:  x\n" + _TIME + b" [7] DETAIL:  ", b"x" * 2000 + b"\n\t", b"\n"),
+        (LogFormat.CSV, _CSV.split(b"%b")[0], b"x" * 1000, _CSV.split(b"%b")[1]),
+        (LogFormat.CSV, _CSV.split(b"%b")[0], b"x" * 5000 + b"\n", b"\n"),
+    ],
+    ids=["line", "lines", "detail", "csv", "csv without end"],
+)
+def test_one_entry_of_a_server_s_log_takes_little_memory(
+    form: LogFormat, begin: bytes, unit: bytes, end: bytes, tmp_path: Path
+) -> None:
+    """Everybody who may connect to an existing server writes into its log what he likes."""
+    settings = {"log_timezone": "UTC", "log_line_prefix": "%m [%p] ", "log_error_verbosity": "default"}
+    place = LogPlace(path="x", format=form, by_host=True, is_english=True, encoding="UTF-8", settings=settings)
+    mark = LogMark(place=place, ends={}, t=0.0, ahead=0.0)
+    last = _TIME + b" [7] ERROR:  last\n" if form is LogFormat.TEXT else _CSV % b"last"
+    with (tmp_path / "log").open("w+b") as file:
+        file.write(begin)
+        for _ in range(80):
+            file.write(unit * ((1 << 20) // len(unit)))
+        file.write(end + last)
+        file.seek(0)
+        tracemalloc.start()
+        try:
+            _write(file, mark, tmp_path / "server.jsonl")
+            assert tracemalloc.get_traced_memory()[1] < 60 << 20  # it was twice the entry and more
+        finally:
+            tracemalloc.stop()
+
+    assert [json.loads(line)["message"] for line in read_lines(tmp_path / "server.jsonl")][-1] == "last"

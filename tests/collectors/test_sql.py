@@ -1,13 +1,16 @@
 """Every statement on a real server of every version there is."""
 
+import signal
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import COLLECTORS, server_views, sessions
+from pgtrial.collectors import COLLECTORS, replication, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
@@ -62,7 +65,7 @@ def test_every_number_of_a_view_is_read(connection: psycopg.Connection) -> None:
     known = {metric.name.split(".")[1] for collector in QUERIES for metric in collector.metrics}
     # Read under the newer names, or not a quantity.
     known |= {"datid", "op_bytes", "checkpoints_timed", "checkpoints_req", "checkpoint_write_time"}
-    known |= {"checkpoint_sync_time", "buffers_checkpoint"}
+    known |= {"checkpoint_sync_time", "buffers_checkpoint", "pid", "client_port", "sync_priority"}
     views = [collector.name for collector in QUERIES]
 
     rows = connection.execute(
@@ -136,6 +139,29 @@ def test_small_caches_have_the_same_names_in_all_versions(connection: psycopg.Co
 
     caches = {"commit_timestamp", "multixact_member", "multixact_offset", "notify", "serializable", "subtransaction"}
     assert {about for _, about in readings} == {*caches, "transaction", "other"}
+
+
+def test_lag_of_a_standby_is_read_while_there_is_one(
+    connection: psycopg.Connection, server: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """The receiver flushes what it gets, and replays nothing; while it is stopped, the WAL goes on without it."""
+    collector, flushed = replication.COLLECTOR, ("pg_stat_replication.flush_bytes", "")
+    assert read(connection, collector) == {}
+    argv = [server.programs.path("pg_receivewal"), "--synchronous", "--no-loop", "--directory", tmp_path]
+    receiver = subprocess.Popen(argv, env=server.host_environment(""), stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: read(connection, collector), lambda now: now.get(flushed) == 0)
+        receiver.send_signal(signal.SIGSTOP)
+        connection.execute("CREATE TABLE lagging AS SELECT generate_series(1, 1000) AS i")
+        assert set(read(connection, collector)) == {flushed}
+        assert read(connection, collector)[flushed] > 10_000
+        receiver.send_signal(signal.SIGCONT)
+        wait_until(lambda: read(connection, collector), lambda now: now.get(flushed) == 0)
+    finally:
+        receiver.kill()
+        receiver.wait()
+        connection.execute("DROP TABLE IF EXISTS lagging")
+    wait_until(lambda: read(connection, collector), lambda now: now == {})
 
 
 def test_reads_of_the_transaction_status_are_counted(connection: psycopg.Connection) -> None:

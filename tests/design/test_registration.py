@@ -10,19 +10,36 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.cli.main import main
-from pgtrial.design.registration import claim_key, plan_digest
+from pgtrial.design.registration import claim_key, register
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.store.attempts import ATTEMPTS, note_attempt
 from pgtrial.store.journal_file import VARIABLE
-from support import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
+
+CLEAR = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01)
 
 
 def digests(text: str) -> tuple[str, str]:
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms = resolve_arms(experiment)
-    return plan_digest(experiment, arms), claim_key(experiment, arms)
+    registered = register(experiment, arms, rules=CURRENT.version, contents={})
+    return registered.digest, claim_key(experiment, arms)
+
+
+def change_record(folder: Path, *statements: str) -> None:
+    with sqlite3.connect(folder / "state.sqlite") as db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+def is_post_hoc(folder: Path) -> bool:
+    found = analyze(folder)
+    assert (found.hypothesis.verdict is Verdict.INVALID) == ("post-hoc" in {each.code for each in found.caveats})
+    return found.hypothesis.verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize(
@@ -46,6 +63,20 @@ def test_names_spelling_and_seed_are_not_in_it() -> None:
     spelled = EXPERIMENT.replace('duration = "10s"', 'duration = "10000ms"')
 
     assert digests(EXPERIMENT) == digests(other) == digests(spelled)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('expect = "better"', 'expect = "better"\narm = "off"'),
+        ("placebo = true", "placebo = false"),
+        ("arms.off.", "arms.quick."),
+    ],
+)
+def test_the_same_claim_in_other_words_is_another_attempt_at_it(old: str, new: str) -> None:
+    text = EXPERIMENT.replace('arm = "off"\n', "")
+    assert old in text
+    assert digests(text)[1] == digests(text.replace(old, new))[1]
 
 
 def test_more_blocks_are_another_plan_of_the_same_claim() -> None:
@@ -82,6 +113,67 @@ def test_a_file_that_is_changed_afterwards_changes_nothing(tmp_path: Path) -> No
     (folder / "experiment.toml").write_text(EXPERIMENT.replace('margin = "5%"', 'margin = "0%"'))
 
     assert analyze(folder).hypothesis == before.hypothesis
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = '1' WHERE key = 'rules'",
+        "UPDATE meta SET value = '2' WHERE key = 'rules'",
+        "DELETE FROM meta WHERE key = 'digest'",
+        "DELETE FROM meta WHERE key = 'contents'",
+        "UPDATE meta SET value = '[' WHERE key = 'contents'",
+        "DELETE FROM slot WHERE block > 4",
+    ],
+)
+def test_a_record_that_lacks_what_was_registered_is_post_hoc(tmp_path: Path, statement: str) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
+    assert not is_post_hoc(folder)
+    # Runs of slots that are gone would be damage.
+    change_record(folder, "DELETE FROM run WHERE slot IN (SELECT number FROM slot WHERE block > 4)", statement)
+
+    assert is_post_hoc(folder)
+
+
+def test_a_copy_without_its_plan_keeps_the_claim(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
+    change_record(folder, "DELETE FROM meta WHERE key IN ('plan', 'contents')")
+    assert not is_post_hoc(folder)
+    assert "plan-redacted" in {each.code for each in analyze(folder).caveats}
+
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace('margin = "5%"', 'margin = "0.1%"'))
+    assert is_post_hoc(folder)
+
+    (folder / "experiment.toml").write_text(EXPERIMENT)
+    change_record(folder, "DELETE FROM meta WHERE key = 'digest_rest'")
+    assert is_post_hoc(folder)
+
+
+def test_older_rules_are_not_applied_to_newer_experiments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
+
+    assert main(["report", str(folder), "--rules", "1"]) == 2
+    assert "rules 1 are older than those of the experiment" in capsys.readouterr().err
+    assert not (folder / "findings.json").exists()
+
+
+def test_scripts_and_data_are_in_the_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "setup.sql").write_text("CREATE TABLE t (a int);")
+    (tmp_path / "work.sql").write_text("SELECT 1;")
+    text = EXPERIMENT.replace('mix = "simple-update"', "") + (
+        '\n[[workload.scenario]]\nname = "work"\nfile = "work.sql"\n\n[dataset]\nsetup = "setup.sql"\n'
+    )
+    (tmp_path / "e.toml").write_text(text)
+
+    def registered() -> str:
+        assert main(["register", str(tmp_path / "e.toml"), "--json"]) == 0
+        return str(json.loads(capsys.readouterr().out)["digest"])
+
+    found = {registered()}
+    for name, content in (("work.sql", "SELECT 2;"), ("setup.sql", "CREATE TABLE t (a bigint);")):
+        (tmp_path / name).write_text(content)
+        found.add(registered())
+    assert len(found) == 3
 
 
 def test_attempts_at_a_claim_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

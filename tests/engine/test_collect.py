@@ -2,7 +2,7 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError, check_presence, check_run
 from pgtrial.engine.folder import discard_raw, make_raw_folders
-from pgtrial.engine.loads.base import LoadOutcome
+from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.sampler.control import Gap, SamplerReport
 from pgtrial.errors import StoreError
 from pgtrial.model.run import LoadLevel

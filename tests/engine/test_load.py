@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.base import run_generators
+from pgtrial.engine.loads.generators import run_generators
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
 from pgtrial.workloads.pgbench import Generator

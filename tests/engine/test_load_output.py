@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.hosts.local import LocalHost
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.fio import OUTPUT

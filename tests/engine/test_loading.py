@@ -65,7 +65,11 @@ def load(cluster: ThrowawayCluster, folder: Path, *names: str, may_run: bool = F
     )
     loader = Loader(
         host=cluster.host,
-        cluster=cluster,
+        programs=cluster.programs,
+        conninfo=cluster.conninfo(DATABASE),
+        environment=cluster.host_environment(DATABASE),
+        is_own=True,
+        copies=cluster.directory.parent,
         account=cluster.account,
         belongings=Belongings.of(folder),
         may_run=may_run,

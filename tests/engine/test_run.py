@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import ignore
-from pgtrial.engine.loads.base import LoadOutcome
+from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
@@ -93,6 +93,9 @@ class Load:
     steps: list[str]
     output: Any = OUTPUT
     account: None = None
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        return frozenset()
 
     async def make_cold(self, arm: Arm) -> None:
         self.steps.append("empty caches")

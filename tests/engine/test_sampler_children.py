@@ -1,6 +1,7 @@
 """The CPU time of processes, as the reader finds them: here children of the tests."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -243,3 +244,27 @@ def test_server_is_known_by_the_file_in_its_data_directory(tmp_path: Path) -> No
     (tmp_path / "postmaster.pid").write_text("4711\n/data\n1795231178\n")
 
     assert find_server(ops, [str(tmp_path), "/elsewhere"]) == 4711
+
+
+def test_a_process_that_is_ending_is_left_out_where_its_environment_is_refused(monkeypatch):
+    """Linux 6.18 refuses it to ordinary users once the memory is gone, before the process is."""
+    read = reader._read_text
+
+    def refuse(path: str, default: str | None = None) -> str:
+        if path.endswith("/environ"):
+            raise PermissionError(13, "Permission denied", path)
+        return read(path, default)
+
+    monkeypatch.setattr(reader, "_read_text", refuse)
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+            children = Children("load", os.getpid(), "sleep", "MARK=1")
+            with pytest.raises(PermissionError):
+                children.read()
+            process.send_signal(signal.SIGKILL)
+            wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+            lines = children.read().splitlines()
+        finally:
+            process.kill()
+    assert lines == [children.unit]

@@ -8,9 +8,14 @@ def test_server_without_a_control_group_has_none_of_its_files() -> None:
     wanted = dict(wanted_files(()))
 
     assert wanted["proc_stat"] == ["/proc/stat"]
-    assert wanted.pop("throttling") == [throttling.COLLECTOR.path, throttling.COLLECTOR.otherwise]
     assert all(paths == [path] and path.startswith("/") for paths in wanted.values() for path in paths)
     assert not [source for source in wanted if source.startswith("cgroup")]
+
+
+def test_what_another_experiment_asked_the_kernel_to_count_is_not_opened() -> None:
+    assert "throttling" not in dict(wanted_files(()))
+    traced = dict(wanted_files((), traced=True))
+    assert traced["throttling"] == [throttling.COLLECTOR.path, throttling.COLLECTOR.otherwise]
 
 
 def test_file_of_a_control_group_is_looked_for_in_each_of_them() -> None:

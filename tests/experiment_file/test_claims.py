@@ -26,6 +26,7 @@ def find(text: str) -> dict[str, SpecProblem]:
         'metric = "iostat.r_await/vda"\nexpect = "better"',
         'metric = "waits.IO"\nexpect = "lower"',
         'metric = "wait.IO/DataFileRead"\nexpect = "lower"',
+        'metric = "waits.IO"\nscenario = "read"\nexpect = "lower"',
         'metric = "stability.lowest"\nexpect = "not-worse"',
         'metric = "cost.device_reads"\nexpect = "better"\nmargin = "10%"\n[[hypothesis.and]]\nmetric = "pgbench.tps"',
     ],
@@ -61,3 +62,11 @@ def test_what_is_wrong_is_told_where_it_stands(claim: str, path: str, message: s
     assert problem.path == path
     assert message in problem.message
     assert hint in problem.hint
+
+
+def test_waits_of_a_scenario_need_sessions_of_its_own() -> None:
+    claim = '[hypothesis]\nmetric = "waits.IO"\nscenario = "read"\nexpect = "lower"\n'
+    shared = HEAD.replace('mix = "oltp"', 'mix = "oltp"\nshare = "transactions"')
+    found = {problem.path: problem for problem in examine(shared + claim, None).problems}
+
+    assert "where these share their sessions" in found["hypothesis.scenario"].message

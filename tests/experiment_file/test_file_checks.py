@@ -150,3 +150,14 @@ def test_jobs_need_a_process_each() -> None:
     text = HEAD + LOAD + job(pattern="read", size="1MB") + job("b", pattern="write", size="1MB") + CACHES
 
     assert find(text)["workload.clients"].message == "1 clients are too few for 2 scenarios"
+
+
+def test_blocks_may_repeat_only_where_they_are_random() -> None:
+    random = WHOLE.replace(WORK, WORK + "norandommap = true\n")
+    place = "target.fio.norandommap"
+
+    assert not find(random)
+    assert (
+        '"norandommap" has no meaning with pattern = "write"'
+        in find(random.replace("randread", "write"))[place].message
+    )

@@ -8,6 +8,7 @@ from gallery.published import (
     FIGURES,
     Here,
     Published,
+    bottleneck_lines,
     find_here,
     judge,
     keep_figures,
@@ -88,3 +89,40 @@ def test_every_published_figure_is_of_a_known_metric_and_has_a_reason_where_it_d
         assert find_observable(each.metric) is not None
         assert each.why or judge(each, figures.get(each.key)) != "**no**", each.what
     assert set(figures) <= {each.key for each in entry.published}
+
+
+def bottleneck(what: str, metric: str, low: float, high: float) -> Published:
+    return Published(what=what, metric=metric, arm="off", scenario=None, is_change=False, low=low, high=high, why="")
+
+
+def test_a_page_says_whether_it_was_limited_by_what_limited_the_article() -> None:
+    busy, waiting = bottleneck("disk busy", "iostat.util", 0.9, 1.0), bottleneck("waiting", "vmstat.wa", 0.5, 0.7)
+    near, far = Here(value=0.88, low=0.85, high=0.91), Here(value=0.03, low=0.02, high=0.04)
+
+    both, one, none = (
+        bottleneck_lines([busy, waiting], found)
+        for found in (
+            {busy.key: near, waiting.key: Here(value=0.6)},
+            {busy.key: near, waiting.key: far},
+            {busy.key: near},
+        )
+    )
+
+    assert both[0] == "What limited the article limits the quick file as well."
+    assert one[0] == "The quick file is not limited as the article was: waiting."
+    assert none[0].startswith("Whether the quick file is limited by what limited the article was not measured")
+    assert [cell.strip() for cell in one[-1].split("|")[1:-1]] == [
+        "waiting",
+        "50.0 % to 70.0 %",
+        "3.0 % (2.0 % to 4.0 %)",
+        "**no**",
+    ]
+    assert bottleneck_lines([], {}) == []
+
+
+def test_what_limited_an_article_is_a_metric_of_an_arm_of_its_file() -> None:
+    for entry in read_entries():
+        for each in entry.bottleneck:
+            assert find_observable(each.metric) is not None
+            assert not each.is_change
+            assert 0 < each.low <= each.high <= 1

@@ -17,7 +17,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.memory_pressure import _HOLD, MemoryPressure
+from pgtrial.knobs.memory_pressure import _HOLD, MemoryPressure, taken_memory
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from support import wait_until
 
@@ -89,6 +89,32 @@ def test_share_is_of_the_memory_that_is_available_and_shown_as_a_size():
 
     assert change.new["bytes"] == str(4 << 30)
     assert change.new_text == "4 GB (50 % of 8 GB available)"
+
+
+def test_all_but_what_is_left_is_taken_away():
+    change = plan({"leave": "734MB"}, told(available="8388608"))
+
+    assert change.new["bytes"] == str((8 << 30) - (734 << 20))
+    assert change.new_text == "7.28 GB (all but 734 MB of 8 GB available)"
+
+
+def test_more_cannot_be_left_than_there_is():
+    with pytest.raises(SettingError, match="cannot leave 9 GB of memory, only 8 GB are available"):
+        plan({"leave": "9GB"}, told(available="8388608"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        ({}, 0.0),
+        ({"size": "1GB"}, 2**30),
+        ({"share": "0.25"}, 2**30),
+        ({"leave": "1GB"}, 3 * 2**30),
+        ({"leave": "9GB"}, 0),
+    ],
+)
+def test_what_is_taken_is_known_before_anything_is(wanted, taken):
+    assert taken_memory(wanted, 4 * 2**30) == taken
 
 
 def test_no_share_is_no_change():

@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from pgtrial.findings.causes import (
     ArmScore,
     Association,
+    BackgroundWait,
     BudgetDifference,
     BudgetPart,
     Causes,
     Check,
+    Course,
+    CourseLine,
     CriterionValue,
     Crossing,
     CurveModel,
     Dip,
+    DipSign,
+    DipWait,
     Evidence,
     LatencyBudget,
     LegacyMetrics,
@@ -33,6 +38,7 @@ from pgtrial.findings.causes import (
     Scorecard,
     Stability,
     Suspect,
+    WaitType,
 )
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.record import Estimate
@@ -92,6 +98,8 @@ def make_causes(arm_of: Mapping[str, str], runs: Sequence[tuple[int, int, str]],
         paretos=tuple(
             pareto for arm, kind in names.items() for level in ("all", 0, 1) for pareto in _paretos(arm, kind, level)
         ),
+        wait_types=tuple(_wait_type(arm, kind) for arm, kind in names.items()),
+        background=tuple(_background(arm) for arm in names),
         limits=tuple(_limit(arm, kind, level) for arm, kind in names.items() for level in (0, 1)),
         curve_models=_models(arm_of),
         crossings=(
@@ -114,8 +122,56 @@ def make_causes(arm_of: Mapping[str, str], runs: Sequence[tuple[int, int, str]],
         ),
         scorecard=_scorecard(arm_of),
         panels=tuple(panel for place in runs for panel in _panels(rng, place, arm_of[place[2]], seconds)),
+        courses=_courses(names, seconds),
         marks=tuple(mark for run, _, which in runs for mark in _marks(run, which, seconds)),
         log=tuple(summary for arm, kind in names.items() for summary in _log(arm, kind)),
+    )
+
+
+def _wait_type(arm: str, kind: str) -> WaitType:
+    parts = (("IO WalSync", 0.7), ("IO DataFileRead", 0.3)) if kind == "on" else (("IO DataFileRead", 1.0),)
+    events = tuple(
+        ParetoItem(name=name, sessions=2.4 * share, share=share, cumulative=share if number == 0 else 1.0)
+        for number, (name, share) in enumerate(parts)
+    )
+    return WaitType(
+        arm=arm,
+        kind="IO",
+        sessions=2.4,
+        share=0.72,
+        events=events if len(events) > 1 else (),
+        statements=(ParetoItem(name=STATEMENTS[0][0], sessions=2.4, share=1.0, cumulative=1.0),),
+    )
+
+
+def _background(arm: str) -> BackgroundWait:
+    return BackgroundWait(
+        arm=arm,
+        process="checkpointer",
+        kind="IO",
+        event="DataFileWrite",
+        sessions=Estimate(value=0.2, low=0.1, high=0.3),
+    )
+
+
+def _courses(names: Mapping[str, str], seconds: int) -> tuple[Course, ...]:
+    t = tuple(second + 0.5 for second in range(2 * seconds))
+    return tuple(
+        Course(
+            metric=metric,
+            unit=unit,
+            t=t,
+            lines=tuple(
+                CourseLine(
+                    arm=arm,
+                    value=tuple(
+                        None if second == 5 else mean * (2 if kind == "off" else 1) for second in range(len(t))
+                    ),
+                )
+                for arm, kind in names.items()
+            ),
+        )
+        for metric, unit, mean in (("pgbench.tps", "1/s", 800.0), ("waits.IO", "", 2.1), ("dirty.bytes", "B", 3e7))
     )
 
 
@@ -274,6 +330,7 @@ def _stability(arm: str, kind: str, level: int, runs: Sequence[int], seconds: in
             recovery=None if kind == "on" else 3.0,
             stalled=0.0 if kind == "on" else 1.0,
             near=("checkpoint",),
+            more=message("dips.more", part="IO WalSync", sessions=4.9),
         )
         for run in runs
     )
@@ -291,6 +348,14 @@ def _stability(arm: str, kind: str, level: int, runs: Sequence[int], seconds: in
             Period(seconds=7.7, share=0.03, false_alarm=0.4, like=""),
         ),
         aligned="6 of 6 dips begin within 2 s of a checkpoint; by chance 0.7 would." if level == 1 else "",
+        waits=(
+            DipWait(kind="IO", event="WalSync", inside=6.1, outside=1.2, chance=0.002),
+            DipWait(kind="Lock", event="tuple", inside=0.3, outside=0.2, chance=0.6),
+        ),
+        signs=(DipSign(metric="vmstat.b", unit="", lead=4.0, before=5.0, usual=1.2, chance=0.01),)
+        if kind == "on" and level == 1
+        else (),
+        signs_tried=14 if level == 1 else 0,
     )
 
 

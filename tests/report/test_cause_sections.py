@@ -23,6 +23,7 @@ from pgtrial.report.values import format_value
 from support.html import Page
 
 OPTIONAL = {
+    "courses",
     "files",
     "ledger",
     "factors",
@@ -505,3 +506,38 @@ def test_limits_that_may_differ_by_chance_are_said_to(sample, is_apart: bool | N
     assert any(row[place] for row in table.rows) is not bool(is_apart)
     doubts = [fact for fact in tell_facts(found, with_texts=True) if "may be chance" in fact.value]
     assert bool(doubts) is not bool(is_apart)
+
+
+def test_stability_says_what_sessions_do_inside_dips_and_what_comes_before_them(sample):
+    html = section(sample, "stability")
+
+    assert "What sessions do inside dips" in html
+    assert "IO WalSync" in html
+    assert "IO WalSync, by 4.9" in html
+    assert "What comes before dips" in html
+    assert "none of 14 metrics is unlike itself before dips." in html
+
+
+def test_runs_too_short_for_dips_say_so_instead_of_nothing(sample):
+    assert sample.causes is not None
+    nothing = dict.fromkeys(("coefficient_of_variation", "lowest", "dip_share", "stalled", "trend"))
+    short = tuple(
+        each.model_copy(update={**nothing, "dips": (), "periods": (), "waits": (), "signs": (), "signs_tried": 0})
+        for each in sample.causes.stability
+    )
+    html = section(
+        sample.model_copy(update={"causes": sample.causes.model_copy(update={"stability": short})}), "stability"
+    )
+
+    assert "No load level was measured for 20" in html
+    assert "<table" not in html
+
+
+def test_wait_types_and_background_processes_have_their_tables(sample):
+    html = section(sample, "why")
+
+    assert "Inside each wait type" in html
+    assert "WalSync 70.0" in html
+    assert "Background processes" in html
+    assert "checkpointer" in html
+    assert "IO DataFileWrite" in html

@@ -148,7 +148,7 @@ def wrap_texts(value: object, key: str = "") -> object:
 
 
 SAMPLE_NAMES = ("qa", "qb", "qc")
-SAMPLE_WAITS = {"WalSync", "DataFileRead", "Lock", "tuple", "Timeout"}
+SAMPLE_WAITS = {"WalSync", "DataFileRead", "DataFileWrite", "Lock", "tuple", "Timeout", "checkpointer"}
 SAMPLE_VALUES = {"on", "off", "update", "read", "hdd", "ssd", "ceph", "loop", "amd", "storage", "serialization", "run"}
 SAMPLE_ALLOWED = {*ALLOWED, *SAMPLE_NAMES, *SAMPLE_WAITS, *SAMPLE_VALUES}
 

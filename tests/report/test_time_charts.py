@@ -7,6 +7,7 @@ import pytest
 import vl_convert
 
 from pgtrial.report.charts.base import arm_colours
+from pgtrial.report.charts.courses import course_charts
 from pgtrial.report.charts.distribution import PALEST, heat_maps
 from pgtrial.report.charts.panels import run_panels
 from pgtrial.report.charts.series import arms_of, events_chart, series_charts
@@ -221,3 +222,29 @@ def test_findings_without_maps_have_a_page_without_them(sample, minimal):
     assert heat_maps(minimal) == []
     assert "time-tools" not in section(sample.model_copy(update={"latency_maps": ()}), "latency")
     assert render_html(sample.model_copy(update={"latency_maps": ()}))
+
+
+# --- Arms over each other -------------------------------------------------------------------------------------------
+
+
+def test_a_course_is_a_small_chart_with_a_line_of_each_arm_in_its_colour(sample):
+    charts = course_charts(sample)
+
+    assert next(chart.title.partition(":")[0] for chart in charts) == "throughput"
+    for chart in charts:
+        assert chart.times == (0.0, 59.5)
+        assert {name: colour for colour, name in chart.legend} == arm_colours(sample)
+        (lines,) = [chart.spec["encoding"]["color"]["scale"]]
+        assert lines["range"] == [arm_colours(sample)[arm] for arm in lines["domain"]]
+        assert vl_convert.vegalite_to_svg({**chart.spec, "width": 300}).count("<path") > len(lines["domain"])
+
+
+def test_courses_share_their_buttons_and_are_left_out_of_short_runs(sample):
+    html = section(sample, "courses")
+    (found,) = [each for each in SECTIONS if each.name == "courses"]
+    short = tuple(series.model_copy(update={"t": (0.0,), "value": (1.0,)}) for series in sample.series)
+
+    assert html.count('class="time-tools"') == 1
+    assert html.count(" data-timed>") == len(course_charts(sample))
+    assert found.is_shown(sample)
+    assert not found.is_shown(sample.model_copy(update={"series": short}))

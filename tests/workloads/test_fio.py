@@ -140,3 +140,10 @@ def test_without_fio_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: p
 
     assert caught.value.message == 'program "fio" not found'
     assert "apt install fio" in caught.value.hint
+
+
+def test_blocks_repeat_only_where_the_job_says_so() -> None:
+    (once,), (repeated,) = plan(), plan(replace(JOB, may_repeat=True))
+
+    assert "--norandommap=1" not in once.argv_tail
+    assert "--norandommap=1" in repeated.argv_tail

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial import __version__
+from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.causes.ledger import keep_ledger
@@ -53,7 +54,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
     with _log_time("reduced transactions, samples and waits"):
         reduction = reduce_runs(evidence)
         timelines = read_timelines(evidence, reduction)
-        sampled = observe_samples(evidence, timelines)
+        sampled = (*observe_samples(evidence, timelines), *observe_scenarios(evidence, reduction))
         claimed = {claim.metric.name for claim in claims_of(evidence)}
         observations = (*observe_runs(evidence, reduction), *(one for one in sampled if one.metric in claimed))
     values = index_values((*observations, *sampled, *observe_turns(evidence, reduction)))

@@ -19,7 +19,7 @@ from pgtrial.stats.quantiles import merge
 MAX_DISTRIBUTION_POINTS = 150
 MAX_COLUMNS = 100  # of a heat map, about; every load level begins with a column of its own
 
-_CURVE = tuple(metric for load in LOADS.values() for metric in (*load.shown, load.quantiles[2][0]))
+_CURVE = tuple(dict.fromkeys(metric for load in LOADS.values() for metric in (*load.shown, load.quantiles[2][0])))
 
 
 def trace_curve(evidence: Evidence, values: Values) -> tuple[CurvePoint, ...]:

@@ -7,11 +7,12 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
 from pgtrial.design.data_size import arm_scales, largest_files
-from pgtrial.experiment_file.experiment import WarmupTable, WorkloadTable
+from pgtrial.experiment_file.experiment import COMMAND, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import GUARD, OTHER, ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
+from pgtrial.knobs.workload import UNIT
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.store.plans import DIGEST
 
@@ -144,6 +145,11 @@ def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
         "protocol": workload.protocol,
         "data": message("data.scale", scale=scales) if experiment.dataset.kind == "pgbench" else message("data.set-up"),
     }
+    if workload.kind == COMMAND:  # which decides on these by itself
+        del facts["shares"], facts["protocol"]
+        facts["command"] = " ".join(workload.command)
+    if workload.unit != UNIT:
+        facts["unit of work"] = workload.unit
     if workload.rate is not None:
         rates = dict.fromkeys(level.rate for level in evidence.levels if level.rate is not None)
         facts["rate"] = message("rate.transactions", rates=tuple(rates))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
+from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
@@ -64,6 +65,11 @@ class Evidence:
     @property
     def placebo(self) -> Arm | None:
         return next((arm for arm in self.arms if arm.role is Role.PLACEBO), None)
+
+    @property
+    def sliced(self) -> frozenset[int]:
+        """Runs whose arms took turns: their measured time is put together of slices."""
+        return frozenset(run.id for run in self.valid if run.slices)
 
     @property
     def hypothesis_arm(self) -> str:
@@ -176,6 +182,11 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
     state = State.open(folder)
     try:
         plan = plan or plan_of(state, folder)
+        if rules is not None and rules < plan.rules.version:
+            raise SpecError(
+                f"rules {rules} are older than those of the experiment, {plan.rules.version}",
+                hint="A verdict that was to be reached by stricter rules is not reached by weaker ones.",
+            )
         if rules is not None:
             plan = replace(plan, rules=RULES[rules])
         runs, meta = state.runs(), state.meta()

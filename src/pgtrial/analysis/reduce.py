@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.counters import Readings, count_between, window_increases
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
-from pgtrial.analysis.reduction import Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
+from pgtrial.analysis.reduction import BackgroundGroup, Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
@@ -48,7 +48,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
     samples, without_samples = _files(evidence, layout.SAMPLES)
     waits, without_waits = _files(evidence, layout.WAITS)
     slices, absent = _files(evidence, layout.SLICES)
-    sliced = {run.id for run in evidence.valid if run.slices}
+    sliced = evidence.sliced
     widths = {run.id: _bin_width(sum(window.counted for window in windows(run))) for run in evidence.valid}
     is_little = parquet.is_little(path for files in (transactions, samples, waits) for path in files.values())
     with parquet.session(threads=1 if is_little else None) as db:
@@ -63,6 +63,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
             sessions, polls = _sessions(db) if waits else ({}, {})
+            background = _background(db) if waits else {}
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
@@ -76,6 +77,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 waits=found_waits,
                 autovacuum=autovacuum,
                 sessions=sessions,
+                background=background,
                 polls=polls,
                 wait_counts=counters.wait_counts,
                 parts=parts,
@@ -303,6 +305,15 @@ def _waits(
         if sessions is not None:
             found.append(Wait(wait_type=wait_type, wait_event=wait_event, sessions=sessions))
     return {key: tuple(value) for key, value in waits.items()}, autovacuum
+
+
+def _background(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[BackgroundGroup, ...]]:
+    found: dict[tuple[int, int], list[BackgroundGroup]] = {}
+    for run, level, process, wait_type, wait_event, sessions in _rows(db, "background"):
+        found.setdefault((run, level), []).append(
+            BackgroundGroup(process=process, wait_type=wait_type, wait_event=wait_event, sessions=sessions)
+        )
+    return {key: tuple(value) for key, value in found.items()}
 
 
 def _sessions(

@@ -74,6 +74,16 @@ class SessionGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundGroup:
+    """Average number of background processes of a kind in one kind of wait, over the polls of one measured window."""
+
+    process: str
+    wait_type: str
+    wait_event: str
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """What the valid runs measured. A key that is missing was not measured.
 
@@ -81,12 +91,13 @@ class Reduction:
     longest time between two readings of one counter inside a window, without the time in which the run's arm stood
     still; ``waits`` has an empty tuple where sessions were sampled and none was active, and ``autovacuum`` is the
     average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
-    ``polls`` the number of polls that found them, and ``wait_counts`` how often pg_wait_sampling found one in a wait,
-    by (type, event). ``widths`` is the width in seconds of a run's bins. ``parts`` has the transactions by slice and
-    quarter of its counted time, (slices, 4), in the order of the run's slices at that level, ``washout`` those of their
-    guard time. ``latency_rows`` are the transactions of all scenarios by bin and row of a heat map, (n, 3): index of
-    the bin, row of model/histogram.py, count; what has none is left out. ``stalls`` is the largest number of whole
-    seconds of measured time in a row in which no transaction ended, where any did.
+    ``background`` the server's own processes, ``polls`` the number of polls that found them, and ``wait_counts`` how
+    often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in seconds of a run's bins.
+    ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's
+    slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the transactions of all scenarios
+    by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
+    ``stalls`` is the largest number of whole seconds of measured time in a row in which no transaction ended, where any
+    did.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -98,6 +109,7 @@ class Reduction:
     waits: Mapping[tuple[int, int], tuple[Wait, ...]] = field(default_factory=dict)
     autovacuum: Mapping[tuple[int, int], float] = field(default_factory=dict)
     sessions: Mapping[tuple[int, int], tuple[SessionGroup, ...]] = field(default_factory=dict)
+    background: Mapping[tuple[int, int], tuple[BackgroundGroup, ...]] = field(default_factory=dict)
     polls: Mapping[tuple[int, int], int] = field(default_factory=dict)
     wait_counts: Mapping[tuple[int, int], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)

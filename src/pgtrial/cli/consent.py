@@ -26,12 +26,12 @@ def get_consent(uses: Sequence[CodeUse], *, allowed: bool) -> bool:
 
 
 def get_write_consent(writes: Sequence[CodeUse], *, allowed: bool) -> bool:
-    """The same for what it changes in a database that is not its own."""
+    """The same for what it changes on a server that is not its own."""
     return _ask(
         writes,
         allowed=allowed,
         refusal=refuse_writes(writes),
-        told="The experiment changes a database that is not its own:",
+        told="The experiment changes a server that is not its own:",
         question="Change it?",
     )
 

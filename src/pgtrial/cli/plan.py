@@ -16,7 +16,7 @@ from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, 
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.experiment_file.experiment import COMMAND, WarmupTable
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
 from pgtrial.postgres.connect import split_statements
@@ -58,16 +58,14 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
 def _overview(checked: Checked) -> list[str]:
     experiment = checked.loaded.experiment
     workload = experiment.workload
-    loop = "closed loop" if workload.rate is None else "open loop"
     facts = {
         "experiment": experiment.experiment.name,
         "claim": experiment.hypothesis.claim,
         "test": claim_sentence(checked),
         "server": server_text(checked),
         "data": data_text(checked),
-        "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol"
-        if checked.servers
-        else jobs_text(checked),
+        "load": _load(checked),
+        "unit": workload.unit if "unit" in workload.model_fields_set else "",
         "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
     return [
@@ -75,6 +73,14 @@ def _overview(checked: Checked) -> list[str]:
         for name, text in facts.items()
         if text
     ]
+
+
+def _load(checked: Checked) -> str:
+    workload = checked.loaded.experiment.workload
+    loop = "closed loop" if workload.rate is None else "open loop"
+    if workload.kind == COMMAND:
+        return f"the command {' '.join(workload.command)}; {loop}"
+    return f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol" if checked.servers else jobs_text(checked)
 
 
 def _scenarios(checked: Checked) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
-from pgtrial.cli.plan_target import host_changes_data
+from pgtrial.cli.plan_target import counts_statements, host_changes_data
 from pgtrial.design.budget import is_open
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.levels import ScenarioShare, split_clients
@@ -87,6 +87,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
             for name, values in changed_settings(checked).items()
         ],
         "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS) if checked.servers else {},
+        "counts_statements": counts_statements(checked) if checked.servers else False,
         "levels": [
             {"clients": level.clients, "rate": level.rate, "by_scenario": split}
             for level, split in split_levels(checked)
@@ -214,7 +215,7 @@ def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] |
     ]
     for level in checked.plan.levels:
         by_sessions = experiment.workload.share == "sessions"
-        yield level, split_clients(level.clients, shares) if by_sessions else None
+        yield level, split_clients(level.clients, shares) if by_sessions and shares else None
 
 
 def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:

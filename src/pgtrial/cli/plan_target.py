@@ -7,11 +7,13 @@ from typing import Any
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size
-from pgtrial.design.variants import stays_as_prepared
+from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
+from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.existing.session import split_settings
-from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.postgres.programs import has_library
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import data_files
 
@@ -73,7 +75,11 @@ def _wrap(text: str, width: int) -> str:
     )
 
 
-_RESTORES = {"each-run": "before each run", "each-block": "before each block", "never": "never"}
+_RESTORES = {
+    "each-run": "restored before each run",
+    "each-block": "restored before each block",
+    "never": "never restored",
+}
 
 
 def server_text(checked: Checked) -> str:
@@ -127,7 +133,29 @@ def own_settings_text(checked: Checked) -> str:
     declared = {name for arm in checked.plan.arms for name in arm.settings}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
-    return f"In addition, to reach and observe the server: {listed}."
+    return f"In addition, to reach and observe the server: {listed}. {_counting_text(checked)}".rstrip()
+
+
+def counts_statements(checked: Checked) -> bool | None:
+    """Whether pg_stat_statements is loaded in all arms alike; None where that is not known of the host."""
+    if not may_count_statements(checked.loaded.experiment, checked.plan.arms):
+        return False
+    if not all(server.is_here and server.programs for server in checked.servers):
+        return None
+    ops = LocalHost().ops
+    return all(has_library(ops, server.programs, STATEMENTS) for server in checked.servers if server.programs)
+
+
+def _counting_text(checked: Checked) -> str:
+    off = "count_statements = false in [target] leaves it out"
+    found = counts_statements(checked)
+    if found is None:
+        return f"{STATEMENTS} is loaded in all arms alike, if the server has it; {off}."
+    if found:
+        return f"{STATEMENTS} is loaded in all arms alike, to count what statements do; {off}."
+    if may_count_statements(checked.loaded.experiment, checked.plan.arms):
+        return f"Statements are not counted: the server has no {STATEMENTS}."
+    return ""
 
 
 def starts_text(checked: Checked) -> str:
@@ -153,7 +181,7 @@ def starts_text(checked: Checked) -> str:
     restore = experiment.restore
     kept = "are only read, so nothing is put back"
     if not stays_as_prepared(experiment, plan.arms):
-        kept = f"are restored {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
+        kept = f"are {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
     return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
@@ -177,6 +205,12 @@ def place_texts(checked: Checked) -> Iterator[str]:
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
+    if target.database is None and experiment.dataset.load:
+        names = ", ".join(experiment.dataset.load)
+        yield (
+            f"The statements of {names} are executed on the server with the rights of the role, which makes no roles, "
+            "and of archives no owners and rights. Running this needs --allow-writes."
+        )
     shared, own = set(), set()
     for arm in checked.plan.arms:
         by_session, by_server = split_settings(arm.settings)

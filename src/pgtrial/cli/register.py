@@ -20,7 +20,7 @@ def command(*, file: Path, allow_files: tuple[Path, ...], as_json: bool) -> None
     """Print the digest of the experiment in FILE, and the time; start and change nothing.
 
     The digest is of the claim, its metric and margin, the arms, the load, the
-    data and the design. Publish it before the first run: the report of the
+    data and the design, with the contents of scripts and data files. Publish it before the first run: the report of the
     experiment shows the same one. Where FILE is in a git repository, the commit
     is printed as well.
 
@@ -29,11 +29,14 @@ def command(*, file: Path, allow_files: tuple[Path, ...], as_json: bool) -> None
       pgtrial register first.toml
     """
     from pgtrial.cli.checked import check_file
-    from pgtrial.design.registration import plan_digest
+    from pgtrial.design.registration import register
+    from pgtrial.engine.folder import digest_contents
 
-    plan = check_file(file, allow_files=allow_files).plan
+    checked = check_file(file, allow_files=allow_files)
+    plan = checked.plan
+    contents = digest_contents(checked.loaded.experiment, plan.arms, checked.loaded.folder)
     facts = {
-        "digest": plan_digest(plan.experiment, plan.arms),
+        "digest": register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "claim": plan.experiment.hypothesis.claim,
         "file": str(file),

@@ -5,7 +5,7 @@ does. The guess is only for planning: the engine records what each part really t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
@@ -14,9 +14,10 @@ from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_step
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
+from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_duration, parse_bytes, read_share
+from pgtrial.units import format_duration
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
 LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys
@@ -99,14 +100,8 @@ def _start_seconds(experiment: Experiment) -> float:
 
 def _pressure_seconds(arms: Sequence[Arm]) -> float:
     """Mean over the arms: memory is taken away for every run anew."""
-    taken = (arm.knobs.get("memory_pressure", {}) for arm in arms)
-    return sum(map(_pressure_bytes, taken)) / len(arms) / PRESSURE_RATE
-
-
-def _pressure_bytes(given: Mapping[str, str]) -> float:
-    if "share" in given:
-        return read_share(given["share"]) * USUAL_MEMORY
-    return parse_bytes(given["size"]) if "size" in given else 0.0
+    taken = (taken_memory(arm.knobs.get("memory_pressure", {}), USUAL_MEMORY) for arm in arms)
+    return sum(taken) / len(arms) / PRESSURE_RATE
 
 
 def estimate_total(

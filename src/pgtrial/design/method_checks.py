@@ -21,13 +21,15 @@ from pgtrial.design.slice_time import (
     switch_length,
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.design.variants import has_scripts
+from pgtrial.experiment_file.experiment import COMMAND, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
+from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
+from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
 
 Method = Literal["interleaved", "duet", "switchback", "blocks"]
 METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty
@@ -97,6 +99,8 @@ class Case:
     def writes(self) -> bool:
         """Whether the load may change data; a script of one's own is not read, so it may."""
         workload = self.experiment.workload
+        if any(has_scripts(arm) for arm in self.arms):
+            return True
         if workload.scenario:
             return any(scenario.builtin != "select-only" for scenario in workload.scenario)
         return workload.mix != "select-only"
@@ -107,10 +111,7 @@ class Case:
         if self.facts is None or self.facts.memory_available is None:
             return None
         left = float(self.facts.memory_available)
-        pressures = [arm.knobs.get("memory_pressure", {}) for arm in self.arms]
-        taken = [parse_bytes(one["size"]) for one in pressures if "size" in one]
-        taken += [left * read_share(one["share"]) for one in pressures if "share" in one]
-        return left - max(taken, default=0.0)
+        return left - max((taken_memory(arm.knobs.get("memory_pressure", {}), left) for arm in self.arms), default=0.0)
 
     @property
     def server_memory(self) -> float:
@@ -126,12 +127,20 @@ class Case:
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
+    if case.experiment.workload.kind == COMMAND:
+        return tuple(_check_command())
     if case.experiment.target.kind == "server":
         return (*_check_metric(case), *_check_sessions(case))
     found = tuple(_check_place(case))
     found += tuple(_check_metric(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
+
+
+def _check_command() -> Iterator[Objection]:
+    """Turns subtract the time in which a client stood still from its latencies, which only pgbench's log allows."""
+    text = "a command times its requests itself, and would count the time in which it stands still"
+    yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:

@@ -3,19 +3,49 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
 from pgtrial.design.budget import is_open
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.values import Table
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """``digest`` is what is published. ``rest`` is all of it but the claim itself, as a digest: with it a copy that
+    keeps only the claim can be held against the digest.
+    """
+
+    digest: str
+    rest: str
+
+
+def register(experiment: Experiment, arms: Sequence[Arm], *, rules: int, contents: Mapping[str, str]) -> Registration:
+    """Of claim, metric, margin, rules, arms, load, data and design: without names, descriptions, and the seed.
+
+    The same for a file, whatever its spelling, and for the result folder that is made of it. contents : digests of the
+    scripts and data by name.
+    """
+    rest = _digest({"plan": plan_digest(experiment, arms), "contents": dict(contents)})
+    return Registration(digest=digest_with(experiment, rules=rules, rest=rest), rest=rest)
+
+
+def digest_with(experiment: Experiment, *, rules: int, rest: str) -> str:
+    """The digest of a claim and of the ``rest``, which another one had as well."""
+    claims = (experiment.hypothesis, *experiment.hypothesis.also)
+    return _digest(
+        {
+            "claims": [_declared(one, "claim", "arm", "scenario", "also") for one in claims],
+            "design": _declared(experiment.design, "seed"),
+            "rules": rules,
+            "rest": rest,
+        }
+    )
 
 
 def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
-    """SHA-256 of claim, metric, margin, arms, load, data and design: without names, descriptions, and the seed.
-
-    The same for a file, whatever its spelling, and for the result folder that is made of it.
-    """
+    """SHA-256 of what is declared, without the contents of scripts and data: all that rules 2 had registered."""
     # What the file leaves out is not part of it: a key that a newer version has changes no digest.
     is_chosen = {"duration"} if is_open(experiment) else set()  # by the budget and the machine, as the number of blocks
     return _digest(
@@ -36,14 +66,17 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
 def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
     """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the kind of load.
 
-    Not how long or how often: a claim that is tried again with more blocks is the same.
+    Not how long or how often, nor what the arms are called, or whether there is a placebo: a claim that is tried again
+    with more blocks is the same.
     """
-    workload = experiment.workload
+    compared = [arm for arm in arms if arm.role is not Role.PLACEBO]
+    names = [arm.name for arm in compared]
     return _digest(
         {
-            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence"),
-            "arms": _arms(arms),
-            "scenarios": list(workload.scenario_names),
+            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence", "arm"),
+            "arm": names.index(experiment.hypothesis.arm) if experiment.hypothesis.arm in names else 1,
+            "arms": _arms([replace(arm, name="") for arm in compared]),
+            "scenarios": list(experiment.workload.scenario_names),
         }
     )
 

@@ -6,6 +6,8 @@ from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import scope_of
 from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.postgresql import LIBRARIES
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 
 _MADE_WITH = {
@@ -33,6 +35,24 @@ def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
     }
 
 
+def has_scripts(arm: Arm) -> bool:
+    """Whether an arm has scripts of its own, which are not read to find out whether they write."""
+    return any(key.startswith(SCRIPTS) for key in arm.knobs.get(WORKLOAD, {}))
+
+
+def may_count_statements(experiment: Experiment, arms: Sequence[Arm]) -> bool:
+    """Whether pgtrial may load a library into the servers of all arms: not beside those that the file names.
+
+    An arm that names some would have others than the rest, and the difference would be in the effect.
+    """
+    return (
+        experiment.target.kind == "throwaway"
+        and experiment.target.count_statements
+        and not any("preload" in arm.knobs.get("extensions", {}) for arm in arms)
+        and not any(name.lower() in LIBRARIES for arm in arms for name in arm.settings)
+    )
+
+
 def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:
     """Whether the data are still those of the snapshot after any run, so that nothing has to be put back.
 
@@ -44,6 +64,7 @@ def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:
     return (
         experiment.target.kind == "throwaway"
         and all(script == "select-only" for script in scripts)
+        and not any(has_scripts(arm) for arm in arms)
         and len({arm.variant for arm in arms}) == 1
         and not any(host_knobs(arm) or _ALTERING.intersection(arm.knobs) for arm in arms)
     )

@@ -7,7 +7,7 @@ from typing import Any
 from pgtrial.collectors import COLLECTORS, pg_stat_statements, proc_diskstats, sessions
 from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector, Reading
 from pgtrial.engine.folder import SPOOL
-from pgtrial.engine.loads.base import LoadOutcome
+from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.engine.sampler.spool import Header, read_header, read_records
 from pgtrial.errors import StoreError

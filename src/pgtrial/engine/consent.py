@@ -6,11 +6,12 @@ from pathlib import Path
 from pgtrial.errors import ConsentError, PreflightError
 from pgtrial.experiment_file.code_uses import CodeUse, find_code_uses
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import split_statements
 from pgtrial.postgres.programs import is_known_directory
 from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.scenarios import scripts_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scripts_of
 
 
 def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[CodeUse, ...]:
@@ -20,11 +21,21 @@ def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[
     found = find_code_uses(
         experiment,
         arms,
-        scripts_of(experiment, folder),
+        {**scripts_of(experiment, folder), **_scripts_of_arms(arms, folder)},
         # Of another machine nothing is known before it is asked.
         is_known=lambda directory: is_here and is_known_directory(directory),
     )
     return tuple(dict.fromkeys((*found, *loaded)))
+
+
+def _scripts_of_arms(arms: Sequence[Arm], folder: Path) -> dict[str, str]:
+    """The scripts that arms have of their own, by the names that the file gives them."""
+    texts = read_arm_scripts(arms, folder)
+    return {
+        arm.knobs[WORKLOAD][f"{SCRIPTS}{scenario}"]: text
+        for arm in arms
+        for scenario, text in texts.get(arm.name, {}).items()
+    }
 
 
 def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
@@ -37,9 +48,14 @@ def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
 
 
 def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...]:
-    """What an experiment changes, or may change, in an existing database that its file lets it change."""
+    """What an experiment changes, or may change, on an existing server: in a database that its file lets it change, or
+    by the statements of data that are loaded into one of its own.
+    """
     target = experiment.target
-    if target.kind != "server" or target.database is None or not target.writes:
+    if target.kind == "server" and target.database is None:
+        what = "its statements are executed on the server, with the rights of the role"
+        return tuple(CodeUse(where=f"dataset.load, {name}", what=what) for name in experiment.dataset.load)
+    if target.kind != "server" or not target.writes:
         return ()
     found = [CodeUse(where="workload", what=f'its scripts may write to database "{target.database}"')]
     for arm in arms:
@@ -54,9 +70,10 @@ def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...
 def refuse_writes(writes: Sequence[CodeUse]) -> ConsentError:
     """The error that names them."""
     return ConsentError(
-        "the experiment changes a database that is not its own, which you have not allowed",
+        "the experiment changes a server that is not its own, which you have not allowed",
         detail="\n".join(f"{use.where}: {use.what}" for use in writes),
-        hint='Better try it on a copy ("pgtrial copy" makes one). To change this database, add --allow-writes.',
+        hint='Better try it on a copy ("pgtrial copy" makes one), or on a throw-away cluster. To change this server, '
+        "add --allow-writes.",
     )
 
 

@@ -307,6 +307,7 @@ async def prepare_target(
                 plan,
                 scripts,
                 state,
+                belongings,
                 host=host,
                 here=here,
                 changes=changes,

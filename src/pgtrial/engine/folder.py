@@ -2,36 +2,42 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.plan import Plan
-from pgtrial.design.registration import claim_key, plan_digest
+from pgtrial.design.registration import claim_key, register
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Account
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.own_place import refuse_changeable
-from pgtrial.store.plans import read_plan, write_plan
+from pgtrial.store.plans import LOADED_DATA, read_plan, write_plan
 from pgtrial.store.state import State
+from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
-from pgtrial.workloads.scenarios import scenarios_of
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 
 # In the folder of a run, until it ends.
 SPOOL = "spool"  # of its sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 LOGS = "pgbench"
+RECORDED = "recorded"  # what a program has told that keeps no log
+
 
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
@@ -82,27 +88,35 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     write_file(folder / layout.EXPERIMENT, loaded.text)
     scripts = folder / layout.FILES
     scripts.mkdir()
-    for scenario in scenarios_of(experiment, loaded.folder):
-        if scenario.script is not None:
-            write_file(scripts / f"{scenario.name}.sql", scenario.script)
-    if experiment.dataset.setup is not None:
-        write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
+    for name, content in _copied(experiment, plan.arms, loaded.folder).items():
+        file = scripts / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, content)
     with contextlib.closing(State.create(folder)) as state:
-        write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)))
+        contents = digest_contents(experiment, plan.arms, loaded.folder)
+        write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
-            **{LOADED: _digests(experiment, loaded.folder)},
+            **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(LOADED_DATA)])},
             pgtrial_version=__version__,
             created=str(time.time()),
             calibration=read_calibration(calibration_key(loaded)) or "",
         )
         before = note_attempt(
             claim_key(plan.experiment, plan.arms),
-            digest=plan_digest(plan.experiment, plan.arms),
+            digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
             folder=published,
             t=time.time(),
         )
         if before is not None:
             state.set_meta(attempts_before=str(before))
+
+
+def _with_stored_scripts(arm: Arm) -> Arm:
+    table = {
+        key: layout.arm_script(arm.name, key.removeprefix(SCRIPTS)) if key.startswith(SCRIPTS) else value
+        for key, value in arm.knobs.get(WORKLOAD, {}).items()
+    }
+    return replace(arm, knobs={**arm.knobs, WORKLOAD: table}) if table else arm
 
 
 def _with_places(experiment: Experiment, folder: Path) -> Experiment:
@@ -113,8 +127,30 @@ def _with_places(experiment: Experiment, folder: Path) -> Experiment:
     return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"load": places})})
 
 
-def _digests(experiment: Experiment, folder: Path) -> str:
-    return json.dumps([file.digest() for file in data_files(experiment, folder)])
+def _copied(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> dict[str, str | bytes]:
+    """What is copied into a result folder, by its path below FILES. Raises SpecError for what cannot be read."""
+    found: dict[str, str | bytes] = {
+        f"{each.name}.sql": each.script for each in scenarios_of(experiment, folder) if each.script is not None
+    }
+    for arm, texts in read_arm_scripts(arms, folder).items():
+        found |= {str(layout.arm_script(arm, name)): text for name, text in texts.items()}
+    found |= {f"{layout.COMMAND_FILES}/{name}": text for name, text in files_of(experiment, folder).items()}
+    if experiment.dataset.setup is not None:
+        found[layout.SETUP] = (folder / experiment.dataset.setup).read_bytes()
+    return found
+
+
+def digest_contents(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> dict[str, str]:
+    """SHA-256 by name of what is copied into the result folder, and of the data to load; ``folder`` is the file's own.
+
+    Raises SpecError for what cannot be read.
+    """
+    found = {
+        name: hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
+        for name, content in _copied(experiment, arms, folder).items()
+    }
+    loaded = (file.digest() for file in data_files(experiment, folder))
+    return found | {f"{LOADED_DATA}{number}": digest for number, digest in enumerate(loaded, 1)}
 
 
 def _publish(part: Path, name: str) -> Path:
@@ -142,8 +178,10 @@ def load_stored(folder: Path) -> Plan:
     dataset = experiment.dataset
     if dataset.setup is not None:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
-    workload = experiment.workload.model_copy(update={"scenario": scenarios})
-    return replace(plan, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
+    files = tuple(f"{layout.COMMAND_FILES}/{Path(file).name}" for file in experiment.workload.files)
+    workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
+    arms = tuple(map(_with_stored_scripts, plan.arms))
+    return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
 @contextlib.contextmanager
@@ -186,12 +224,14 @@ def is_locked(folder: Path) -> bool:
 def make_raw_folders(folder: Path, *, account: Account | None = None) -> tuple[Path, Path]:
     """Make the folder of a run, in it one for the sampler and one for the load: these two. Raises StoreError.
 
-    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it.
+    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it. What it
+    tells has a third beside them.
     """
     spool, logs = folder / SPOOL, folder / LOGS
     try:
         make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
+        (folder / RECORDED).mkdir()
         logs.mkdir(mode=0o700)
         if account is not None:
             os.chown(logs, account.uid, account.gid, follow_symlinks=False)
@@ -212,5 +252,5 @@ def make_shared_spool(folder: Path) -> Path:
 
 def discard_raw(folder: Path) -> None:
     """Remove the raw logs and spools of a run: they can be larger than everything else."""
-    for name in (SPOOL, _SHARED_SPOOL, LOGS):
+    for name in (SPOOL, _SHARED_SPOOL, LOGS, RECORDED):
         remove_tree(folder.parents[1], *folder.parts[-2:], name)

@@ -1,9 +1,11 @@
 """What a pgtrial that was killed has left running and lying about: for its folder to go on, or to be cleared."""
 
+import asyncio
 import contextlib
 import logging
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +13,17 @@ from pgtrial.engine.folder import discard_raw
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import ProcessId, end, end_strays, find_marked, find_server_children, identify, is_alive
+from pgtrial.hosts.operations import LOAD, Operations
+from pgtrial.hosts.processes import (
+    ProcessId,
+    end,
+    end_strays,
+    find_marked,
+    find_of_role,
+    find_server_children,
+    identify,
+    is_alive,
+)
 from pgtrial.model.run import RunState
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.safe_files import read_file
@@ -22,6 +33,7 @@ from pgtrial.store.state import State
 
 WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at work in it
 OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
+_DYING = 2.0  # s for what was killed to be gone
 _LONGEST_LOCK = 8192  # bytes of postmaster.pid
 _MEMORY = 6  # its line with key and number of the shared memory
 _log = logging.getLogger(__name__)
@@ -154,3 +166,12 @@ def remove_memory(data: Path) -> None:
         return
     if any(wanted.items() <= segment.items() for segment in segments):
         subprocess.run(["ipcrm", "-m", wanted["shmid"]], check=False, capture_output=True)
+
+
+async def end_load(mark: str, host: Host) -> int:
+    """How many processes a load has left behind that has ended, with its session; they are killed."""
+    deadline = time.monotonic() + _DYING
+    while (left := find_of_role(mark, LOAD, host.ops)) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    end(left, ops=host.ops)
+    return len(left)

@@ -13,7 +13,8 @@ from typing import ClassVar
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
-from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.leftovers import end_load
+from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
@@ -30,6 +31,7 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
+from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
@@ -42,7 +44,9 @@ _POLITE = 1.0  # s for the load's sessions to end by themselves after the load h
 _PATIENCE = 10.0  # s for them to end at all
 _SESSIONS = """
     SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
-    FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
+    FROM pg_catalog.pg_stat_activity
+    -- On an existing server there may be those of another experiment.
+    WHERE application_name LIKE 'pgtrial/%%' AND datname = %s AND usename = current_user
 """
 
 OnSecond = Callable[[float, float | None], bool]
@@ -129,7 +133,7 @@ class Measurement(ABC):
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
         for member in self.group.members.values():
-            await record_plans(member.record, member.server, plan.load.scripts)
+            await record_plans(member.record, member.server, plan.load.scripts(member.arm))
         return reports
 
     @abstractmethod
@@ -205,6 +209,10 @@ class Measurement(ABC):
             await is_ending(lambda: bool(self.group.describe_dead()))
         if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
             raise InvalidRunError(": ".join((label, *reasons)))
+        if any(generator.results is not None for _, generator in generators):
+            left = await end_load(plan.mark, plan.client_host)
+            if left:
+                raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
         for member in self.group.members.values():
             await end_sessions(member.server)
         return outcome
@@ -267,6 +275,7 @@ class WholeMeasurement(Measurement):
             version_num=server.version_num,
             disks=find_disks(host.ops, server.directories),
             machine=server.on_host,
+            traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),
             spool=str(member.spool),
             remote=remote_reader(host, clock_offset=clock_offset),
@@ -325,7 +334,7 @@ async def end_sessions(server: RunningServer) -> None:
     if not server.is_there:
         return
     begun = time.monotonic()
-    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, server.database]))[0][0]:
         if time.monotonic() > begun + _PATIENCE:
             raise InvalidRunError(f"sessions of the load are still connected {_PATIENCE:g} s after its end")
         await asyncio.sleep(0.02)

@@ -57,7 +57,8 @@ class Execution:
                 order = shuffled(list(members), random.Random(f"{group.plan.seed}/{group.block}"))
                 started = await servers.start(order, {name: member.run.id for name, member in members.items()})
             for name, member in members.items():
-                member.server = started[name]
+                done_by_load = group.plan.load.does(member.arm)
+                member.server = replace(started[name], confirmed=started[name].confirmed | done_by_load)
             await self._prepare_caches("warm")
             for member in members.values():
                 await member.record.add_server(member.arm, member.server)

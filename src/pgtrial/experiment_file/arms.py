@@ -22,6 +22,7 @@ from pgtrial.knobs import KnobTables, is_list
 from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FIO, Cache, FileJobTable, FileWork
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.values import value_text
+from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role, Tables, Variant
 from pgtrial.model.file_job import FileJob
 from pgtrial.nearest import hint_name
@@ -34,6 +35,7 @@ OF_JOBS = frozenset((FIO, key) for key in (*WORK, "cache"))  # knob and key of w
 _LONGEST_NAME = 63  # a run's folder carries it
 _WORK_DEFAULTS = {
     "block_size": DEFAULT_BLOCK_SIZE,
+    "norandommap": "off",
     "direct": "off",
     "fsync": "0",
     "engine": DEFAULT_ENGINE,
@@ -95,7 +97,8 @@ def own_values(experiment: Experiment) -> dict[str, Values]:
 def _in_tables(tables: KnobTables, path: Path) -> Iterator[Declared]:
     for knob, values in tables.texts().items():
         for key, value in values.items():
-            yield Declared(knob=knob, key=key, value=value, path=(*path, knob, key))
+            place = key.split(".", 1) if knob == WORKLOAD else [key]  # its tables of scripts and variables
+            yield Declared(knob=knob, key=key, value=value, path=(*path, knob, *place))
 
 
 def _with_inherited(experiment: Experiment, name: str, heirs: tuple[str, ...]) -> Values:
@@ -304,6 +307,7 @@ def _resolve_jobs(workload: WorkloadTable, common: Mapping[str, str]) -> tuple[F
             pattern=work["pattern"],
             size=int(parse_bytes(work["size"])),
             block_size=int(parse_bytes(work["block_size"])),
+            may_repeat=work["norandommap"] == "on",
             direct=work["direct"] == "on",
             fsync=int(work["fsync"]),
             engine=work["engine"],

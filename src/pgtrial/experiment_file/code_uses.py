@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pgtrial.experiment_file.connection import read_connection
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.workload import COMMAND, WORKLOAD, read_command
 from pgtrial.model.arm import Arm
 
 _LONGEST = 120  # characters of a line that is shown
@@ -53,6 +54,12 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     (rf"\)\s*+to\s*+{_TEXT}", r"\bcopy\b", _FILE),
     (r"\b(?:pg_read_\w*file|pg_ls_dir|lo_import|file_fdw)\b", "", _FILE),
+    (
+        r"\b(?:pg_proc|pg_language|allow_system_table_mods)\b",
+        r"\b(?:update|insert|merge|set)\b",
+        "the server's own catalogs",
+    ),
+    (r"\bdblink(?:_\w+)?\b|\bpostgres_fdw\b|\bcreate\s+subscription\b", "", "a connection to another server"),
     (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
 )
 _COMPILED = tuple(
@@ -86,6 +93,11 @@ def find_code_uses(
 
 
 def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[str], bool]) -> Iterator[CodeUse]:
+    if experiment.workload.command:
+        yield code_use("workload.command", f"the command {' '.join(experiment.workload.command)}")
+    for arm in arms:
+        if words := arm.knobs.get(WORKLOAD, {}).get(COMMAND):
+            yield code_use(arm.origin(WORKLOAD, COMMAND), f"the command {' '.join(read_command(words))}")
     if experiment.target.restart:
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
     for moment, argv in experiment.hooks.programs().items():

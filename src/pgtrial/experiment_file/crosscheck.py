@@ -12,6 +12,7 @@ from pgtrial.experiment_file.arm_checks import (
 )
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
 from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
+from pgtrial.experiment_file.command_checks import check_command
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
 from pgtrial.experiment_file.experiment import PLACEBO, AndTable, Expect, Experiment, HypothesisTable
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
@@ -25,6 +26,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_scales,
     check_undo,
 )
+from pgtrial.experiment_file.load_checks import check_arm_loads, check_units
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target, check_writes
 from pgtrial.experiment_file.workload_checks import (
@@ -78,7 +80,11 @@ def _check_claim(experiment: Experiment, claim: HypothesisTable | AndTable) -> I
         message = f'of metric "{claim.metric}" neither direction is the better one'
         yield "expect", message, 'Write expect = "lower" or "higher".'
     elif known.is_sampled and claim.scenario is not None:
-        yield "scenario", f'metric "{claim.metric}" is of all scenarios together', ""
+        if not known.is_of_sessions:
+            yield "scenario", f'metric "{claim.metric}" is of all scenarios together', ""
+        elif not experiment.workload.has_own_sessions:
+            message = f'metric "{claim.metric}" is of all scenarios together where these share their sessions'
+            yield "scenario", message, 'Give each scenario sessions of its own, share = "sessions", or remove it.'
     if claim.margin == 0 and claim.expect is Expect.EQUIVALENT:
         message = 'expect = "equivalent" needs a margin above 0'
         yield "margin", message, "No experiment can show that an effect is exactly zero."
@@ -129,6 +135,9 @@ _CHECKS: tuple[Check, ...] = (
     check_knobs_of_server,
     check_database,
     check_writes,
+    check_command,
+    check_arm_loads,
+    check_units,
     check_file_load,
     check_file_jobs,
     check_only_files,

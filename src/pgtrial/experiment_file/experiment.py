@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.values import (
-    Command,
     Connection,
     DatabaseName,
     DataFiles,
@@ -27,10 +26,12 @@ from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
 from pgtrial.knobs.fio import FILES, FIO, FileJobTable
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
-from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.knobs.values import Command, Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.knobs.workload import UNIT
 from pgtrial.model.metric import Better
 
 FORMAT = 1
+COMMAND = "command"  # kind of a load by a program of the user's choice, and name of its only scenario
 MIX_SCENARIOS = {
     "oltp": ("read", "insert", "update"),
     "olap": ("read", "insert", "update"),
@@ -193,6 +194,11 @@ class TargetTable(KnobTables):
         description="Existing directory for the cluster's data, or for the files of a load on files; it "
         "determines the storage under test. Left out: /var/tmp.",
     )
+    count_statements: Flag = Field(
+        default=True,
+        description="Load pg_stat_statements into throw-away clusters, in all arms alike, where the server has it and "
+        "the file names no libraries itself.",
+    )
 
 
 class DatasetTable(Table):
@@ -313,8 +319,25 @@ Warmup = Annotated[
 class WorkloadTable(Table):
     """The load."""
 
-    kind: Literal["pgbench", "fio"] = Field(
-        default="pgbench", description="The load generator. pgbench: on a server. fio: on files, without a server."
+    kind: Literal["pgbench", "fio", "command"] = Field(
+        default="pgbench",
+        description="The load generator. pgbench: on a server. fio: on files, without a server. command: on a server, "
+        "by a program of your choice.",
+    )
+    command: Command = Field(
+        default=(),
+        description="The program and its arguments, for kind command. {clients}, {rate}, {seconds}, {seed}, {host}, "
+        "{port}, {user} and {database} in an argument stand for these.",
+    )
+    files: DataFiles = Field(
+        default=(),
+        description="Files that the command needs, relative to the experiment file; they are put into the directory "
+        "where it is started.",
+    )
+    results: Literal["json", "sysbench"] = Field(
+        default="json",
+        description="How the command tells of its requests. json: it prints lines of JSON. sysbench: it is sysbench, "
+        "and the first argument its script.",
     )
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."
@@ -324,6 +347,11 @@ class WorkloadTable(Table):
         default=(),
         description="Concurrent jobs of a load on files (fio). Left out: one job, defined by the fio tables of "
         "target and arms.",
+    )
+    unit: str = Field(
+        default=UNIT,
+        description="What one transaction, or request, does. Arms whose load differs do the same in it. Left out: "
+        f"{UNIT}.",
     )
     share: Literal["sessions", "transactions"] = Field(
         default="sessions",
@@ -366,9 +394,16 @@ class WorkloadTable(Table):
         """Names of the scenarios, or of the jobs of a load on files; () when there is neither a mix nor a scenario."""
         if self.kind == FIO:
             return tuple(job.name for job in self.job) or (FILES,)
+        if self.kind == COMMAND:
+            return (COMMAND,)
         if self.scenario:
             return tuple(scenario.name for scenario in self.scenario)
         return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
+
+    @property
+    def has_own_sessions(self) -> bool:
+        """Whether there are several scenarios, each with sessions of its own."""
+        return self.kind != FIO and self.share == "sessions" and len(self.scenario_names) > 1
 
 
 class ArmTable(KnobTables):

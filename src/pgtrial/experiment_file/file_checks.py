@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import WORK, Values, all_declared, arm_values, job_tables, work_of
-from pgtrial.experiment_file.experiment import Experiment, RampTable
+from pgtrial.experiment_file.experiment import COMMAND, Experiment, RampTable
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.fio import FIO, FileJobTable
@@ -97,6 +97,9 @@ def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: flo
         yield place("depth"), "psync has one request under way", hint
     if work["fsync"] != "0" and work.get("pattern") in {"read", "randread"}:
         yield place("fsync"), f'"fsync" has no meaning with pattern = "{work["pattern"]}"', "Remove it."
+    if work["norandommap"] == "on" and work.get("pattern") in {"read", "write"}:
+        message = f'"norandommap" has no meaning with pattern = "{work["pattern"]}"'
+        yield place("norandommap"), message, "Its blocks are not random. Remove it."
     if "size" in work and parse_bytes(work["size"]) < block * clients:
         blocks = f"blocks of {format_bytes(block)}"
         message = f"a file of {work['size']} is too small for {clients:g} processes with {blocks}"
@@ -112,16 +115,18 @@ def _most_clients(experiment: Experiment) -> float:
 
 def check_only_files(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What only a load on files can have."""
-    if experiment.workload.kind == FIO:
+    kind = experiment.workload.kind
+    if kind == FIO:
         return
+    named = "a command" if kind == COMMAND else kind
     hint = 'A load on files has kind = "fio" in [workload]. Remove it, or write that.'
     if experiment.workload.job:
-        yield ("workload", "job"), '"job" has no meaning with kind = "pgbench"', hint
+        yield ("workload", "job"), f'"job" has no meaning with kind = "{kind}"', hint
     if experiment.target.kind == "host":
-        yield ("target", "kind"), 'kind = "host" has no server, and pgbench needs one', hint
+        yield ("target", "kind"), f'kind = "host" has no server, and {named} needs one', hint
     found: list[Found] = []
     for declared in all_declared(experiment):
         if declared.knob == FIO:
             table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-            found.append((table, 'knob "fio" has no meaning with kind = "pgbench"', hint))
+            found.append((table, f'knob "fio" has no meaning with kind = "{kind}"', hint))
     yield from dict.fromkeys(found)

@@ -9,8 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
+from pgtrial.experiment_file.position import format_path
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 
 OPTION = "--allow-files"
 
@@ -39,6 +42,11 @@ def _named(experiment: Experiment) -> Iterator[tuple[str, str]]:
     for index, scenario in enumerate(experiment.workload.scenario):
         if scenario.file is not None:
             yield f"workload.scenario[{index}].file", scenario.file
+    for index, name in enumerate(experiment.workload.files):
+        yield f"workload.files[{index}]", name
+    for declared in all_declared(experiment):
+        if declared.knob == WORKLOAD and declared.key.startswith(SCRIPTS):
+            yield format_path(declared.path), declared.value
     if experiment.dataset.setup is not None:
         yield "dataset.setup", experiment.dataset.setup
     for name in experiment.dataset.load:

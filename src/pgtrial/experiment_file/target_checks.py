@@ -34,6 +34,9 @@ def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
     elif target.directory is not None:
         message = '"directory" has no meaning with kind = "server"'
         yield ("target", "directory"), message, "The data of an existing server stay where they are. Remove it."
+    if target.kind != "throwaway" and "count_statements" in target.model_fields_set:
+        message = f'"count_statements" has no meaning with kind = "{target.kind}"'
+        yield ("target", "count_statements"), message, "Only into a server that pgtrial makes it loads a library."
     if target.directory is not None and target.kind != "server":
         directory = expand_home(FilePath(target.directory))
         if not directory.is_absolute():

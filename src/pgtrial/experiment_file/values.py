@@ -20,17 +20,6 @@ def _read_duration(value: Any) -> Any:
     return value
 
 
-def _program(words: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(word.isprintable() for word in words):
-        refuse("a command must be printable")
-    if words and (not words[0] or words[0].startswith("-") or "=" in words[0]):
-        refuse(f'"{words[0]}" is not a program; begin with the program\'s name or path')
-    if len(words) == 1 and " " in words[0]:
-        listed = ", ".join(f'"{word}"' for word in words[0].split())
-        refuse(f'"{words[0]}" is not a program; no shell takes it apart, so give each word by itself: [{listed}]')
-    return words
-
-
 def _host(value: str) -> str:
     parse_host(value)
     return value
@@ -100,9 +89,6 @@ Host = Annotated[
     Form('an address: `"ssh://user@host:22"`'),
 ]
 Connection = Annotated[str, AfterValidator(_connection), Form('a connection string: `"service=bench"`')]
-Command = Annotated[
-    tuple[str, ...], AfterValidator(_program), Form('a list of words: `["systemctl", "restart", "postgresql"]`')
-]
 DatabaseName = Annotated[str, AfterValidator(_database), Form("a name")]
 SettingLevels = Annotated[tuple[SettingValue, ...], AfterValidator(_two_at_least)]
 # One name stands for a list of one.

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs.fio import FIO
@@ -20,8 +20,8 @@ def scenario_names(experiment: Experiment) -> tuple[str, ...]:
 
 def check_scenarios(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     workload = experiment.workload
-    if workload.kind == FIO:
-        return  # file_checks.py says what it has in place of scenarios
+    if workload.kind in (FIO, COMMAND):
+        return  # file_checks.py and command_checks.py say what they have in place of scenarios
     if workload.mix is not None and workload.scenario:
         yield ("workload", "mix"), "a mix and own scenarios exclude each other", "Remove one of the two."
     if workload.mix is None and not workload.scenario:
@@ -45,10 +45,11 @@ def _check_scenario(path: Path, scenario: ScenarioTable, folder: FilePath | None
         message = f'scenario "{scenario.name}" has both a share and a constant number of sessions'
         yield (*path, "sessions"), message, "Remove one of the two."
     if scenario.file is not None:
-        yield from _check_file((*path, "file"), scenario.file, folder)
+        yield from check_file((*path, "file"), scenario.file, folder)
 
 
-def _check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Found]:
+def check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Found]:
+    """What is wrong with a file that is named at ``path`` of the experiment file."""
     if folder is None:
         return
     file = folder / name
@@ -151,7 +152,7 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         yield from _check_existing(experiment)
         return
     if dataset.setup is not None:
-        yield from _check_file(("dataset", "setup"), dataset.setup, folder)
+        yield from check_file(("dataset", "setup"), dataset.setup, folder)
     if dataset.load:
         yield from _check_load(experiment, folder)
     if dataset.kind != "sql":
@@ -177,11 +178,9 @@ def _check_load(experiment: Experiment, folder: FilePath | None) -> Iterator[Fou
     if dataset.kind != "sql":
         message = f'"load" has no meaning with kind = "{dataset.kind}"'
         yield ("dataset", "load"), message, 'Write kind = "sql" in [dataset], and load everything that is needed.'
-    if target.kind != "throwaway" or target.host is not None:
-        where = "an existing server" if target.kind == "server" else "another machine"
-        message = f"data are not loaded into {where}, only into a throw-away cluster on this machine"
-        hint = "Load them there yourself, and name the database in [target]."
-        yield ("dataset", "load"), message, hint if target.kind == "server" else "Run pgtrial there."
+    if target.host is not None:
+        message = "data are not loaded into servers of another machine that is reached over ssh"
+        yield ("dataset", "load"), message, "Run pgtrial there."
     for name in dataset.load:
         if folder is not None and not (folder / expand_home(FilePath(name))).exists():
             place = folder / expand_home(FilePath(name))

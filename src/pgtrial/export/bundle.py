@@ -188,7 +188,7 @@ def _copy_file(folder: Path, path: Path, to: Path, names: Names, zones: dict[str
     match path.parts:
         case (layout.EXPERIMENT,):
             return True  # written already
-        case (layout.FILES, _):
+        case (layout.FILES, *_):
             text = _read_text(folder / path)
             is_hidden = Redaction.QUERIES in names.known.kinds
             write_file(to / path, _SCRIPT.format(names.query(text)) if is_hidden else names.clean(text))

@@ -178,3 +178,9 @@ def _name_files(file: _File, folder: Path) -> None:
     for one in file.get("workload", {}).get("scenario", []):
         if "file" in one:
             one["file"] = str(kept / f"{one.get('name')}.sql")
+    if files := file.get("workload", {}).get("files"):
+        names = [files] if isinstance(files, str) else files
+        file["workload"]["files"] = [str(kept / layout.COMMAND_FILES / Path(name).name) for name in names]
+    for name, arm in file.get("arms", {}).items():
+        scripts = arm.get("workload", {}).get("scripts", {})
+        scripts.update({one: str(kept / layout.arm_script(name, one)) for one in scripts})

@@ -235,7 +235,7 @@ def redact_state(path: Path, names: Names) -> None:
         db.create_function("clean_knobs", 1, clean_knobs, deterministic=True)
         db.create_function("clean_change", 3, clean_change, deterministic=True)
         # The copy's plan is made of its experiment.toml, which has the same experiment.
-        db.execute("DELETE FROM meta WHERE key = 'plan'")
+        db.execute("DELETE FROM meta WHERE key IN ('plan', 'contents')")
         db.execute("UPDATE arm SET knobs = clean_knobs(knobs)")
         db.execute("UPDATE setting_change SET new_value = clean_change(new_value, knob, name)")
         db.execute(

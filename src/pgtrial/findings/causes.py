@@ -111,6 +111,30 @@ class Pareto(Record):
     items: tuple[ParetoItem, ...]
 
 
+class WaitType(Record):
+    """A wait type, or CPU, of an arm over all load levels: which events it is made of, and which statements are in it.
+
+    Shares of items are of the type's sessions. Statements are of the sampled sessions.
+    """
+
+    arm: str
+    kind: str
+    sessions: float
+    share: float  # of the time of all sessions at work
+    events: tuple[ParetoItem, ...]  # () where there is only one
+    statements: tuple[ParetoItem, ...]
+
+
+class BackgroundWait(Record):
+    """What a background process does: average number of processes of its kind in a wait, over the blocks."""
+
+    arm: str
+    process: str  # "checkpointer", "walwriter", "autovacuum worker", …
+    kind: str  # wait type; CPU: at work without a known wait; "Activity": it waits for work
+    event: str
+    sessions: Estimate
+
+
 # --- Limiting resource ----------------------------------------------------------------------------------------------
 
 
@@ -229,6 +253,31 @@ class Dip(Record):
     recovery: float | None  # the same for 90 %
     stalled: float  # s without a single commit
     near: tuple[str | Message, ...]  # what the server's log says of that time: "checkpoint", "autovacuum of t", …
+    more: MaybeMessage = None  # the wait that more sessions were in than outside of dips
+
+
+class DipWait(Record):
+    """Average sessions of the load in a wait inside dips, and in all other seconds of the same runs.
+
+    ``chance``: probability that any wait differs as much where none has to do with dips.
+    """
+
+    kind: str
+    event: str
+    inside: float
+    outside: float
+    chance: float
+
+
+class DipSign(Record):
+    """A metric that is unlike itself some seconds before dips begin; ``chance`` as in DipWait, of all metrics tried."""
+
+    metric: str  # "waits.Lock", "iostat.aqu/vda"
+    unit: str
+    lead: float  # s
+    before: float
+    usual: float
+    chance: float
 
 
 class Period(Record):
@@ -251,6 +300,9 @@ class Stability(Record):
     dips: tuple[Dip, ...]  # longest first
     periods: tuple[Period, ...]
     aligned: MaybeMessage  # whether dips and events of the log go together; none where there are none of one
+    waits: tuple[DipWait, ...] = ()  # the largest difference first
+    signs: tuple[DipSign, ...] = ()  # those that are hardly chance
+    signs_tried: int = 0  # metrics; 0 where there were too few dips
 
 
 # --- Associations ---------------------------------------------------------------------------------------------------
@@ -382,6 +434,20 @@ class Panel(Record):
     lines: tuple[PanelLine, ...]
 
 
+class CourseLine(Record):
+    arm: str
+    value: tuple[float | None, ...]
+
+
+class Course(Record):
+    """A metric over measured time, ``t`` in seconds: in each arm the mean of its runs at the same time."""
+
+    metric: str  # "pgbench.tps", "waits.Lock", "iostat.util/vda"
+    unit: str
+    t: tuple[float, ...]
+    lines: tuple[CourseLine, ...]
+
+
 class Mark(Record):
     """Something that the server's log tells, on the time axis of a run. ``end`` equals ``start`` for a moment."""
 
@@ -411,6 +477,8 @@ class Causes(Record):
     plans: tuple[PlanChange, ...] = ()  # that differ from the control's
     statements: tuple[StatementUse, ...] = ()  # as pg_stat_statements counts them; none without it
     paretos: tuple[Pareto, ...] = ()
+    wait_types: tuple[WaitType, ...] = ()
+    background: tuple[BackgroundWait, ...] = ()
     limits: tuple[Limit, ...] = ()
     curve_models: tuple[CurveModel, ...] = ()
     crossings: tuple[Crossing, ...] = ()
@@ -423,6 +491,7 @@ class Causes(Record):
     disks: tuple[DiskUse, ...] = ()
     files: tuple[FileUse, ...] = ()  # of a load on files
     panels: tuple[Panel, ...] = ()
+    courses: tuple[Course, ...] = ()
     marks: tuple[Mark, ...] = ()
     log: tuple[LogSummary, ...] = ()
     text: MaybeMessage = None  # why, in two or three sentences

@@ -25,7 +25,7 @@ import time
 from typing import IO
 
 MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
-_CODE = "PGTRIAL_CODE"  # one more, of those that run what the experiment brings
+CODE = "PGTRIAL_CODE"  # one more, of those that run what the experiment brings: their role
 # Groups that no system gives to anybody (systemd: "Users, Groups, UIDs and GIDs"), 2**28 of them.
 _FIRST_GROUP = 0x70000000
 # Of a file that takes what a program prints: never what a link leads to.
@@ -45,7 +45,7 @@ def program_environment(mark: str, role: str = "", is_other: bool = False) -> di
     user, who has no home here and is told nothing else of the caller.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    marks = {MARK: mark, _CODE: role} if role in _CODE_ROLES else {MARK: mark}
+    marks = {MARK: mark, CODE: role} if role in _CODE_ROLES else {MARK: mark}
     if is_other:
         kept = {**{name: kept[name] for name in _HARMLESS if name in kept}, "HOME": "/nonexistent"}
     return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **marks}
@@ -450,7 +450,7 @@ class Operations:
                 is_meant, is_ours = False, os.geteuid() in (0, owner)
             if is_ours and not is_meant:
                 variables = self._environment(path)
-                is_code = any(each.startswith(f"{_CODE}=".encode()) for each in variables)
+                is_code = any(each.startswith(f"{CODE}=".encode()) for each in variables)
                 is_meant = wanted in variables and (is_code or not only_code)
             if is_meant:
                 pid = int(path.split("/")[2])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.errors import HostCommandError
 from pgtrial.hosts.base import Account, Completed, Host, HostProcess
-from pgtrial.hosts.operations import MARK, Operations
+from pgtrial.hosts.operations import CODE, MARK, Operations
 
 __all__ = [
     "MARK",
@@ -58,6 +58,16 @@ def find_marked(mark: str, ops: Operations = _HERE, *, only_code: bool = False) 
     """All processes of the host that were started for the result folder ``mark``; see ``Operations.find_marked``."""
     boot, found = ops.boot_id(), ops.find_marked(mark, only_code)
     return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in found)
+
+
+def find_of_role(mark: str, role: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
+    """Those of ``mark`` that were started in a role that runs code of the experiment, with all that they started."""
+    found = []
+    for process in find_marked(mark, ops, only_code=True):
+        with suppress(OSError):  # it has just ended
+            if f"{CODE}={role}" in ops.read(f"/proc/{process.pid}/environ").split("\0"):
+                found.append(process)
+    return tuple(found)
 
 
 def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> int:

@@ -24,6 +24,7 @@ from pgtrial.knobs.sysctl import Sysctl, SysctlTable
 from pgtrial.knobs.tracing import Tracing, TracingTable
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages, TransparentHugePagesTable
 from pgtrial.knobs.values import SettingValue, Table, value_text
+from pgtrial.knobs.workload import LoadTable, Workload
 
 
 class KnobTables(Table):
@@ -43,6 +44,9 @@ class KnobTables(Table):
         default=SlowdownTable(), description="Times that take longer by a factor."
     )
     dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
+    workload: Annotated[LoadTable, Workload()] = Field(
+        default=LoadTable(), description="The load, as far as arms differ in it."
+    )
     storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
     filesystem: Annotated[FilesystemTable, Filesystem()] = Field(
         default=FilesystemTable(), description="The file system under the data."
@@ -75,6 +79,10 @@ class KnobTables(Table):
             if knob not in self.model_fields_set:
                 continue
             table = getattr(self, knob)
+            if isinstance(table, LoadTable):
+                if own := table.texts():
+                    found[knob] = own
+                continue
             values = table if isinstance(table, Mapping) else dict(table) if table is not None else {}
             texts = {name: value_text(value) for name, value in values.items() if value not in (None, ())}
             if texts:

@@ -39,6 +39,11 @@ class FileWork(Table):
     block_size: Size | None = Field(
         default=None, description=f"Bytes of one request to the file. Left out: {DEFAULT_BLOCK_SIZE}."
     )
+    norandommap: Flag | None = Field(
+        default=None,
+        description="Choose random blocks without regard to those that were chosen before, so that some are repeated "
+        "and others left out. Left out: false.",
+    )
     direct: Flag | None = Field(default=None, description="Bypass the page cache (O_DIRECT). Left out: false.")
     fsync: Writes | None = Field(
         default=None, description="Number of writes of a process between calls of fsync. Left out or 0: never."
@@ -74,8 +79,8 @@ class FilesTable(FileWork):
 class Fio(Knob):
     name = FIO
     about = About(
-        sets="the jobs of a load on files: pattern, size of the file, block size, direct, fsync, engine and "
-        "depth, and the state of the page cache before a run",
+        sets="the jobs of a load on files: pattern, size of the file, block size, norandommap, direct, fsync, engine "
+        "and depth, and the state of the page cache before a run",
         takes_effect="for the load of the arm; the files are created once, at the largest size that any arm needs",
         rights="none",
         verified="each job makes a few requests before anything is measured; fio fails loudly",

@@ -55,10 +55,11 @@ while True:
 
 
 class MemoryPressureTable(Table):
-    """Memory to withhold from the server, locked by a separate process. A size or a share."""
+    """Memory to withhold from the server, locked by a separate process: a size, a share, or all but what is left."""
 
     size: Size | None = Field(default=None, description='So much: "8GB".')
     share: Ratio | None = Field(default=None, description='Share of the available memory: "50%".')
+    leave: Size | None = Field(default=None, description='All of the available memory but this: "734MB".')
 
 
 class MemoryPressure(HostKnob):
@@ -85,16 +86,32 @@ class MemoryPressure(HostKnob):
             message="the memory that is taken away is given as a size and as a share",
             hint="Remove one of the two.",
         ),
+        *(
+            Exclusive(
+                keys=(key, "leave"),
+                message="the memory that is taken away is given as such and as what it leaves",
+                hint="Remove one of the two.",
+            )
+            for key in ("size", "share")
+        ),
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
         available = available_memory(ops)
-        if "size" in wanted:
+        if "leave" in wanted:
+            left = int(parse_bytes(wanted["leave"]))
+            if left > available:
+                raise SettingError(
+                    f"cannot leave {format_bytes(left)} of memory, only {format_bytes(available)} are available",
+                    hint="Leave less, or stop other programs that use memory.",
+                )
+            asked, text = available - left, f" (all but {format_bytes(left)} of {format_bytes(available)} available)"
+        elif "size" in wanted:
             asked, text = int(parse_bytes(wanted["size"])), ""
         else:
-            share = read_share(wanted["share"])
-            asked, text = int(available * share), f" ({format_share(share)} of {format_bytes(available)} available)"
+            asked = int(taken_memory(wanted, available))
+            text = f" ({format_share(read_share(wanted['share']))} of {format_bytes(available)} available)"
         asked -= asked % ops.page_size()
         if asked == 0:
             return ()
@@ -249,6 +266,15 @@ def _lock_limit(ops: Operations) -> int | None:
             soft = line.removeprefix("Max locked memory").split()[0]
             return None if soft == "unlimited" else int(soft)
     return None
+
+
+def taken_memory(wanted: Mapping[str, str], available: float) -> float:
+    """Bytes that a table takes away of what is available; 0 for an empty one."""
+    if "leave" in wanted:
+        return max(0.0, available - parse_bytes(wanted["leave"]))
+    if "share" in wanted:
+        return available * read_share(wanted["share"])
+    return parse_bytes(wanted["size"]) if "size" in wanted else 0.0
 
 
 def available_memory(ops: Operations) -> int:

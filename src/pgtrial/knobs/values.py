@@ -40,6 +40,17 @@ def value_text(value: object) -> str:
     return str(value)
 
 
+def _program(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(word.isprintable() for word in words):
+        refuse("a command must be printable")
+    if words and (not words[0] or words[0].startswith("-") or "=" in words[0]):
+        refuse(f'"{words[0]}" is not a program; begin with the program\'s name or path')
+    if len(words) == 1 and " " in words[0]:
+        listed = ", ".join(f'"{word}"' for word in words[0].split())
+        refuse(f'"{words[0]}" is not a program; no shell takes it apart, so give each word by itself: [{listed}]')
+    return words
+
+
 def _ratio(value: Any) -> Any:
     if isinstance(value, str):
         return parse_ratio(value)
@@ -118,6 +129,9 @@ Ratio = Annotated[
     Form('a percentage: `"3%"`'),
 ]
 # What stands to the right of a setting's name: true and false are on and off.
+Command = Annotated[
+    tuple[str, ...], AfterValidator(_program), Form('a list of words: `["systemctl", "restart", "postgresql"]`')
+]
 SettingValue = Annotated[
     Any,
     PlainValidator(_setting_value),

@@ -42,8 +42,9 @@ def _load_metrics(kind: str, throughput: str, *, bandwidth: bool = False) -> Loa
     )
 
 
-LOADS = {"pgbench": _load_metrics("pgbench", "tps"), "fio": _load_metrics("fio", "iops", bandwidth=True)}
-PGBENCH = LOADS["pgbench"]
+PGBENCH = _load_metrics("pgbench", "tps")
+# By the kind of load. What is asked of a server is measured alike, whichever program asks.
+LOADS = {"pgbench": PGBENCH, "command": PGBENCH, "fio": _load_metrics("fio", "iops", bandwidth=True)}
 TPS = PGBENCH.throughput
 LATENCY_MEAN = PGBENCH.latency_mean
 QUANTILES = PGBENCH.quantiles
@@ -149,5 +150,8 @@ COUNTERS = tuple(
 )
 
 # Every metric that arms are compared by; the shares of failed, late and skipped transactions are observations only.
-COMPARED = (*(metric for load in LOADS.values() for metric in load.every), *(cost.metric for cost in COSTS))
+COMPARED = (
+    *dict.fromkeys(metric for load in LOADS.values() for metric in load.every),
+    *(cost.metric for cost in COSTS),
+)
 METRICS = (*COMPARED, FAILURES, LATE, SKIPPED)

@@ -11,11 +11,12 @@ from functools import cache
 
 from pgtrial.model.formulas import SessionMetric, TimelineMetric
 from pgtrial.model.metric import Kind, Metric
-from pgtrial.model.metrics import COSTS, LOADS, METRICS, STEADINESS, SWAP_GROWTH
+from pgtrial.model.metrics import COSTS, LOADS, METRICS, PGBENCH, STEADINESS, SWAP_GROWTH
 from pgtrial.model.series import METRICS as SERIES
-from pgtrial.model.series import SESSION_METRICS, WAIT, find_metric
+from pgtrial.model.series import SESSION_METRICS, WAIT, WAITS, find_metric
 
 OF_DEVICES = "iostat."
+_OF_SESSIONS = (WAITS, WAIT, "sessions.active", "sessions.idle_in_transaction")
 # By unit, what is next to nothing: see Metric.
 _FLOORS = {"share": 1e-3, "s": 1e-6, "B": 4096.0, "B/s": 1024.0, "1/s": 0.01, "s/s": 1e-3, "": 0.01}
 
@@ -25,17 +26,23 @@ class Observable:
     """``is_sampled``: from the samples, so that it is known of no scenario alone.
 
     ``is_of_server``: about the arm's server and load, and not about the machine and all that runs there.
+    ``is_of_sessions``: about the load's sessions, and so known of a scenario that has its own.
     """
 
     metric: Metric
     is_sampled: bool
     is_of_server: bool
 
+    @property
+    def is_of_sessions(self) -> bool:
+        return self.is_sampled and self.metric.name.startswith(_OF_SESSIONS)
+
     def is_of(self, load: str) -> bool:
         """Whether a load of a kind has it: one on files has no server."""
-        if self.metric.name.partition(".")[0] in LOADS:
-            return self.metric.name.startswith(f"{load}.")
-        return load == "pgbench" or not self.is_of_server or self.metric in STEADINESS
+        kind = self.metric.name.partition(".")[0]
+        if kind in LOADS:
+            return LOADS[kind] is LOADS[load]
+        return LOADS[load] is PGBENCH or not self.is_of_server or self.metric in STEADINESS
 
 
 @cache

@@ -11,9 +11,10 @@ class Rules:
     ``fewest_blocks`` decide a claim. ``takes_position``: the effect of running second in a block is taken out.
     ``is_reciprocal``: the margin means a factor, 1 / (1 + margin) to 1 + margin, so that a ratio and its reciprocal
     are decided alike. ``proves_placebo``: a placebo is clean only where its effect is shown to lie within the margin.
-    ``counts_failures``: attempts that fail more often in one arm bear on the verdict. ``bears_fade``: so does what an
-    arm leaves behind for the turn of the next one. ``is_provisional``: what is said before the last block holds
-    whenever one looks.
+    ``counts_failures``: attempts that fail more often in one arm bear on the verdict. ``weighs_failures``: there is
+    none where one fails much more often; interruptions, and failures of arms that share the time, count as well.
+    ``bears_fade``: what an arm leaves behind for the turn of the next one is in the interval. ``is_provisional``: what
+    is said before the last block holds whenever one looks.
     """
 
     version: int
@@ -23,6 +24,7 @@ class Rules:
     proves_placebo: bool
     counts_failures: bool
     bears_fade: bool
+    weighs_failures: bool
     is_provisional: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
@@ -46,6 +48,7 @@ RULES = {
         proves_placebo=False,
         counts_failures=False,
         bears_fade=False,
+        weighs_failures=False,
         is_provisional=False,
     ),
     2: Rules(
@@ -55,7 +58,19 @@ RULES = {
         is_reciprocal=True,
         proves_placebo=True,
         counts_failures=True,
+        bears_fade=False,
+        weighs_failures=False,
+        is_provisional=True,
+    ),
+    3: Rules(
+        version=3,
+        fewest_blocks=6,
+        takes_position=True,
+        is_reciprocal=True,
+        proves_placebo=True,
+        counts_failures=True,
         bears_fade=True,
+        weighs_failures=True,
         is_provisional=True,
     ),
 }

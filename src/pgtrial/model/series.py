@@ -99,6 +99,13 @@ _MEMORY = (
     _rate("throttling.paused", "s/s", "throttling.pause_time", better=_LOW),
     _rate("reclaim.direct", "1/s", "proc_vmstat.pgscan_direct", better=_LOW),
     _rate("reclaim.kswapd", "1/s", "proc_vmstat.pgscan_kswapd"),
+    _rate(
+        "reclaim.efficiency",
+        "share",
+        "proc_vmstat.pgsteal_kswapd proc_vmstat.pgsteal_direct",
+        per="proc_vmstat.pgscan_kswapd proc_vmstat.pgscan_direct",
+        better=_HIGH,
+    ),
     # Of reclaim (reclaim_throttle, mm/vmscan.c), not of writers: how those wait in balance_dirty_pages has no counter.
     _rate("reclaim.throttled", "1/s", "proc_vmstat.nr_throttled_written", better=_LOW),
     _rate("reclaim.stall", "1/s", _STALLS, is_any=True, better=_LOW),
@@ -116,6 +123,7 @@ _MEMORY = (
 )
 _HUGE = (
     _gauge("huge.explicit", "", "proc_meminfo.HugePages_Total", minus="proc_meminfo.HugePages_Free"),
+    _gauge("huge.page_tables", "B", "proc_meminfo.PageTables", better=_LOW),
     _gauge("huge.transparent", "B", "proc_meminfo.AnonHugePages proc_meminfo.ShmemHugePages", is_any=True),
 )
 _PROCESSES = (
@@ -194,6 +202,9 @@ _SERVER = (
     ),
     _by_object("slru.read", "1/s", "pg_stat_slru.blks_read"),
     _by_object("slru.hit", "1/s", "pg_stat_slru.blks_hit"),
+    _gauge("replication.flush_lag", "B", "pg_stat_replication.flush_bytes", better=_LOW),
+    _gauge("replication.replay_lag", "B", "pg_stat_replication.replay_bytes", better=_LOW),
+    _gauge("replication.replay_delay", "s", "pg_stat_replication.replay_time", better=_LOW),
     _gauge("locks.waiting", "", "pg_locks.waiting", come_and_go=True, better=_LOW),
     _gauge("locks.chain", "", "pg_locks.chain", better=_LOW),
     _gauge("vacuum.running", "", "pg_stat_progress_vacuum.workers", come_and_go=True),

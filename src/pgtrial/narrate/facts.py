@@ -15,8 +15,10 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
 from pgtrial.report.narrative.parts import find_primary, key_path
+from pgtrial.report.sections.over_time import RARE
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import (
     ALL,
     LATENCY_METRICS,
@@ -356,6 +358,15 @@ def _stability(findings: Findings) -> Iterator[Fact]:
             where, near = f"{path}.dips[{place}]", f", near {', '.join(map(say, dip.near))}" if dip.near else ""
             depth = f"{format_percent(dip.depth)} ({format_duration(dip.length)})"
             yield _fact("stability", f"depth and length of a dip of throughput{near}", depth, where, *names, "dip")
+        for place, wait in enumerate(evenness.waits[:_MOST_DIPS]):
+            if wait.chance <= RARE:
+                text = f"sessions in {part_name(wait.kind, wait.event)} inside dips, and otherwise, {who}"
+                value = f"{format_value(wait.inside, '')} ({format_value(wait.outside, '')})"
+                yield _fact("stability", text, value, f"{path}.waits[{place}]", *names, "dip waits", wait.event)
+        for place, sign in enumerate(evenness.signs[:_MOST_DIPS]):
+            text = f"{metric_label(sign.metric)} before dips, and otherwise, {who}"
+            value = f"{format_value(sign.before, sign.unit)} ({format_value(sign.usual, sign.unit)})"
+            yield _fact("stability", text, value, f"{path}.signs[{place}]", *names, "dip signs", sign.metric)
         if evenness.aligned:
             yield _fact(
                 "stability", f"dips and events, {who}", say(evenness.aligned), f"{path}.aligned.text", *names, "events"

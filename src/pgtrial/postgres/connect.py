@@ -96,6 +96,11 @@ async def make_roles(conninfo: str, names: Sequence[str]) -> None:
                 await connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
 
 
+async def find_roles(conninfo: str) -> set[str]:
+    """Names of all roles of the server. Raises TargetError."""
+    return {name for (name,) in await fetch(conninfo, "SELECT rolname FROM pg_catalog.pg_roles")}
+
+
 async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
     """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
     async with connect(conninfo, application=application, as_user=True) as connection:

@@ -253,6 +253,15 @@ def _identify(ops: Operations, directory: Path, origin: str) -> Programs | None:
     return Programs(directory=directory, version=match["version"], major=int(match["major"]), origin=origin)
 
 
+_LIBRARY_FOLDERS = ("lib", "lib64", "lib/postgresql", "lib64/postgresql")  # beside bin
+
+
+def has_library(ops: Operations, programs: Programs, name: str) -> bool:
+    """Whether an installation has a library that the server can preload."""
+    beside = programs.directory.parent
+    return any(ops.is_file(str(beside / folder / f"{name}.so")) for folder in _LIBRARY_FOLDERS)
+
+
 # Programs that the server's user can execute, wherever on the host they were found.
 
 

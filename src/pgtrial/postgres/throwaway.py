@@ -57,6 +57,10 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "log_temp_files": "1MB",
     "compute_query_id": "on",
 }
+# What counts statements, where the server has its library and nobody has said otherwise. Its statistics are not kept
+# over a restart: each run begins with none.
+STATEMENTS = "pg_stat_statements"
+COUNTING_SETTINGS: Mapping[str, str] = {"shared_preload_libraries": STATEMENTS, f"{STATEMENTS}.save": "off"}
 
 
 @dataclass(slots=True, kw_only=True)

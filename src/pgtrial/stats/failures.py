@@ -19,6 +19,7 @@ from pgtrial.stats.base import Comparison
 from pgtrial.stats.interval import ratio_of
 
 ALLOWANCE = 2  # failures that chance may have kept away
+ADVERSE = 0.2  # probability by chance, from which on failures decide: what is overlooked makes a false verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,16 @@ def failure_p(control: Attempts, treated: Attempts) -> float:
     """Two-sided p-value of "both arms fail equally often": Fisher's exact test."""
     table = [[each.failed, each.made - each.failed] for each in (control, treated)]
     return float(fisher_exact(table).pvalue)
+
+
+def fails_more(control: Attempts, treated: Attempts) -> bool:
+    """Whether one arm failed so much more often that no bound on its good runs helps: it may fail where it is bad.
+
+    Fisher's exact test in the direction that is seen, at ADVERSE. Bounds know of no run that is worse than all others.
+    """
+    worse, better = sorted((control, treated), key=lambda attempts: attempts.success)
+    table = [[each.failed, each.made - each.failed] for each in (worse, better)]
+    return worse.failed > 0 and float(fisher_exact(table, alternative="greater").pvalue) <= ADVERSE
 
 
 def excess_share(control: Attempts, treated: Attempts) -> float:

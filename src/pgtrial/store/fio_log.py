@@ -36,13 +36,17 @@ class HistogramLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondRow:
-    """Requests that ended in a second of the measured time; ``latency_sum`` in seconds."""
+    """What ended in a second of the measured time; ``count`` without what ``failed``, sums in seconds."""
 
     second: int
     count: int
     latency_sum: float
     buckets: tuple[int, ...]
     bucket_counts: tuple[int, ...]
+    failed: int = 0
+    lag_sum: float | None = None
+    retried: int = 0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

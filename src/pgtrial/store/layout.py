@@ -6,6 +6,7 @@ FORMAT = 1
 
 EXPERIMENT = "experiment.toml"
 FILES = "files"  # scripts and set-up SQL as used, copied beside the experiment
+COMMAND_FILES, ARM_SCRIPTS = "command", "arms"  # below FILES: what the command needs, and scripts of arms
 SETUP = "dataset.setup.sql"  # in FILES; no scenario's name has a dot
 STATE = "state.sqlite"
 LOCK = "lock"
@@ -26,3 +27,8 @@ TRACEBACK = "traceback.txt"  # only of a run that a bug in pgtrial made invalid
 def run_folder(root: Path, name: str) -> Path:
     """The folder of a run; ``name`` is ``RunRow.folder``."""
     return root / RUNS / name
+
+
+def arm_script(arm: str, scenario: str) -> str:
+    """Where the script is that an arm has for a scenario, below FILES."""
+    return f"{ARM_SCRIPTS}/{arm}/{scenario}.sql"

@@ -5,6 +5,7 @@ they were resolved, as one text there. experiment.toml is for people: what is ch
 """
 
 import contextlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from pgtrial.design.budget import with_duration
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import Judgement, MethodChoice
 from pgtrial.design.plan import Plan
-from pgtrial.design.registration import plan_digest
+from pgtrial.design.registration import register
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
@@ -31,7 +32,11 @@ from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 
 PLAN = "plan"  # key of the record
-DIGEST = "digest"  # key of the record: of the claim and the plan, as they were before the first run
+# Keys of the record: of the claim and the plan, as they were before the first run; the digest of all but the claim; and
+# those of scripts and data by name.
+DIGEST, REST, CONTENTS = "digest", "digest_rest", "contents"
+LOADED_DATA = "dataset.load "  # and a number: names of data to load among the contents, which are not in the folder
+REGISTERED = 3  # rules from which on a folder has all of them
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
@@ -51,11 +56,12 @@ def _adapter() -> TypeAdapter[_Text]:
     return TypeAdapter(_Text)
 
 
-def write_plan(state: State, plan: Plan) -> None:
-    """Record a plan in a new state. Raises StoreError."""
+def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = None) -> None:
+    """Record a plan in a new state, with the digests of its scripts and data by name. Raises StoreError."""
     state.set_plan(plan.arms, plan.levels, plan.slots)
     text = _Text(experiment=plan.experiment, arms=plan.arms, judgements=plan.judgements)
     method = plan.method
+    registered = register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents or {})
     state.set_meta(
         plan=_adapter().dump_json(text, by_alias=True, exclude_unset=True).decode(),
         method=method.method,
@@ -66,7 +72,7 @@ def write_plan(state: State, plan: Plan) -> None:
         method_duration="" if method.duration is None else str(method.duration),
         seed=str(plan.seed),
         rules=str(plan.rules.version),
-        **{DIGEST: plan_digest(plan.experiment, plan.arms)},
+        **{DIGEST: registered.digest, REST: registered.rest, CONTENTS: json.dumps(contents or {}, sort_keys=True)},
     )
 
 

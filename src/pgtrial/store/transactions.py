@@ -13,14 +13,15 @@ import duckdb
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
 from pgtrial.safe_files import open_file
-from pgtrial.store.fio_log import HistogramLog, read_histograms
+from pgtrial.store.command_log import CommandLog, read_command
+from pgtrial.store.fio_log import HistogramLog, SecondRow, read_histograms
 from pgtrial.store.parquet import connect, is_little, session, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
 from pgtrial.store.slices import create_table, placed
 
-__all__ = ["HistogramLog", "IngestReport", "LevelLog", "LoadLog", "ingest", "merge_reports"]
+__all__ = ["CommandLog", "HistogramLog", "IngestReport", "LevelLog", "LoadLog", "ingest", "merge_reports"]
 
-LoadLog = LevelLog | HistogramLog  # what a process of a load generator has logged at a load level
+LoadLog = LevelLog | HistogramLog | CommandLog  # what a process of a load generator has logged at a load level
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 # In place of a latency bucket, for transactions without a latency.
@@ -75,7 +76,13 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
 
 
 def _program_of(log: LoadLog) -> str:
-    return "pgbench" if isinstance(log, LevelLog) else "fio"
+    match log:
+        case LevelLog():
+            return "pgbench"
+        case HistogramLog():
+            return "fio"
+        case CommandLog():
+            return "the command"
 
 
 @contextmanager
@@ -142,30 +149,14 @@ def _ingest(db: duckdb.DuckDBPyConnection, log: LoadLog) -> IngestReport:
             return _ingest_log(db, log)
         case HistogramLog():
             return _ingest_histograms(db, log)
+        case CommandLog():
+            return _ingest_command(db, log)
 
 
 def _ingest_histograms(db: duckdb.DuckDBPyConnection, log: HistogramLog) -> IngestReport:
     found = read_histograms(log)
+    _insert_rows(db, log, found.rows)
     counted = sum(row.count for row in found.rows)
-    if found.rows:
-        db.execute(
-            """
-            INSERT INTO transactions BY NAME
-            SELECT ?::INTEGER AS level, unnest(?::INTEGER[]) AS second, ?::VARCHAR AS scenario,
-                   unnest(?::BIGINT[]) AS count, unnest(?::DOUBLE[]) AS latency_sum, 0 AS failed, 0 AS skipped,
-                   0 AS late, 0 AS retried, 0 AS retries,
-                   unnest(?::INTEGER[][]) AS buckets, unnest(?::BIGINT[][]) AS bucket_counts
-            """,
-            [
-                log.level,
-                [row.second for row in found.rows],
-                log.scenario,
-                [row.count for row in found.rows],
-                [row.latency_sum for row in found.rows],
-                [list(row.buckets) for row in found.rows],
-                [list(row.bucket_counts) for row in found.rows],
-            ],
-        )
     return IngestReport(
         transactions=found.requests,
         outside_window=found.requests - counted,
@@ -175,6 +166,49 @@ def _ingest_histograms(db: duckdb.DuckDBPyConnection, log: HistogramLog) -> Inge
         first=found.first,
         last=found.last,
         unlogged=found.unlogged,
+    )
+
+
+def _ingest_command(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestReport:
+    found = read_command(log)
+    _insert_rows(db, log, found.rows)
+    counted, failed = sum(row.count for row in found.rows), sum(row.failed for row in found.rows)
+    return IngestReport(
+        transactions=found.requests,
+        outside_window=found.requests - counted - failed,
+        counted=counted,
+        failed=failed,
+        skipped=0,
+        first=found.first,
+        last=found.last,
+    )
+
+
+def _insert_rows(db: duckdb.DuckDBPyConnection, log: HistogramLog | CommandLog, rows: Sequence[SecondRow]) -> None:
+    if not rows:
+        return
+    db.execute(
+        """
+        INSERT INTO transactions BY NAME
+        SELECT ?::INTEGER AS level, unnest(?::INTEGER[]) AS second, ?::VARCHAR AS scenario,
+               unnest(?::BIGINT[]) AS count, unnest(?::DOUBLE[]) AS latency_sum, unnest(?::BIGINT[]) AS failed,
+               0 AS skipped, 0 AS late, unnest(?::BIGINT[]) AS retried, unnest(?::BIGINT[]) AS retries,
+               unnest(?::DOUBLE[]) AS lag_sum,
+               unnest(?::INTEGER[][]) AS buckets, unnest(?::BIGINT[][]) AS bucket_counts
+        """,
+        [
+            log.level,
+            [row.second for row in rows],
+            log.scenario,
+            [row.count for row in rows],
+            [row.latency_sum for row in rows],
+            [row.failed for row in rows],
+            [row.retried for row in rows],
+            [row.retries for row in rows],
+            [row.lag_sum for row in rows],
+            [list(row.buckets) for row in rows],
+            [list(row.bucket_counts) for row in rows],
+        ],
     )
 
 

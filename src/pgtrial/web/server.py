@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import http.client
 import json
 import logging
 import re
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs
@@ -30,6 +32,7 @@ from pgtrial.web.views import describe, side_by_side
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # s, for a whole request to come and for an answer to be taken
 _MOST_CONNECTIONS = 64  # at once; a browser opens some six
+_MOST_HEAD = 65536  # bytes of a request's headers, all together
 _LEAVING = 1.0  # s for a thread whose connection was ended to notice that
 _MOST_FIELDS = 10  # of a query
 _HEARTBEAT = 10.0  # s; a browser that has gone is noticed when something is sent to it
@@ -158,6 +161,21 @@ def open_server(folder: Path, *, port: int) -> WebServer:
         ) from err
 
 
+class _Head:
+    """Headers as they come. http.server bounds their number and the length of each, which is 6 MB for a connection."""
+
+    def __init__(self, file: BufferedIOBase) -> None:
+        self._file = file
+        self._left = _MOST_HEAD
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise http.client.LineTooLong("head")
+        return line
+
+
 class Handler(BaseHTTPRequestHandler):
     """http.server's own part is reading the request; it opens no file."""
 
@@ -174,9 +192,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         """Whether a request was read that is to be answered."""
-        if not super().parse_request():
-            return False
+        connection = self.rfile
+        self.rfile = cast("BufferedIOBase", _Head(connection))
+        try:
+            if not super().parse_request():
+                return False
+        finally:
+            self.rfile = connection
         self._web.has_come(self.connection)
+        if self.headers.defects:  # what follows one may have been meant as a header or not
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return False
         if self.command in {"GET", "HEAD"}:
             return True
         self.close_connection = True  # a body may follow, which nobody reads
@@ -204,9 +230,11 @@ class Handler(BaseHTTPRequestHandler):
         return cast("WebServer", self.server)
 
     def _answer(self) -> None:
-        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+        lengths = self.headers.get_all("Content-Length") or []
+        if lengths not in ([], ["0"]) or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # it has a body, which nobody reads
         if not is_own_host(self.headers.get_all("Host") or []):
+            self.close_connection = True
             self._send_text(HTTPStatus.FORBIDDEN, "This server answers under the names of its own machine only.\n")
             return
         path, _, query = self.path.partition("?")
@@ -215,6 +243,7 @@ class Handler(BaseHTTPRequestHandler):
         if has_token:
             self._let_in(path)
         elif has_token is False or not access.has_cookie(self.headers.get_all("Cookie") or []):
+            self.close_connection = True  # who is not let in may ask once: else he asks for ever, and takes no answer
             self._send_text(HTTPStatus.UNAUTHORIZED, _DENIED)
         else:
             self._serve(path)

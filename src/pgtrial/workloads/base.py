@@ -7,6 +7,21 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """How a program is driven that tells of its requests as they end, and that works until it is told to end.
+
+    It works for ``seconds`` from its first line on. ``record`` is the file that takes its lines, None: they are only
+    counted. ``translate`` makes of a line of its output one as store/command_log.py reads it, None of one that tells of
+    no request. ``needs_lag``: it has to say of each request how late it was sent.
+    """
+
+    seconds: float
+    record: str | None
+    translate: Callable[[str], str | None]
+    needs_lag: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generator:
     """One process of a load generator.
 
@@ -14,7 +29,8 @@ class Generator:
     is added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where
     its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
     a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
-    ``slack`` is how many seconds before its time it may end, because nothing was due any more.
+    ``slack`` is how many seconds before its time it may end, because nothing was due any more. ``results``: it keeps no
+    log and ends by no clock of its own.
     """
 
     argv_tail: tuple[str, ...]
@@ -26,6 +42,7 @@ class Generator:
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     slack: float = 0.0
+    results: Results | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,7 @@ def _job(job: FileJob, clients: int, directory: str) -> list[str]:
         "--invalidate=0",  # the state of the page cache is the experiment's
         "--disk_util=0",
         "--randrepeat=1",
+        *(["--norandommap=1"] if job.may_repeat else []),
     ]
     return argv if job.writes else [*argv, "--readonly"]
 

@@ -49,6 +49,7 @@ def plan_generators(
     directory: str,
     logged: bool,
     seed: int | None,
+    reconnects: bool = False,
 ) -> tuple[Generator, ...]:
     """The processes that make a load level together, each for ``seconds``, in ``directory``.
 
@@ -76,6 +77,7 @@ def plan_generators(
             directory=directory,
             log_prefix=f"level{level.index}-{name}" if logged else None,
             seed=None if seed is None else derive_seed(seed, level.index, name),
+            reconnects=reconnects,
         )
         for (name, group, count), rate in zip(parts, rates, strict=True)
     )
@@ -93,6 +95,7 @@ def _generator(
     directory: str,
     log_prefix: str | None,
     seed: int | None,
+    reconnects: bool,
 ) -> Generator:
     argv = [
         "--no-vacuum",  # it would empty the history table
@@ -104,6 +107,8 @@ def _generator(
         "--progress-timestamp",
         "--failures-detailed",
     ]
+    if reconnects:
+        argv.append("--connect")
     if workload.max_tries != 1:
         argv.append(f"--max-tries={workload.max_tries}")
     if rate is not None:

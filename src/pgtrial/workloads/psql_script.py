@@ -1,7 +1,8 @@
 r"""What a file for psql does beside SQL: the files it reads, the programs it starts, the roles it takes for granted.
 
-The file is read as lines: what follows a COPY … FROM stdin is data up to a line with "\.", all else is looked at. Where
-psql would see it otherwise, something is missed; what is loaded without --allow-code therefore cannot start programs.
+The file is read as lines: what follows a COPY … FROM stdin is data up to a line with "\.", where it is certain that
+psql sees it so too; all else is looked at. What is loaded without --allow-code cannot make psql start programs, found
+or not.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import BinaryIO
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
+from pgtrial.workloads.copy_data import Scanner
 
 # What is read of a file and those it reads, the data of COPY not counted. After that it is said that there is more,
 # which is asked for like code.
@@ -36,10 +38,8 @@ _MOST_READ = 1000  # files, each as often as it is read
 
 _NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _NAMES = rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)"
-_FROM_STDIN = re.compile(rb"\bfrom\s+p?stdin\b", re.IGNORECASE)
 _END_OF_DATA = re.compile(rb"(?<=\n)\\\.\r?\n")
 _END = 8  # bytes, within which that lies
-_STARTS_COPY = re.compile(rb"\s*\\?copy\b", re.IGNORECASE)
 _ROLES = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
@@ -62,6 +62,10 @@ _CLIENT_COPY = re.compile(
 )
 _ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
 _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
+# Of variables that may hold more than a number, and where one is a part of SQL, not a value between quotation marks.
+_SETS_TEXT = re.compile(r"\\set\s+(?P<name>\S+)\s+(?!-?[\d.]+\s*$)|\\gset\b")
+_PIECE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+_ANY = "*"
 _OUTPUT = frozenset(("o", "out", "g", "gx", "w", "write"))
 _EDITORS = frozenset(("e", "edit", "ef", "ev"))
 
@@ -87,6 +91,7 @@ class PsqlScript:
     roles: set[str] = field(default_factory=set)
     _made: set[str] = field(default_factory=set)
     _variables: dict[str, str] = field(default_factory=dict)
+    _texts: set[str] = field(default_factory=set)  # names of variables that may be SQL, or _ANY
     _seen: int = 0
     _lines: int = 0
     _looked_at: int = 0
@@ -96,11 +101,11 @@ class PsqlScript:
     def read(cls, path: Path) -> "PsqlScript":
         """Read the file and those it names. Raises ScriptError, OSError."""
         script = cls(root=path.parent)
-        script._read(Path(path.name), depth=0)
+        script._read(Path(path.name), Scanner(), depth=0)
         script.roles -= script._made
         return script
 
-    def _read(self, name: Path, *, depth: int) -> None:
+    def _read(self, name: Path, scanner: Scanner, *, depth: int) -> None:
         if depth > _DEEPEST:
             raise ScriptError(f'"{name}" is read by itself, or by more than {_DEEPEST} files in each other')
         self._read_so_far += 1
@@ -109,10 +114,10 @@ class PsqlScript:
         self._add(name)
         lines: list[str] = []
         numbers: list[int] = []
-        for number, line in _outside_data(self.root / name):
+        for number, line in _outside_data(self.root / name, scanner):
             self._lines += 1
             self._seen += len(line)
-            matters = _matters(line)
+            matters = _matters(line) or (b":" in line and bool(self._texts))
             text = (line if matters else line.lstrip()[:_BEGINNING]).decode("utf-8", "replace").rstrip("\r\n")
             self._looked_at += len(text)
             if self._lines > _MOST_LINES or self._seen > _LARGEST or self._looked_at > _MOST_LOOKED_AT:
@@ -124,26 +129,38 @@ class PsqlScript:
                 continue
             self.roles |= roles_in(text)
             self._made |= {name for match in _MADE.finditer(text) for name in _names(match["names"])}
+            if self._is_put_together(text):
+                self.uses.append(code_use(f"{name}, line {number}", f"SQL put together as it runs: {text.strip()}"))
             if "\\" in text:
-                self._examine(text, name, number, depth)
+                self._examine(text, name, number, scanner, depth)
         self.uses += find_in_sql(str(name), "\n".join(lines), numbers=numbers)
+
+    def _is_put_together(self, line: str) -> bool:
+        """Whether a variable is a part of its SQL."""
+        if not self._texts or line.lstrip().startswith("\\"):
+            return False
+        return any(_ANY in self._texts or found[1] in self._texts for found in _PIECE.finditer(line))
 
     def _add(self, name: Path) -> None:
         if name not in self.files:
             self.files.append(name)
 
-    def _examine(self, line: str, name: Path, number: int, depth: int) -> None:
+    def _examine(self, line: str, name: Path, number: int, scanner: Scanner, depth: int) -> None:
         where = f"{name}, line {number}"
         if _ELSEWHERE.match(line):
             raise ScriptError(
                 f"{where}: {line.strip()[:80]}: the data are loaded into one database, which pgtrial has made",
                 "Make the dump with pg_dump, without --create and not with pg_dumpall, or remove the line.",
             )
+        for each in _SETS_TEXT.finditer(line):
+            self._texts.add(each["name"] if (each["name"] or "").isidentifier() else _ANY)
         if found := _SET.match(line):
             self._variables[found[1]] = _unquote(found[2])
         if found := _INCLUDE.match(line):
             base = name.parent if found[1] in ("ir", "include_relative") else Path()
-            self._read(self._inside(base, found["file"], where), depth=depth + 1)
+            read = Scanner(scanner.is_certain)
+            self._read(self._inside(base, found["file"], where), read, depth=depth + 1)
+            scanner.is_certain = read.is_certain
         found = _CLIENT_COPY.match(line)
         if found and not found["program"] and found["way"].lower() == "from" and not _is_stream(found["file"]):
             self._add(self._inside(Path(), found["file"], where))
@@ -174,16 +191,14 @@ def _matters(line: bytes) -> bool:
     return any(word in low for word in _WORDS)
 
 
-def _outside_data(path: Path) -> Iterator[tuple[int, bytes]]:
+def _outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
     """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
     with open_file(path, follow=True) as file:
         number = 0
         while line := file.readline(_LONGEST_LINE):
             number += 1
             yield number, line
-            # The statement may have begun lines before its last one, which says where the data come from.
-            reads = b"stdin" in line.lower() and _reads_stdin(line) and not line.lstrip().startswith(b"--")
-            if reads and (_STARTS_COPY.match(line) is not None or line.rstrip().endswith(b";")):
+            if scanner.takes_data(line):
                 number += _skip_data(file)
 
 
@@ -198,12 +213,6 @@ def _skip_data(file: BinaryIO) -> int:
         lines += chunk.count(b"\n")
         rest = text[-_END:]
     return lines
-
-
-def _reads_stdin(line: bytes) -> bool:
-    """Whether the last statement of a line says so."""
-    statement = line.rstrip().removesuffix(b";")
-    return _FROM_STDIN.search(statement, statement.rfind(b";") + 1) is not None
 
 
 def _find_commands(line: str) -> Iterator[str]:

@@ -4,13 +4,15 @@ The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and o
 """
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
+from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, ScenarioTable
 from pgtrial.knobs.fio import FIO
+from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
@@ -42,8 +44,8 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
     Raises SpecError with every script that cannot be read.
     """
     workload = experiment.workload
-    if workload.kind == FIO:
-        return ()  # a load on files has jobs instead
+    if workload.kind in (FIO, COMMAND):
+        return ()  # a load on files has jobs instead, and what a program does is up to it
     # pgbench finds the scale in the tables for its own scripts only; for others ":scale" would be 1.
     dataset = experiment.dataset
     variables = (("scale", str(dataset.scale)),) if dataset.kind != "sql" else ()
@@ -62,6 +64,39 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
             for name in MIX_SCENARIOS[workload.mix]
         )
     return (Scenario(name=workload.mix, builtin=workload.mix, share=1.0),)
+
+
+def read_arm_scripts(arms: Iterable[Arm], folder: Path) -> dict[str, dict[str, str]]:
+    """The texts of the scripts that arms have in place of those of the scenarios: by arm, and by scenario.
+
+    Raises SpecError with every one that cannot be read.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    problems = []
+    for arm in arms:
+        for key, file in arm.knobs.get(WORKLOAD, {}).items():
+            if key.startswith(SCRIPTS):
+                text, problem = read_script(file, folder, path=arm.origin(WORKLOAD, key))
+                texts.setdefault(arm.name, {})[key.removeprefix(SCRIPTS)] = text
+                problems += [problem] if problem is not None else []
+    if problems:
+        raise SpecError(problems[0].message, problems=tuple(dict.fromkeys(problems)))
+    return texts
+
+
+def of_arm(scenarios: Iterable[Scenario], arm: Arm, scripts: Mapping[str, str]) -> tuple[Scenario, ...]:
+    """The scenarios as an arm has them, whose own ``scripts`` are by scenario: with these, and its variables."""
+    table = arm.knobs.get(WORKLOAD, {})
+    variables = {key.removeprefix(VARIABLES): value for key, value in table.items() if key.startswith(VARIABLES)}
+    return tuple(
+        replace(
+            one,
+            script=scripts.get(one.name, one.script),
+            builtin=None if one.name in scripts else one.builtin,
+            variables=tuple({**dict(one.variables), **variables}.items()),
+        )
+        for one in scenarios
+    )
 
 
 def at_scale(scenarios: Iterable[Scenario], scale: int | None) -> tuple[Scenario, ...]:
@@ -86,7 +121,7 @@ def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ..
             message = f'"{setup}" is {kind}, and a set-up file has plain SQL only'
             hint = f'Load it by psql or pg_restore: load = "{setup}" in [dataset], with kind = "sql".'
             raise SpecError(message, problems=(SpecProblem(path="dataset.setup", message=message, hint=hint),))
-        text, problem = _read(setup, folder, path="dataset.setup")
+        text, problem = read_script(setup, folder, path="dataset.setup")
         if problem is not None:
             raise SpecError(problem.message, problems=(problem,))
         scripts.append((setup, text))
@@ -119,7 +154,7 @@ def _own(
     for index, table in enumerate(tables):
         script = None
         if table.file is not None:
-            script, problem = _read(table.file, folder, path=f"workload.scenario.{index}.file")
+            script, problem = read_script(table.file, folder, path=f"workload.scenario.{index}.file")
             if problem is not None:
                 problems.append(problem)
         scenarios.append(
@@ -137,7 +172,8 @@ def _own(
     return tuple(scenarios)
 
 
-def _read(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
+def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
+    """The text of a script, or what is wrong with it, which stands at ``path`` in the experiment file."""
     try:
         with open_file(folder / file, follow=True) as opened:
             content = opened.read(_LARGEST + 1)

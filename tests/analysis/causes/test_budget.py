@@ -197,6 +197,13 @@ def test_a_run_whose_sessions_were_not_sampled_is_left_out(
     assert compare_budgets(evidence, replace(reduction, sessions=kept), values) == ()
 
 
+def test_times_of_nothing_have_no_budget(levels: tuple[Evidence, Reduction, Values]) -> None:
+    evidence, reduction, values = levels
+    nothing = {key: 0.0 if key[1] == LATENCY else value for key, value in values.items()}
+
+    assert not describe_budgets(evidence, reduction, nothing)
+
+
 def test_what_waits_for_a_free_client_is_a_part_of_its_own_in_an_open_loop(mix_folder: Path) -> None:
     evidence = read_evidence(mix_folder)
     reduction = reduce_runs(evidence)

@@ -203,3 +203,109 @@ def test_a_role_without_rights_is_told_what_it_lacks(foreign, pgtrial, tmp_path)
     assert result.stderr.count("error:") == 1
     assert "may not create a database" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+PLAIN = """
+SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public.orders (id integer PRIMARY KEY, note text);
+OWNER
+COPY public.orders (id, note) FROM stdin;
+1	Ü
+2	\\N
+\\.
+"""
+LOADED = """
+format = 1
+experiment = { name = "loaded" }
+[target]
+kind       = "server"
+connection = "CONNECTION"
+[dataset]
+kind  = "sql"
+load  = ["FILE"]
+setup = "more.sql"
+[workload]
+clients  = 1
+rate     = 100
+duration = "1s"
+warmup   = 0
+scenario = [{ name = "read", file = "read.sql" }]
+[arms.plain]
+[arms.large.postgresql]
+work_mem = "7MB"
+[design]
+blocks = 1
+"""
+
+
+def write_loaded(folder: Path, foreign, *, owner: str = "", user: str = "maker", file: str = "plain.sql") -> None:
+    """An experiment whose data are loaded into a database that pgtrial makes on the server."""
+    (folder / "plain.sql").write_text(PLAIN.replace("OWNER", owner))
+    (folder / "more.sql").write_text("INSERT INTO orders VALUES (3, 'later');\n")
+    (folder / "read.sql").write_text("SELECT 1 / (count(*) = 3)::int FROM orders;\n")
+    text = LOADED.replace("CONNECTION", foreign.connection(user)).replace("FILE", file)
+    (folder / "loaded.toml").write_text(text)
+
+
+def roles(foreign) -> list[tuple[str]]:
+    return foreign.sql("SELECT rolname FROM pg_roles ORDER BY 1")
+
+
+def test_data_are_loaded_into_a_database_of_its_own_once_that_is_allowed(foreign, pgtrial, tmp_path):
+    before = databases(foreign), roles(foreign)
+    write_loaded(tmp_path, foreign)
+
+    refused = pgtrial("run", "loaded.toml")
+    planned = pgtrial("plan", "loaded.toml")
+    result = pgtrial("run", "loaded.toml", "--allow-writes")
+
+    assert refused.returncode == 2
+    assert "dataset.load, plain.sql: its statements are executed on the server" in refused.stderr
+    assert "The statements of plain.sql are executed on the server" in " ".join(planned.stdout.split())
+    assert result.returncode == 0, result.stderr
+    assert (databases(foreign), roles(foreign)) == before
+    assert files_with(tmp_path, foreign.password) == []
+
+
+def test_an_archive_is_loaded_without_its_owners(foreign, pgtrial, tmp_path):
+    write_loaded(tmp_path, foreign, file="orders.dump")
+    foreign.sql("CREATE ROLE shop")
+    foreign.sql("CREATE DATABASE source")
+    try:
+        foreign.sql("CREATE TABLE orders (id integer PRIMARY KEY, note text)", database="source")
+        foreign.sql("INSERT INTO orders VALUES (1, 'a'), (2, 'b')", database="source")
+        foreign.sql("ALTER TABLE orders OWNER TO shop", database="source")
+        environment = {**os.environ, "PGPASSWORD": foreign.password}
+        to = f"--dbname={foreign.connection()} dbname=source"
+        argv = [foreign.programs.path("pg_dump"), "-Fc", "-f", tmp_path / "orders.dump", to]
+        subprocess.run(argv, env=environment, check=True)
+    finally:
+        foreign.sql("DROP DATABASE source WITH (FORCE)")
+        foreign.sql("DROP ROLE shop")
+
+    result = pgtrial("run", "loaded.toml", "--allow-writes")
+
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_role_that_the_server_does_not_have_is_named_and_not_made(foreign, pgtrial, tmp_path):
+    before = databases(foreign), roles(foreign)
+    write_loaded(tmp_path, foreign, owner="ALTER TABLE public.orders OWNER TO shop;")
+
+    result = pgtrial("run", "loaded.toml", "--allow-writes")
+
+    assert result.returncode == 1
+    assert "the data to load name roles that the server does not have: shop" in result.stderr
+    assert (databases(foreign), roles(foreign)) == before
+    assert not list(tmp_path.glob("results/*"))
+
+
+def test_an_error_in_the_data_has_file_and_line(foreign, pgtrial, tmp_path):
+    before = databases(foreign)
+    write_loaded(tmp_path, foreign, owner="SELECT nonsense;")
+
+    result = pgtrial("run", "loaded.toml", "--allow-writes")
+
+    assert result.returncode == 1
+    assert 'plain.sql, line 4: column "nonsense" does not exist' in result.stderr
+    assert databases(foreign) == before

@@ -143,6 +143,8 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
         return None
     totals = measured.reduction.totals[run.id, level, scenario]
     ended = tps * totals.attempts
+    if ended <= 0:
+        return None
     parts = {kind: sessions / ended for kind, sessions in split.by_part.items()}
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes.associations import find_associations
+from pgtrial.analysis.causes.background import describe_background
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
 from pgtrial.analysis.causes.checks import check_samples
 from pgtrial.analysis.causes.disks import describe_disks
@@ -15,6 +16,8 @@ from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.causes.statement_use import describe_statements
+from pgtrial.analysis.causes.wait_types import describe_types
+from pgtrial.analysis.courses import draw_courses
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
@@ -98,6 +101,8 @@ def explain(
         differences=differences,
         plans=plans,
         statements=describe_statements(evidence),
+        wait_types=describe_types(evidence, reduction),
+        background=describe_background(evidence, reduction),
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),
@@ -111,6 +116,7 @@ def explain(
         disks=describe_disks(evidence, timelines, limits),
         files=files,
         panels=make_panels(evidence, timelines),
+        courses=draw_courses(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
         text=tell_why(evidence, differences, limits, statements=statements, plans=plans)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pgtrial.analysis.causes.around_dips import compare_waits, find_signs, tell_more
 from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
@@ -149,11 +150,10 @@ def find_rhythms(
     the number of runs (Bonferroni). A strong rhythm shows at other periods too, so the surest is taken off before
     others are looked for. Runs of slices are left out: their time stands still, the server's timers do not.
     """
-    sliced = {run.id for run in evidence.valid if run.slices}
     series = [
         _Series(values=timeline.tps, expected=dict(_expected(evidence, timeline, placed[timeline.run])))
         for timeline in cell
-        if timeline.run not in sliced
+        if timeline.run not in evidence.sliced
     ]
     names = [name for name in (*TIMERS, FROM_LOG) if any(name in run.expected for run in series)]
     periods: dict[str, Period] = {}
@@ -237,6 +237,9 @@ def _describe(
     steadiness = {line.run: dips for line in cell if (dips := find_dips(line.tps)) is not None}
     trends = [trend(line.tps, spacing=1 / _MINUTE, confidence=evidence.confidence) for line in cell]
     steady, confidence = list(steadiness.values()), evidence.confidence
+    # Where arms take turns the seconds of a run are put together: what lies before one may be another arm's.
+    in_order = [line for line in cell if line.run not in evidence.sliced]
+    signs, tried = find_signs(in_order, steadiness, seed=evidence.seed)
     return Stability(
         arm=arm,
         load_level=level,
@@ -248,6 +251,9 @@ def _describe(
         dips=tuple(sorted(_dips(cell, steadiness, placed), key=lambda dip: (-dip.length, dip.run, dip.start))),
         periods=find_rhythms(evidence, cell, placed),
         aligned=describe_alignment(cell, steadiness, placed),
+        waits=compare_waits(cell, steadiness, seed=evidence.seed),
+        signs=signs,
+        signs_tried=tried,
     )
 
 
@@ -270,6 +276,7 @@ def _dips(
                 recovery=dip.recovery,
                 stalled=dip.stalled,
                 near=tuple({(event.kind, event.object): name_event(event) for event in beside}.values()),
+                more=tell_more(timeline, steadiness[timeline.run].dips, dip),
             )
 
 

@@ -142,7 +142,10 @@ def _estimate(
         degrees=comparison.degrees if comparison.error is not None else None,
         position=None if comparison.position is None else math.exp(comparison.position),
         margin=margin,
-        decision=decide(comparison, bounds=bounds, better=metric.better),
+        # Fewer decide nothing, here as little as in the verdict.
+        decision=decide(comparison, bounds=bounds, better=metric.better)
+        if comparison.blocks >= evidence.rules.fewest_blocks
+        else Decision.INCONCLUSIVE,
         blocks=comparison.blocks,
         needed=needed.blocks,
         block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),

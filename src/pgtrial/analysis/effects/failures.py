@@ -11,7 +11,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.findings import ArmFailures, Failures
 from pgtrial.model.run import RunState
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.failures import Attempts, bound_failures, excess_share, failure_p
+from pgtrial.stats.failures import ALLOWANCE, Attempts, bound_failures, excess_share, fails_more, failure_p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +20,23 @@ class Bounded:
 
     finding: Failures
     comparison: Comparison
+    decides: bool  # an arm failed so much more often that its good runs allow no verdict
 
 
 def bound_primary(evidence: Evidence, primary: Estimated | None) -> Bounded | None:
     """None where no attempt of the control or the claim's arm failed, or the rules do not count failures.
 
-    Runs that share the time of a block fail together, so their failures tell nothing of the arms.
+    Runs that share the time of a block fail together: which arm failed is not known, and it is taken that it was
+    always the same.
     """
     if primary is None or evidence.control is None or not evidence.rules.counts_failures:
         return None
     control, treated = (_attempts(evidence, arm) for arm in (evidence.control.name, evidence.hypothesis_arm))
-    if control.failed + treated.failed == 0 or any(run.slices for run in evidence.valid):
+    if evidence.rules.weighs_failures and any(run.slices for run in evidence.valid):
+        control = Attempts(made=control.made - control.failed, failed=0)
+    elif any(run.slices for run in evidence.valid):
+        return None
+    if control.failed + treated.failed == 0:
         return None
     share = excess_share(control, treated)
     comparison = bound_failures(primary.comparison, _log_ratios(evidence, primary), share=share)
@@ -46,12 +52,16 @@ def bound_primary(evidence: Evidence, primary: Estimated | None) -> Bounded | No
             high=comparison.high,
         ),
         comparison=comparison,
+        decides=evidence.rules.weighs_failures and fails_more(control, treated),
     )
 
 
 def _attempts(evidence: Evidence, arm: str) -> Attempts:
+    """Of an arm. Who stops an experiment often, or has it killed, chooses attempts as a failure does."""
     ended = [run.state for run in evidence.runs if run.slot.arm == arm]
     failed = ended.count(RunState.INVALID)
+    if evidence.rules.weighs_failures and ended.count(RunState.INTERRUPTED) > ALLOWANCE:
+        failed += ended.count(RunState.INTERRUPTED)
     return Attempts(made=ended.count(RunState.DONE) + failed, failed=failed)
 
 

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
+from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
+from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
@@ -21,7 +24,6 @@ from pgtrial.findings.findings import Effect, Observation, Stopping
 from pgtrial.findings.message import Message, message
 from pgtrial.model.observable import is_sampled
 from pgtrial.model.verdict import Verdict
-from pgtrial.stats.equivalence import judge
 from pgtrial.stats.power import Needed, blocks_to_decision, blocks_to_precision, half_width
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
@@ -91,7 +93,8 @@ def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     observations = (*observe_runs(evidence, reduction), *observe_turns(evidence, reduction))
     if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
         return observations
-    return (*observations, *observe_samples(evidence, read_timelines(evidence, reduction)))
+    sampled = observe_samples(evidence, read_timelines(evidence, reduction))
+    return (*observations, *sampled, *observe_scenarios(evidence, reduction))
 
 
 def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> StopDecision:
@@ -157,8 +160,10 @@ def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> t
     if parts:
         verdict = judge_together([judge_part(evidence, part) for part in parts])
     else:
-        expect, better = claims_of(evidence)[0].judged
-        verdict = judge(primary.comparison, expect=expect, bounds=evidence.bounds, better=better)
+        claim = claims_of(evidence)[0]
+        _, better = claim.judged
+        bounded = bound_primary(evidence, primary)
+        verdict, _ = judge_claim(evidence, primary.comparison, better=better, bounded=bounded, claim=claim)
     if verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
         return False, message("stopping.undecided")
     return True, message("stopping.supported" if verdict is Verdict.SUPPORTED else "stopping.refuted")

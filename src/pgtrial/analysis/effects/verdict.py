@@ -140,7 +140,7 @@ def _judge(
         evidence,
         estimated.comparison,
         better=Better(estimated.effect.better),
-        bounded=None if bounded is None else bounded.comparison,
+        bounded=bounded,
         claim=claim,
     )
     if verdict is not None and code is None:
@@ -191,7 +191,7 @@ def judge_claim(
     comparison: Comparison,
     *,
     better: Better,
-    bounded: Comparison | None = None,
+    bounded: Bounded | None = None,
     claim: Claim | None = None,
 ) -> tuple[Verdict, str | None]:
     """The verdict, and a code that says why there is none where the interval alone would have given one.
@@ -202,11 +202,11 @@ def judge_claim(
     bounds = evidence.bounds if claim is None else evidence.rules.log_bounds(claim.margin)
     found = [
         judge(each, expect=expect, bounds=bounds, better=direction)
-        for each in (comparison, *(() if bounded is None else (bounded,)))
+        for each in (comparison, *(() if bounded is None else (bounded.comparison,)))
     ]
     if found[0] is not Verdict.INCONCLUSIVE and comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE, "verdict.few-blocks"
-    if found[-1] is not found[0]:
+    if found[-1] is not found[0] or (bounded is not None and bounded.decides and found[0] is not Verdict.INCONCLUSIVE):
         return Verdict.INCONCLUSIVE, "verdict.failures"
     return found[0], None
 

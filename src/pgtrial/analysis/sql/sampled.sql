@@ -11,10 +11,10 @@ FROM every_second
 JOIN measured USING (run)
 WHERE t >= started AND t < ended AND (is_sliced OR next_t <= ended + 0.001);
 
--- The sessions of the load and the autovacuum workers among them, summed over all polls of a window.
+-- The sessions of the load and all background processes, summed over all polls of a window.
 CREATE TEMP TABLE sampled AS
 SELECT run, level, backend_type, application, state, wait_type, wait_event, query, sum(sessions)::BIGINT AS sessions
 FROM waits
 JOIN polled USING (run, t)
-WHERE backend_type = 'autovacuum worker' OR (backend_type = 'client backend' AND application LIKE 'pgtrial/%')
+WHERE backend_type <> 'client backend' OR application LIKE 'pgtrial/%'
 GROUP BY ALL

@@ -5,7 +5,7 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator, Mapping
 
-from pgtrial.analysis.validity import blocks, machine, runs, slices, world
+from pgtrial.analysis.validity import blocks, machine, registration, runs, slices, world
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.experiment_file.cause_tables import WAIVABLE
 from pgtrial.findings.caveat import CaveatFinding, caveat, merge_runs
@@ -14,7 +14,7 @@ from pgtrial.model.caveat import Severity
 Check = Callable[[Assessment], Iterator[CaveatFinding]]
 
 CHECKS: tuple[Check, ...] = (
-    world.check_registration,
+    registration.check_registration,
     world.check_settings,
     world.check_fingerprint,
     world.check_settings_read,

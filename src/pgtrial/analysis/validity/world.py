@@ -6,12 +6,10 @@ from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.world.build import find_build_differences
 from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_of_server, find_undeclared
-from pgtrial.design.registration import plan_digest
 from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
-from pgtrial.store.plans import DIGEST, PLAN
 
 # Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
 _OF_BUILD = frozenset(
@@ -100,19 +98,6 @@ def _named(name: str | Message, values: Iterable[PlacedValue]) -> Message:
 
 def _values(values: Iterable[PlacedValue]) -> tuple[Message, ...]:
     return tuple(message("value-at", where=placed.where, value=placed.value or repr("")) for placed in values)
-
-
-def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Whether the claim is the one that was recorded before the first run, and how often it was tried."""
-    evidence = assessment.evidence
-    recorded = evidence.meta.get(DIGEST)
-    if recorded is not None and PLAN not in evidence.meta:
-        yield caveat("plan-redacted")
-    elif recorded is not None and recorded != plan_digest(evidence.experiment, evidence.arms):
-        yield caveat("post-hoc")
-    before = int(evidence.meta.get("attempts_before", 0))
-    if before:
-        yield caveat("repeated-claim", count=before)
 
 
 def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:

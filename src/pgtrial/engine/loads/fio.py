@@ -44,9 +44,11 @@ class FioLoad:
     def _host(self) -> Host:
         return self.target.host
 
-    @property
-    def scripts(self) -> Mapping[str, str]:
+    def scripts(self, arm: Arm) -> Mapping[str, str]:
         return {}
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        return frozenset()  # its jobs are those that the target has made files for
 
     def facts(self) -> Mapping[str, str]:
         return {"load generator/fio": self.fio.version, "load generator/program": str(self.fio.path)}

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.workload import CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import connect, execute, fetch
@@ -17,7 +18,7 @@ from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators, script_option, scripts_of
-from pgtrial.workloads.scenarios import Scenario, at_scale
+from pgtrial.workloads.scenarios import Scenario, at_scale, of_arm
 
 _OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
 
@@ -25,6 +26,7 @@ _READ_ONLY = (
     'The database is read-only for this experiment. Try it on a copy: "pgtrial copy" makes one. To let it write here, '
     "write writes = true in [target] and run with --allow-writes; nothing has been measured."
 )
+_TABLES = (SCRIPTS, VARIABLES)
 _DROP = "/proc/sys/vm/drop_caches"
 _PREWARM = """
     SELECT pg_catalog.quote_ident(n.nspname)
@@ -44,7 +46,7 @@ class PgbenchLoad:
     """``account`` is whom pgbench runs as, ``clients`` the largest number of sessions.
 
     ``here`` is where pgbench runs, ``there`` the host of the server. ``scales`` are those of pgbench's tables, by arm,
-    where arms differ in them.
+    where arms differ in them, ``own_scripts`` the scripts that arms have of their own, by arm and scenario.
     """
 
     program: Path
@@ -56,42 +58,41 @@ class PgbenchLoad:
     here: Host
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
-    tried: set[str] = field(default_factory=set, init=False)  # server versions
+    own_scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
 
     @property
     def output(self) -> Output:
         return OUTPUT
 
-    @property
-    def scripts(self) -> Mapping[str, str]:
-        return {each.name: each.script for each in self.scenarios if each.script is not None}
+    def scripts(self, arm: Arm) -> Mapping[str, str]:
+        return {each.name: each.script for each in self._scenarios(arm) if each.script is not None}
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        table = arm.knobs.get(WORKLOAD, {})
+        return frozenset((WORKLOAD, key) for key in table if key.startswith(_TABLES) or key in (PROTOCOL, CONNECT))
 
     def facts(self) -> Mapping[str, str]:
         return {}  # pgbench is one of PostgreSQL's programs, and told with them
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
-        """Run each scenario once on each server version."""
-        self._check_connections(arm, server.settings)
-        if server.version not in self.tried:
-            self.tried.add(server.version)
-            for scenario in self._scenarios(arm):
-                await self._try_scenario(scenario, server)
+        """Run each scenario once on each server version, as the arm has it."""
+        check_connections(arm, server.settings, clients=self.clients)
+        for scenario in self._scenarios(arm):
+            what = (server.version, self._workload(arm).protocol, scenario)
+            if what not in self.tried:
+                self.tried.add(what)
+                await self._try_scenario(scenario, server, arm)
 
     def _scenarios(self, arm: Arm) -> tuple[Scenario, ...]:
-        return at_scale(self.scenarios, self.scales.get(arm.name))
+        scenarios = at_scale(self.scenarios, self.scales.get(arm.name))
+        return of_arm(scenarios, arm, self.own_scripts.get(arm.name, {}))
 
-    def _check_connections(self, arm: Arm, settings: Mapping[str, Setting]) -> None:
-        allowed = int(settings["max_connections"].value)
-        needed = self.clients + _OWN_CONNECTIONS
-        if needed > allowed:
-            raise SettingError(
-                f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-                detail=f"The workload has up to {self.clients} clients; pgtrial itself needs {_OWN_CONNECTIONS} "
-                "connections.",
-                hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
-            )
+    def _workload(self, arm: Arm) -> WorkloadTable:
+        protocol = arm.knobs.get(WORKLOAD, {}).get(PROTOCOL)
+        return self.workload if protocol is None else self.workload.model_copy(update={"protocol": protocol})
 
-    async def _try_scenario(self, scenario: Scenario, server: RunningServer) -> None:
+    async def _try_scenario(self, scenario: Scenario, server: RunningServer, arm: Arm) -> None:
         variables = [f"--define={name}={value}" for name, value in scenario.variables]
         with tempfile.TemporaryDirectory(prefix="pgtrial-trial-") as name:
             put_scripts(self.here, Path(name), scripts_of([scenario]), account=self.account)
@@ -104,7 +105,7 @@ class PgbenchLoad:
                 "1",
                 "-t",
                 "1",
-                f"--protocol={self.workload.protocol}",
+                f"--protocol={self._workload(arm).protocol}",
                 *variables,
             ]
             try:
@@ -121,10 +122,7 @@ class PgbenchLoad:
 
     def _how_to_mend(self, said: str) -> str:
         if self.account is not None and "connection to server" in said:
-            return (
-                f'The load runs as user "{self.account.name}", not as root: it needs a way to log in that does not '
-                "depend on the user, or a pgtrial that an ordinary user runs."
-            )
+            return way_to_log_in(self.account)
         if "in a read-only transaction" in said:
             return _READ_ONLY
         return "Fix the script; nothing has been measured."
@@ -150,12 +148,13 @@ class PgbenchLoad:
         return plan_generators(
             self._scenarios(arm),
             level,
-            workload=self.workload,
+            workload=self._workload(arm),
             seconds=seconds,
             cpus=len(os.sched_getaffinity(0)),
             directory=str(directory),
             logged=logged,
             seed=seed if logged else -seed,
+            reconnects=arm.knobs.get(WORKLOAD, {}).get(CONNECT) == "each-transaction",
         )
 
     def logs(
@@ -182,12 +181,26 @@ class PgbenchLoad:
         ]
 
 
-def put_scripts(host: Host, directory: Path, scripts: Mapping[str, str], *, account: Account | None) -> None:
-    """Put scripts (text by name) where pgbench is started. Raises HostCommandError."""
+def check_connections(arm: Arm, settings: Mapping[str, Setting], *, clients: int) -> None:
+    """Raise SettingError where a server does not allow the load as many sessions as it has clients."""
+    allowed = int(settings["max_connections"].value)
+    needed = clients + _OWN_CONNECTIONS
+    if needed > allowed:
+        raise SettingError(
+            f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
+            detail=f"The workload has up to {clients} clients; pgtrial itself needs {_OWN_CONNECTIONS} connections.",
+            hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
+        )
+
+
+def put_scripts(
+    host: Host, directory: Path, scripts: Mapping[str, str], *, account: Account | None, mode: int = 0o600
+) -> None:
+    """Put scripts (text by name) where the load is started. Raises HostCommandError."""
     owner = None if account is None else (account.uid, account.gid)
     for name, text in scripts.items():
         try:
-            host.ops.put(str(directory / name), text, owner=owner, mode=0o600)
+            host.ops.put(str(directory / name), text, owner=owner, mode=mode)
         except OSError as err:
             raise HostCommandError(f'cannot write "{directory / name}": {err.strerror}') from err
 

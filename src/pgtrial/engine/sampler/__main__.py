@@ -100,7 +100,7 @@ class Loop:
 
     def _open_files(self, config: dict[str, Any]) -> Sequence[FileSource]:
         """Those of the server's machine, and, where that is another one, those of this machine."""
-        wanted = wanted_files(config["groups"]) if config["machine"] else []
+        wanted = wanted_files(config["groups"], traced=config["traced"]) if config["machine"] else []
         of_server = wanted_children("server", config["server_pid"])
         mark: str | None = config["generators"]
         of_load = () if mark is None else wanted_children("load", config["parent"], mark=mark)

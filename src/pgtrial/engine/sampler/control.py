@@ -59,7 +59,8 @@ class SamplerConfig:
     ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
     extensions may be that are worth reading. Without ``views`` only the sessions of the server are read: what it counts
-    is of others as well.
+    is of others as well. ``traced``: the kernel counts for this experiment what it does not count by itself; another
+    one's sampler that held the file open would keep it from being put back.
     """
 
     conninfo: str
@@ -69,6 +70,7 @@ class SamplerConfig:
     spool: str
     groups: tuple[str, ...] = ()
     machine: bool = True
+    traced: bool = False
     remote: RemoteReader | None = None
     server_pid: int | None = None
     generators: str | None = ""
@@ -169,6 +171,7 @@ class Sampler:
             "devices": config.disks.names,
             "groups": config.groups,
             "machine": config.machine,
+            "traced": config.traced,
             "remote": config.remote and asdict(config.remote),
             "server_pid": config.server_pid,
             "generators": config.generators,

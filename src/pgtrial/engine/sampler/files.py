@@ -96,8 +96,11 @@ class LocalFiles:
         self.tick()
 
 
-def wanted_files(groups: Sequence[str]) -> Wanted:
-    """What all collectors need; ``groups`` are the directories of the server's control groups."""
+def wanted_files(groups: Sequence[str], *, traced: bool = False) -> Wanted:
+    """What all collectors need; ``groups`` are the directories of the server's control groups.
+
+    ``traced``: with what the kernel counts only when it is asked to.
+    """
     return [
         (
             collector.name,
@@ -106,7 +109,9 @@ def wanted_files(groups: Sequence[str]) -> Wanted:
             else list(filter(None, (collector.path, collector.otherwise))),
         )
         for collector in COLLECTORS
-        if isinstance(collector, FileCollector) and (groups or not collector.in_group)
+        if isinstance(collector, FileCollector)
+        and (groups or not collector.in_group)
+        and (traced or not collector.optional)
     ]
 
 

@@ -227,7 +227,7 @@ class Children:
             return title if title.startswith(_TITLE) else ""
         if _read_text(f"/proc/{pid}/comm").strip() != self.program:
             return None
-        if self.mark and self.mark not in _read_text(f"/proc/{pid}/environ").split("\0"):
+        if self.mark and self.mark not in _environment(pid):
             return None
         return self.program
 
@@ -273,6 +273,16 @@ def _read_text(path: str, default: str | None = None) -> str:
         return os.read(fd, _READ_SIZE).decode("ascii", "replace")
     finally:
         os.close(fd)
+
+
+def _environment(pid: int) -> list[str]:
+    """Nothing of a process that is ending: it has no memory any more, and newer kernels refuse it to ordinary users."""
+    try:
+        return _read_text(f"/proc/{pid}/environ").split("\0")
+    except PermissionError:
+        if _read_text(f"/proc/{pid}/statm").startswith("0 "):
+            return []
+        raise
 
 
 def _names(folder: str) -> list[str]:

@@ -31,6 +31,7 @@ from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import end_process
+from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.run import LoadLevel, PhaseName, Slice
 
 SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
@@ -263,6 +264,7 @@ def machine_config(group: RunGroup, *, clock_offset: float) -> tuple[Path, Sampl
         conninfo="",
         database=first.server.database,
         version_num=first.server.version_num,
+        traced=Tracing.name in first.arm.knobs,
         disks=find_disks(group.host.ops, tuple(dict.fromkeys(group.directories))),
         groups=tuple(dict.fromkeys(each for member in members for each in member.server.groups)),
         spool=str(spool),

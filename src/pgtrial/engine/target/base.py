@@ -1,19 +1,22 @@
 """The interface of a target: what the engine asks of the server under test, whatever its kind."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
-from pgtrial.postgres.programs import Programs
+from pgtrial.postgres.programs import Programs, may_execute, reachable_programs
 from pgtrial.postgres.settings import Setting
+from pgtrial.postgres.work_directory import prepare_directory
+from pgtrial.store.belongings import Belongings, Made
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
 ARM = "PGTRIAL_ARM"  # in the environment of a load whose server tells not whose it is
@@ -230,6 +233,32 @@ async def is_ending(has_died: Callable[[], bool]) -> bool:
             return True
         await asyncio.sleep(_BETWEEN)
     return has_died()
+
+
+def way_to_log_in(account: Account) -> str:
+    """A hint where a program that runs as ``account`` cannot connect."""
+    return (
+        f'It runs as user "{account.name}", not as root: it needs a way to log in that does not depend on the user, or '
+        "a pgtrial that an ordinary user runs."
+    )
+
+
+async def executable_client(
+    client: Programs, account: Account | None, belongings: Belongings, *, here: Host
+) -> Programs:
+    """Programs that the account may execute: ``client``, or a copy that ``belongings`` know of."""
+    if account is None or await may_execute(here, client, account):
+        return client
+    work = make_work_directory(belongings, here=here, account=account)
+    return await reachable_programs(here, client, work=work, account=account)
+
+
+def make_work_directory(belongings: Belongings, *, here: Host, account: Account | None) -> Path:
+    """A new directory of the account's, which is removed with the experiment."""
+    work = Path("/var/tmp") / f"pgtrial-{secrets.token_hex(4)}"
+    belongings.add_directory(Made(path=work, host=here.name))
+    prepare_directory(here, work, account)
+    return work
 
 
 async def alter_database(arm: Arm, conninfo: str) -> bool:

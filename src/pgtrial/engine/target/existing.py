@@ -1,5 +1,6 @@
 """An existing server as the target, with a database made by pgtrial or one that was there, which is read-only."""
 
+import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,12 +13,22 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_host_changes
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.folder import LOADED
 from pgtrial.engine.sampler.control import find_server
-from pgtrial.engine.target.base import IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import (
+    IN_DATABASE,
+    RunningServer,
+    alter_database,
+    executable_client,
+    undo_sql,
+    wanted_settings,
+)
+from pgtrial.engine.target.loading import Loader
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import own_groups
+from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
@@ -36,7 +47,9 @@ from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_o
 from pgtrial.postgres.existing.settings import is_already
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.settings import read_settings
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
+from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
@@ -276,6 +289,7 @@ async def prepare_server(
     plan: Plan,
     scripts: Path,
     state: State,
+    belongings: Belongings,
     *,
     host: Host,
     here: Host,
@@ -286,8 +300,8 @@ async def prepare_server(
     tell: Observer,
 ) -> ServerTarget:
     """Reach the server and make its data, if they are to be pgtrial's own. ``may_run`` allows the pgbench of a
-    directory that only the file names, ``may_change`` to change settings of the whole server; ``caller`` are libpq's
-    variables.
+    directory that only the file names and programs that data to load start, ``may_change`` to change settings of the
+    whole server; ``caller`` are libpq's variables.
 
     Raises ConnectError, PreflightError, TargetError; what was made then is removed.
     """
@@ -335,7 +349,7 @@ async def prepare_server(
         return target
     check_may_create(rights)
     try:
-        await _load(target, scripts, tell)
+        await _load(target, scripts, state, belongings, may_run=may_run, tell=tell)
     except BaseException:
         await target.remove()
         raise
@@ -408,7 +422,9 @@ def _own_caveats(server: ExistingServer, here: Host) -> Sequence[Caveat]:
     return (shared,)
 
 
-async def _load(target: ServerTarget, scripts: Path, tell: Observer) -> None:
+async def _load(
+    target: ServerTarget, scripts: Path, state: State, belongings: Belongings, *, may_run: bool, tell: Observer
+) -> None:
     """Make the database from which those of the load are copied."""
     experiment = target.experiment
     dataset, prepared = experiment.dataset, target.prepared
@@ -420,6 +436,21 @@ async def _load(target: ServerTarget, scripts: Path, tell: Observer) -> None:
             environment=target.server.environment(prepared),
         )
     conninfo = target.server.conninfo(prepared)
+    if files := data_files(experiment, scripts):
+        account = server_account(target.here.ops)
+        loader = Loader(
+            host=target.here,
+            programs=await executable_client(target.client, account, belongings, here=target.here),
+            conninfo=conninfo,
+            environment=target.server.environment(prepared),
+            is_own=False,
+            copies=Path("/var/tmp"),
+            account=account,
+            belongings=belongings,
+            may_run=may_run,
+            tell=tell,
+        )
+        await loader.load(files, json.loads(state.meta().get(LOADED, "[]")))
     for name, script in setup_sql(experiment, scripts):
         tell(Preparing(step=f"running {name}"))
         await execute_script(conninfo, script, name=name)

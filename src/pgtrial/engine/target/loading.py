@@ -1,4 +1,4 @@
-"""Load the files of ``dataset.load`` into a throw-away cluster, by psql and pg_restore as the server's account.
+"""Load the files of ``dataset.load`` into a database of pgtrial's own, by psql and pg_restore as the load's account.
 
 They may contain anything. Unless the user has allowed the code that was found in them, the kernel refuses them new
 processes and files (RLIMIT_NPROC, RLIMIT_FSIZE), so that nothing is executed which was not found. As root they are read
@@ -7,32 +7,42 @@ from copies that the account may read and not change: what it owns, root does no
 
 import re
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.target.base import DATABASE
+from pgtrial.engine.target.base import way_to_log_in
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Account, Completed, Host
-from pgtrial.postgres.connect import make_roles
-from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.connect import find_roles, make_roles
+from pgtrial.postgres.programs import Programs
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.workloads.data_files import DataFile, Kind
 
 _SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
 _RESTORE = re.compile(r"pg_restore: error: (?:could not execute query: )?(?:ERROR:\s+)?(?P<text>.*)")
 _REFUSED = ("Cannot allocate memory", "Resource temporarily unavailable")  # psql's words where it may start nothing
+# As psql takes its strings, so were they read to find what is executed, whatever the database says.
+_OPTIONS = "-c standard_conforming_strings=on -c client_encoding=UTF8"
 _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loader:
-    """Of one cluster. ``may_run``: the code in the files is allowed."""
+    """Of one database, which ``conninfo`` and ``environment`` lead to; the programs run on ``host``.
+
+    Whether the server ``is_own``, so that roles may be made there. ``copies`` is where copies of the files may lie, and
+    ``may_run`` whether the code in them is allowed.
+    """
 
     host: Host
-    cluster: ThrowawayCluster
+    programs: Programs
+    conninfo: str
+    environment: Mapping[str, str] = field(repr=False)
+    is_own: bool
+    copies: Path
     account: Account | None
     belongings: Belongings
     may_run: bool
@@ -44,19 +54,33 @@ class Loader:
         Raises TargetError with the file and the line; PreflightError if a file is another one now.
         """
         _check_digests(files, digests)
-        await make_roles(self.cluster.conninfo(DATABASE), sorted({role for file in files for role in file.roles}))
+        await self._see_to_roles(files)
         for file in files:
             self.tell(Preparing(step=f"loading {file.path}, {file.kind}"))
             if self.account is None:
                 await self._load(file, file.root)
                 continue
-            copy = self.cluster.directory.parent / f"pgtrial-{secrets.token_hex(4)}"
+            copy = self.copies / f"pgtrial-{secrets.token_hex(4)}"
             self.belongings.add_directory(Made(path=copy, host=self.host.name))
             try:
                 await self._copy(file, copy, self.account)
                 await self._load(file, copy)
             finally:
                 self.host.ops.remove(str(copy), partly=True)
+
+    async def _see_to_roles(self, files: Sequence[DataFile]) -> None:
+        if self.is_own:
+            await make_roles(self.conninfo, sorted({role for file in files for role in file.roles}))
+            return
+        # pg_restore leaves owners and rights out; what psql executes cannot be told to.
+        named = {role for file in files if file.kind is Kind.SCRIPT for role in file.roles}
+        missing = sorted(named - await find_roles(self.conninfo))
+        if missing:
+            raise PreflightError(
+                f"the data to load name roles that the server does not have: {', '.join(missing)}",
+                hint="Make the dump with --no-owner and --no-privileges, or as an archive (-Fc): pgtrial makes no "
+                "roles on a server that is not its own.",
+            )
 
     async def _copy(self, file: DataFile, copy: Path, account: Account) -> None:
         """Copies of root's, in a directory of root's, that the account's group may read."""
@@ -70,22 +94,26 @@ class Loader:
         await self.host.run(["chmod", "-R", "u=rwX,g=rX,o=", "--", copy])
 
     async def _load(self, file: DataFile, root: Path) -> None:
-        programs, to = self.cluster.programs, f"--dbname={DATABASE}"
+        to = f"--dbname={self.environment['PGDATABASE']}"
         argv: list[str | Path]
         if file.kind is Kind.ARCHIVE:
-            argv = [programs.path("pg_restore"), "--exit-on-error", "--no-password", to, root / file.path]
+            whose = () if self.is_own else ("--no-owner", "--no-privileges")
+            argv = [self.programs.path("pg_restore"), "--exit-on-error", "--no-password", *whose, to, root / file.path]
         else:
             options = ("--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
-            argv = [programs.path("psql"), *options, to, f"--file={file.path}"]
+            argv = [self.programs.path("psql"), *options, to, f"--file={file.path}"]
         completed = await self.host.run(
             [*self._limits(), *argv],
             account=self.account,
-            environment=self.cluster.host_environment(DATABASE),
+            environment={
+                **self.environment,
+                "PGOPTIONS": f"{self.environment.get('PGOPTIONS', '')} {_OPTIONS}".strip(),
+            },
             directory=root,
             check=False,
         )
         if completed.status != 0:
-            raise _explain(file, completed)
+            raise _explain(file, completed, self.account)
 
     def _limits(self) -> tuple[str, ...]:
         if self.may_run:
@@ -108,7 +136,7 @@ def _check_digests(files: Sequence[DataFile], digests: Sequence[str]) -> None:
             )
 
 
-def _explain(file: DataFile, completed: Completed) -> TargetError:
+def _explain(file: DataFile, completed: Completed, account: Account | None) -> TargetError:
     """The error in terms of the file, from what psql or pg_restore said."""
     lines = completed.stderr.strip().splitlines()
     where, what, rest = str(file.path), f"the program ended with status {completed.status}", lines[-_MOST_SAID:]
@@ -123,6 +151,8 @@ def _explain(file: DataFile, completed: Completed) -> TargetError:
     hint = "Fix the file; nothing has been measured."
     if _NEWER.search(what):
         hint = "It seems to be of a newer PostgreSQL than the one it is loaded into: dump it with that one's pg_dump."
+    elif any("connection to server" in line for line in lines):
+        hint = way_to_log_in(account) if account is not None else "Try the same connection with psql."
     elif what.endswith(_REFUSED):
         hint = "It would start a program that was not found in it before. Read it, then add --allow-code."
     return TargetError(f"{where}: {what}", detail="\n".join(rest), hint=hint)

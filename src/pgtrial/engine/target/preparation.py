@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pgtrial.design.data_size import cluster_size
 from pgtrial.design.plan import Plan
+from pgtrial.design.variants import may_count_statements
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -28,9 +29,9 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs, prefer_one_kind, reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, has_library, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.throwaway import COUNTING_SETTINGS, STATEMENTS, ThrowawayCluster
 from pgtrial.postgres.work_directory import (
     check_access,
     prepare_directories,
@@ -101,6 +102,7 @@ async def prepare_throwaway(
         changes=changes,
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
+        counting=_counting(plan, state, host, programs.values()),
         caveats=() if host.name == LOCAL else (_THROUGH_SSH,),
     )
     made = belongings.directories(host.name)
@@ -125,6 +127,14 @@ async def prepare_throwaway(
     if host.name == LOCAL:  # those that the account may execute
         target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target
+
+
+def _counting(plan: Plan, state: State, host: Host, programs: Iterable[Programs]) -> Mapping[str, str]:
+    """Settings by which statements are counted: in all arms, or in none; in an experiment that goes on as it began."""
+    wanted = may_count_statements(plan.experiment, plan.arms)
+    for settings in state.settings().values():
+        wanted = wanted and STATEMENTS in settings.get("shared_preload_libraries", ("", ""))[0]
+    return COUNTING_SETTINGS if wanted and all(has_library(host.ops, each, STATEMENTS) for each in programs) else {}
 
 
 def version_text(programs: Iterable[Programs]) -> str:
@@ -253,6 +263,9 @@ class _Preparation:
         cluster.write_settings({**settings, **_LOADING, **unlimited})
         await cluster.start()
         await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
+        if self.target.counting:
+            # Not in the load's database, whose objects are the experiment's.
+            await execute(cluster.conninfo(), f"CREATE EXTENSION {STATEMENTS}")
         dataset = experiment.dataset
         if self.variant.scale is not None:
             self.tell(Preparing(step=f"loading pgbench tables, scale {self.variant.scale}"))
@@ -266,7 +279,11 @@ class _Preparation:
         if files := data_files(experiment, self.scripts):
             loader = Loader(
                 host=self.target.host,
-                cluster=cluster,
+                programs=cluster.programs,
+                conninfo=cluster.conninfo(DATABASE),
+                environment=cluster.host_environment(DATABASE),
+                is_own=True,
+                copies=cluster.directory.parent,
                 account=self.target.account,
                 belongings=self.belongings,
                 may_run=self.may_run,

@@ -39,6 +39,7 @@ class ThrowawayTarget:
     """Clusters made for the experiment, by the key of their variant.
 
     ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
+    ``counting`` are the settings, the same for all arms, of the library that counts statements; {} without it.
     ``taken_of`` are clusters whose snapshots are used, by the same key, where these clusters have none of their own.
     """
 
@@ -50,6 +51,7 @@ class ThrowawayTarget:
     client: Programs
     clusters: dict[str, ThrowawayCluster] = field(default_factory=dict)
     caveats: Sequence[Caveat] = ()
+    counting: Mapping[str, str] = field(default_factory=dict)
     made: list[JournalEntry] = field(default_factory=list)
     taken_of: Mapping[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
@@ -77,7 +79,7 @@ class ThrowawayTarget:
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
-        cluster, wanted = self.cluster(arm), wanted_settings(arm)
+        cluster, wanted = self.cluster(arm), {**self.counting, **wanted_settings(arm)}
         cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
         self.running = arm

@@ -155,6 +155,7 @@ def make_twins(base: ThrowawayTarget, belongings: Belongings, arms: Mapping[str,
             changes=base.changes,
             token=f"{base.token}{number}",
             client=base.client,
+            counting=base.counting,
             clusters={key: cluster},
             taken_of={key: original},
         )

@@ -40,10 +40,14 @@ def cause_tables(findings: Findings) -> tuple[Table, ...]:
             _budget,
             _differences,
             _paretos,
+            _wait_types,
+            _background,
             _limits,
             _curve_models,
             _stability,
             _dips,
+            _dip_waits,
+            _dip_signs,
             _associations,
             _checks,
             _scorecard,
@@ -51,6 +55,7 @@ def cause_tables(findings: Findings) -> tuple[Table, ...]:
             _files,
             _log,
             _timelines,
+            _courses,
         )
     )
 
@@ -74,6 +79,99 @@ def _timelines(findings: Findings, causes: Causes) -> Table:
         for t, value in zip(panel.t, line.value, strict=True)
     )
     return table("timelines", "Samples over the time of the runs", columns, rows)
+
+
+def _courses(findings: Findings, causes: Causes) -> Table:
+    """The arms over each other."""
+    columns = (
+        text("metric", "as in docs/metrics.md"),
+        ARM,
+        number("seconds", "since the first measured second", "s"),
+        number("value", "mean of the arm's runs at that time, in base units; unknown: a gap"),
+        text("unit", "base unit of the value"),
+    )
+    rows = (
+        (course.metric, line.arm, t, value, course.unit)
+        for course in causes.courses
+        for line in course.lines
+        for t, value in zip(course.t, line.value, strict=True)
+    )
+    return table("courses", "Metrics over measured time by arm", columns, rows)
+
+
+def _wait_types(findings: Findings, causes: Causes) -> Table:
+    columns = (
+        ARM,
+        text("kind", "CPU, or a wait type of the server"),
+        text("of", "events or statements of that type"),
+        text("name", "wait event, or text of the statement"),
+        number("sessions", "average sessions", "sessions"),
+        number("share", "of the sessions of the type", "share"),
+    )
+    rows = (
+        (one.arm, one.kind, of, item.name, item.sessions, item.share)
+        for one in causes.wait_types
+        for of, items in (("events", one.events), ("statements", one.statements))
+        for item in items
+    )
+    return table("wait_types", "Events and statements inside each wait type", columns, rows)
+
+
+def _background(findings: Findings, causes: Causes) -> Table:
+    columns = (
+        ARM,
+        text("process", "kind of background process"),
+        text("kind", "CPU, or a wait type of the server"),
+        text("event", "wait event"),
+        number("processes", "average number in that wait", "sessions"),
+        number("low", "lower end of its interval", "sessions"),
+        number("high", "upper end of its interval", "sessions"),
+    )
+    rows = ((one.arm, one.process, one.kind, one.event or None, *_interval(one.sessions)) for one in causes.background)
+    return table("background", "What background processes wait for", columns, rows)
+
+
+def _dip_waits(findings: Findings, causes: Causes) -> Table:
+    columns = (
+        ARM,
+        *LEVEL,
+        text("kind", "CPU, or a wait type of the server"),
+        text("event", "wait event"),
+        number("inside", "average sessions inside dips", "sessions"),
+        number("outside", "average sessions in all other seconds", "sessions"),
+        number("chance", "that any wait differs as much by chance", "probability"),
+    )
+    rows = (
+        (
+            *(one.arm, *level_row(findings, one.load_level), wait.kind, wait.event or None),
+            *(wait.inside, wait.outside, wait.chance),
+        )
+        for one in causes.stability
+        for wait in one.waits
+    )
+    return table("dip_waits", "What sessions wait for inside dips", columns, rows)
+
+
+def _dip_signs(findings: Findings, causes: Causes) -> Table:
+    columns = (
+        ARM,
+        *LEVEL,
+        text("metric", "as in docs/metrics.md"),
+        text("unit", "base unit of its values"),
+        number("lead", "how long before dips begin", "s"),
+        number("before", "mean at that time"),
+        number("usual", "mean of all seconds outside of dips"),
+        number("chance", "that any metric is as unlike itself by chance", "probability"),
+    )
+    rows = (
+        (
+            *(one.arm, *level_row(findings, one.load_level), sign.metric, sign.unit),
+            *(sign.lead, sign.before, sign.usual, sign.chance),
+        )
+        for one in causes.stability
+        for sign in one.signs
+    )
+    return table("dip_signs", "What is unlike itself before dips", columns, rows)
 
 
 def _interval(estimate: Estimate | None) -> tuple[Value, Value, Value]:
@@ -212,11 +310,12 @@ def _dips(findings: Findings, causes: Causes) -> Table:
         number("recovery", "from the lowest point until 90 % was made good; unknown: never in the run", "s"),
         number("stalled", "time without a single commit", "s"),
         text("near", "what the server's log says of that time"),
+        text("more", "wait that more sessions were in than outside of dips"),
     )
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), dip.run, dip.start, dip.length, dip.depth),
-            *(dip.recovery, dip.stalled, "; ".join(map(say, dip.near))),
+            *(dip.recovery, dip.stalled, "; ".join(map(say, dip.near)), say(dip.more) or None),
         )
         for one in causes.stability
         for dip in one.dips

@@ -64,6 +64,7 @@ STABILITY = {
             "by chance it would be {expected:duration} (probability {chance:significant2})."
         )
     ),
+    "dips.more": Entry(text=N_("{part}, by {sessions:count}")),
     "dips.locks": Entry(text=N_("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")),
     "log-event.checkpoint-begins": Entry(text=N_("checkpoint's beginning")),
     "log-event.of-table": Entry(text=N_("{event} of {table}")),

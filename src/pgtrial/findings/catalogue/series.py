@@ -57,6 +57,7 @@ _MEMORY = {
     "throttling.paused": N_("writers that sleep because of dirty pages, on average"),
     "reclaim.direct": N_("pages looked at by processes that had to free memory themselves"),
     "reclaim.kswapd": N_("pages looked at by the kernel in the background"),
+    "reclaim.efficiency": N_("share of the pages looked at that could be freed"),
     "reclaim.throttled": N_("pages written while tasks that had to free memory waited for it"),
     "reclaim.stall": N_("allocations that had to wait for memory"),
     "reclaim.refault": N_("pages that were needed again soon after they had been thrown out"),
@@ -73,6 +74,7 @@ _MEMORY = {
 }
 _HUGE = {
     "huge.explicit": N_("explicit huge pages in use"),
+    "huge.page_tables": N_("memory of the tables of pages of all processes"),
     "huge.transparent": N_("memory in transparent huge pages"),
 }
 _PROCESSES = {
@@ -123,6 +125,9 @@ _SERVER = {
     "backend.buffers": N_("blocks that sessions had to write themselves"),
     "slru.read": N_("pages of the cache read"),
     "slru.hit": N_("pages found in the cache"),
+    "replication.flush_lag": N_("WAL that the last standby has not flushed yet"),
+    "replication.replay_lag": N_("WAL that the last standby has not replayed yet"),
+    "replication.replay_delay": N_("delay until the last standby has replayed a commit"),
     "locks.waiting": N_("sessions that wait for a lock"),
     "locks.chain": N_("longest chain of sessions that wait for each other"),
     "vacuum.running": N_("vacuums under way"),

@@ -33,14 +33,19 @@ VALIDITY_CAVEATS = {
     "plan-redacted": Entry(
         severity=Severity.INFO,
         text=N_(
-            "The plan of this copy was redacted: whether the claim is the one that was recorded before the first run "
-            "cannot be checked here."
+            "The plan of this copy was redacted: the claim's metric, margin, rules and design are those that were "
+            "recorded before the first run; whether settings and scripts are cannot be checked here."
         ),
         hint=N_("Compare the digest with the one that was published, and ask for the original folder."),
         when="the folder is a redacted copy, made without the recorded plan",
     ),
+    "other-rules": Entry(
+        severity=Severity.WARNING,
+        text=N_("Judged by rules {rules}, not by rules {recorded}, those of the experiment's time."),
+        when="--rules asks for rules of another version than the experiment's own",
+    ),
     "repeated-claim": Entry(
-        severity=Severity.INFO,
+        severity=Severity.WARNING,
         text=plural(
             "The same claim was tried {count} time before on this machine: of many attempts some support a claim by "
             "chance.",
@@ -105,8 +110,8 @@ VALIDITY_CAVEATS = {
         severity=Severity.WARNING,
         text=N_(
             "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "
-            "(p = {p:significant3}): whichever runs these would have been, the change lies between {low:change} and "
-            "{high:change}."
+            "(p = {p:significant3}): if these had been like the runs that were measured, the change would lie between "
+            "{low:change} and {high:change}."
         ),
         hint=N_(
             "See the reasons in the table of runs: an arm that fails where it would be slow looks better than it is."

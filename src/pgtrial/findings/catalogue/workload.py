@@ -21,6 +21,8 @@ FACT_NAMES = (
     N_("rate"),
     N_("latency limit"),
     N_("tries"),
+    N_("command"),
+    N_("unit of work"),
 )
 
 WORKLOAD = {

@@ -19,7 +19,7 @@ from pgtrial.postgres.existing.log_formats import parse_csv, parse_text
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
 from pgtrial.postgres.existing.server import ExistingServer, read_chunk
 from pgtrial.store.server_log.entry import LogEntry, find_zone
-from pgtrial.store.server_log.stored import keep_entries, parse_entries, write_log
+from pgtrial.store.server_log.stored import keep_entries, parse_entries, short_lines, write_log
 
 _SIZE = 1 << 20
 _LULL = 0.25  # s; a collector of logs writes down a moment later what it is told
@@ -81,7 +81,7 @@ async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -
 
 
 def _write(spool: IO[bytes], mark: LogMark, destination: Path) -> None:
-    entries = _parse(_decode(spool, mark.place.encoding), mark.place)
+    entries = _parse(_decode(short_lines(spool, b"\n"), mark.place.encoding), mark.place)
     # Some logs have times in whole seconds; what is before the mark in the file of the mark has not been read.
     kept = keep_entries(entries, since=math.floor(mark.t))
     write_log((replace(entry, t=entry.t - mark.ahead) for entry in kept), destination)

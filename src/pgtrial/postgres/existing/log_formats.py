@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from pgtrial.store.server_log.entry import SEVERITIES, TIME, LogEntry, parse_time
+from pgtrial.store.server_log.stored import LONGEST_ENTRY
 
 # What each escape prints; many are empty, or blanks, in the server's own processes.
 _ESCAPES: Mapping[str, str] = {
@@ -108,9 +109,13 @@ class _Message:
 
     head: Mapping[str, str]
     parts: dict[str, list[str]] = field(default_factory=dict)
+    size: int = 0
 
     def add(self, part: str, line: str) -> None:
-        self.parts.setdefault(part, []).append(line)
+        """Lines without end are cut."""
+        self.size += len(line) + 1
+        if self.size <= LONGEST_ENTRY:
+            self.parts.setdefault(part, []).append(line)
 
     def entry(self, zone: tzinfo | None) -> LogEntry | None:
         t = _time(self.head, zone)
@@ -218,12 +223,14 @@ def _records(lines: Iterable[str]) -> Iterator[list[str]]:
     """The lines of each record: texts in quotation marks may have several. A record begins with a time."""
     record: list[str] = []
     is_open = False
+    size = 0
     for line in lines:
         if not record and not _RECORD.match(line):
             continue
         record.append(f"{line}\n")
+        size += len(line) + 1
         is_open ^= line.count('"') % 2 == 1
-        if not is_open or len(record) > _MOST_LINES:
+        if not is_open or len(record) > _MOST_LINES or size > LONGEST_ENTRY:
             if not is_open:
                 yield record
-            record, is_open = [], False
+            record, is_open, size = [], False, 0

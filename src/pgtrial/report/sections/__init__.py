@@ -9,7 +9,7 @@ from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.metrics import METRICS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
-from pgtrial.report.sections.over_time import PANELS, SCHEDULE, SERIES, STABILITY, TIME
+from pgtrial.report.sections.over_time import COURSES, PANELS, SCHEDULE, SERIES, STABILITY, TIME
 from pgtrial.report.sections.storage import DISKS, FILES, PAGES
 from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 
@@ -33,6 +33,7 @@ SECTIONS: tuple[Section, ...] = (
     CURVE,
     LATENCY,
     SERIES,
+    COURSES,
     PANELS,
     STABILITY,
     SCHEDULE,

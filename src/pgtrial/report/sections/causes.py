@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pgtrial.analysis.causes.limits import what_changed
 from pgtrial.findings.causes import (
     WAIT_SAMPLING,
+    BackgroundWait,
     BudgetPart,
     Evidence,
     LatencyBudget,
@@ -15,6 +16,7 @@ from pgtrial.findings.causes import (
     Resource,
     StatementUse,
     Suspect,
+    WaitType,
     limits_by_chance,
 )
 from pgtrial.findings.findings import Findings, WaitShare
@@ -40,6 +42,7 @@ from pgtrial.report.words import ALL, arm_label, control_of, level_label, part_n
 from pgtrial.units import format_bytes, format_count, format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
+MOST_PARTS = 4  # events, and statements, of a wait type
 MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
 
 
@@ -67,6 +70,8 @@ def _build_why(findings: Findings) -> dict[str, object]:
         "wait_rows": _wait_rows(findings),
         "plans": _plans(findings),
         "statements": [_statement_row(findings, use) for use in causes.statements],
+        "wait_types": [_type_row(findings, each) for each in causes.wait_types],
+        "background": [_background_row(findings, each) for each in causes.background],
         "paretos": [
             {
                 "title": title,
@@ -79,6 +84,32 @@ def _build_why(findings: Findings) -> dict[str, object]:
             )
             if shown
         ],
+    }
+
+
+def _type_row(findings: Findings, each: WaitType) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, each.arm),
+        "kind": part_name(each.kind),
+        "sessions": format_decimal(each.sessions, digits=2),
+        "share": format_percent(each.share),
+        # Events by their own names: the type stands beside them.
+        "events": [
+            (item.name.removeprefix(each.kind).strip() or item.name, format_percent(item.share))
+            for item in each.events[:MOST_PARTS]
+        ],
+        "statements": [
+            (say(name_statement(item.name)), format_percent(item.share)) for item in each.statements[:MOST_PARTS]
+        ],
+    }
+
+
+def _background_row(findings: Findings, each: BackgroundWait) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, each.arm),
+        "process": each.process,
+        "wait": part_name(each.kind, each.event),
+        "sessions": estimate_text(each.sessions, ""),
     }
 
 

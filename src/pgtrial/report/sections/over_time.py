@@ -1,7 +1,7 @@
 """Over time: series by arm, the inside of runs, their stability, what ran when, and where the time went."""
 
 from pgtrial.analysis.causes.stability import FROM_LOG
-from pgtrial.findings.causes import Dip, Period, Stability
+from pgtrial.findings.causes import Dip, DipSign, DipWait, Period, Stability
 from pgtrial.findings.findings import Findings, RunFinding
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
@@ -17,6 +17,7 @@ from pgtrial.report.cause_words import (
     place_level,
 )
 from pgtrial.report.charts.base import Chart
+from pgtrial.report.charts.courses import course_charts
 from pgtrial.report.charts.panels import main_block, run_panels
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, overhead_chart, schedule_chart
 from pgtrial.report.charts.series import arms_of, events_chart, series_charts
@@ -24,7 +25,18 @@ from pgtrial.report.charts.time_axis import is_long, widest_times
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, state_word
 from pgtrial.report.values import format_value
-from pgtrial.report.words import arm_label, format_metric, format_p, is_sliced, latency_of, level_label, throughput_of
+from pgtrial.report.words import (
+    arm_label,
+    format_metric,
+    format_p,
+    is_sliced,
+    latency_of,
+    level_label,
+    metric_label,
+    part_name,
+    throughput_of,
+)
+from pgtrial.stats.dips import FEWEST
 from pgtrial.units import format_duration, format_percent
 
 
@@ -50,6 +62,19 @@ def _add_events(findings: Findings, metric: str) -> list[Chart]:
 
 
 SERIES = Section(name="series", title=N_("Over time"), build=_build_series, is_open=always, is_shown=is_long)
+
+
+def _build_courses(findings: Findings) -> dict[str, object]:
+    charts = course_charts(findings)
+    return {"charts": charts, "times": widest_times(charts)}
+
+
+COURSES = Section(
+    name="courses",
+    title=N_("Arms over each other"),
+    build=_build_courses,
+    is_shown=lambda findings: is_long(findings) and bool(causes_of(findings).courses),
+)
 
 
 def _build_panels(findings: Findings) -> dict[str, object]:
@@ -88,7 +113,21 @@ def _build_stability(findings: Findings) -> dict[str, object]:
     dips = sorted(((dip, each) for each in found for dip in each.dips), key=lambda pair: -pair[0].depth)
     periods = sorted(((period, each) for each in found for period in each.periods), key=lambda pair: -pair[0].share)
     return {
+        "is_short": not any(map(_is_known, found)),
+        "least": format_duration(FEWEST),
         "message": _message(findings, found),
+        "waits": [_dip_wait(findings, wait, each) for each in found for wait in each.waits],
+        "signs": [_sign(findings, sign, each) for each in found for sign in each.signs],
+        "without_signs": [
+            tr(
+                "{arm}, {level}: none of {count} metrics is unlike itself before dips.",
+                arm=arm_label(findings, each.arm),
+                level=level_label(findings, each.load_level),
+                count=each.signs_tried,
+            )
+            for each in found
+            if each.signs_tried and not each.signs
+        ],
         "rows": [_stability_row(findings, each) for each in found if _is_known(each)],
         "aligned": [
             f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}: {say(each.aligned)}"
@@ -154,6 +193,31 @@ def _dip(findings: Findings, dip: Dip, each: Stability) -> dict[str, object]:
         "most": _recovery(dip.recovery),
         "stalled": format_value(dip.stalled, "s") if dip.stalled else ptr("time", "none"),
         "near": ", ".join(map(say, dip.near)) or "–",
+        "more": say(dip.more) or "–",
+    }
+
+
+def _dip_wait(findings: Findings, wait: DipWait, each: Stability) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, each.arm),
+        "level": level_label(findings, each.load_level),
+        "wait": part_name(wait.kind, wait.event),
+        "inside": format_value(wait.inside, ""),
+        "outside": format_value(wait.outside, ""),
+        "chance": format_p(wait.chance),
+        "is_rare": wait.chance < RARE,
+    }
+
+
+def _sign(findings: Findings, sign: DipSign, each: Stability) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, each.arm),
+        "level": level_label(findings, each.load_level),
+        "metric": metric_label(sign.metric),
+        "lead": format_value(sign.lead, "s"),
+        "before": format_value(sign.before, sign.unit),
+        "usual": format_value(sign.usual, sign.unit),
+        "chance": format_p(sign.chance),
     }
 
 
@@ -182,7 +246,7 @@ STABILITY = Section(
     name="stability",
     title=N_("Stability"),
     build=_build_stability,
-    is_shown=lambda findings: any(map(_is_known, causes_of(findings).stability)),
+    is_shown=lambda findings: bool(causes_of(findings).stability),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
+from typing import IO, AnyStr
 
 from pgtrial.errors import StoreError
 from pgtrial.safe_files import new_file, open_file
@@ -13,7 +14,7 @@ from pgtrial.safe_text import parse_json
 from pgtrial.store.server_log.entry import LogEntry, format_time, parse_time
 from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted, split_duration
 
-_LONGEST_LINE = 8 << 20  # characters
+LONGEST_ENTRY = 8 << 20  # characters; or bytes, as they come
 _RAISED = "P0001"  # by RAISE: the text is the application's own, and may hold anything
 
 
@@ -32,12 +33,17 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of a log, without those that are too long to be an entry of a server's log. Raises OSError."""
     # Only a line feed ends a line: messages may hold what else ends lines of a text.
     with io.TextIOWrapper(open_file(path), encoding="utf-8", errors="replace", newline="\n") as file:
-        is_rest = False
-        while line := file.readline(_LONGEST_LINE):
-            is_part = not line.endswith("\n") and len(line) == _LONGEST_LINE
-            if not is_part and not is_rest:
-                yield line
-            is_rest = is_part
+        yield from short_lines(file, "\n")
+
+
+def short_lines(file: IO[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
+    """The lines of a file without those that are too long to be an entry of a server's log. Raises OSError."""
+    is_rest = False
+    while line := file.readline(LONGEST_ENTRY):
+        is_part = not line.endswith(end) and len(line) == LONGEST_ENTRY
+        if not is_part and not is_rest:
+            yield line
+        is_rest = is_part
 
 
 def write_log(entries: Iterable[LogEntry], path: Path) -> None:

@@ -1,0 +1,1 @@
+"""A pipeline's gate before migrations of which it is known what they do."""

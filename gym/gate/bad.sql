@@ -1,0 +1,1 @@
+DROP INDEX purchase_of_customer;

@@ -1,0 +1,65 @@
+"""Is the claim the one that was recorded before the first run, and how often was it tried?"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.design.registration import digest_with, plan_digest, register
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.safe_files import read_file
+from pgtrial.safe_text import parse_json
+from pgtrial.store import layout
+from pgtrial.store.plans import CONTENTS, DIGEST, LOADED_DATA, PLAN, REGISTERED, REST
+
+_LARGEST = 1 << 28  # bytes of a script or set-up
+
+
+def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Whether the claim is the one that was recorded before the first run, and how often it was tried."""
+    evidence = assessment.evidence
+    rules = int(evidence.meta.get("rules", 1))
+    if rules > 1 or DIGEST in evidence.meta:
+        if not _is_as_registered(evidence, rules):
+            yield caveat("post-hoc")
+        elif PLAN not in evidence.meta:
+            yield caveat("plan-redacted")
+    if rules != evidence.rules.version:
+        yield caveat("other-rules", rules=evidence.rules.version, recorded=rules)
+    before = int(evidence.meta.get("attempts_before", 0))
+    if before:
+        yield caveat("repeated-claim", count=before)
+
+
+def _is_as_registered(evidence: Evidence, rules: int) -> bool:
+    """Whether claim, plan, rules and contents are those that the record's digest is of."""
+    meta, experiment = evidence.meta, evidence.experiment
+    recorded, blocks = meta.get(DIGEST), experiment.design.blocks
+    if blocks is not None and len({slot.block for slot in evidence.slots}) != blocks:
+        return False
+    if rules < REGISTERED:
+        return recorded == plan_digest(experiment, evidence.arms) if PLAN in meta else REST not in meta
+    if PLAN not in meta:
+        return recorded == digest_with(experiment, rules=rules, rest=meta.get(REST, ""))
+    try:
+        contents = parse_json(meta.get(CONTENTS, ""))
+    except ValueError:
+        return False
+    if not isinstance(contents, dict):
+        return False
+    folder = evidence.folder / layout.FILES
+    return recorded == register(experiment, evidence.arms, rules=rules, contents=contents).digest and all(
+        _has_digest(folder, name, str(digest)) for name, digest in contents.items() if not name.startswith(LOADED_DATA)
+    )
+
+
+def _has_digest(folder: Path, name: str, digest: str) -> bool:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        return False
+    try:
+        content = read_file(folder / path, limit=_LARGEST)
+    except (OSError, ValueError):
+        return False
+    return hashlib.sha256(content).hexdigest() == digest

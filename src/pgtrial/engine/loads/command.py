@@ -1,0 +1,167 @@
+"""The load on a server by a program of the user's choice."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.engine.folder import RECORDED
+from pgtrial.engine.leftovers import end_load
+from pgtrial.engine.loads.generators import run_generators
+from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, prewarm
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
+from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
+from pgtrial.knobs.workload import WORKLOAD, read_command
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel, Slice
+from pgtrial.postgres.work_directory import make_own, remove_directories
+from pgtrial.store.transactions import CommandLog, LoadLog
+from pgtrial.workloads.base import Generator, Output
+from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+
+_TRIAL = 1.0  # s
+_HINT = "docs/command.md says what the program has to print. Nothing has been measured."
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandLoad:
+    """``files`` are put where the program is started, by name; ``clients`` is the largest number of them.
+
+    ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
+    for each start: it may look for its files from the root, and does not get through the result folder. All that it
+    starts has the ``mark``.
+    """
+
+    account: Account | None
+    workload: WorkloadTable
+    files: Mapping[str, str]
+    seed: int
+    clients: int
+    here: Host
+    there: Host
+    work: Path
+    mark: str
+    tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
+
+    @property
+    def program(self) -> Path:
+        return program_of(self.workload)
+
+    @property
+    def output(self) -> Output:
+        return OUTPUT
+
+    def scripts(self, arm: Arm) -> Mapping[str, str]:
+        return {}  # none that is known to be SQL
+
+    def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
+        return frozenset({(WORKLOAD, COMMAND_KEY)} & {(WORKLOAD, key) for key in arm.knobs.get(WORKLOAD, {})})
+
+    def facts(self) -> Mapping[str, str]:
+        return {"load generator/program": str(self.program)}
+
+    async def try_out(self, arm: Arm, server: RunningServer) -> None:
+        """Let the program work for a second on each server version, as the arm has it."""
+        check_connections(arm, server.settings, clients=self.clients)
+        what = (server.version, self._workload(arm).command)
+        if what in self.tried:
+            return
+        self.tried.add(what)
+        generator = self._plan(arm, server, LoadLevel(index=0, clients=1), block=0, seconds=_TRIAL)
+        try:
+            outcome = await run_generators(
+                self.here,
+                self.program,
+                [generator],
+                environment=server.environment,
+                account=self.account,
+                output=OUTPUT,
+            )
+        except HostCommandError as err:
+            raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
+        if outcome.errors:
+            raise WorkloadError(f"the command fails: {outcome.errors[0].removeprefix(f'{COMMAND}: ')}", hint=_HINT)
+        left = await end_load(self.mark, self.here)
+        if left:
+            raise WorkloadError(f"the command leaves {left} of its processes running", hint=_HINT)
+        if outcome.first_ended < outcome.started + _TRIAL:
+            raise WorkloadError("the command ends by itself before it is told to", hint=_HINT)
+        (summary,) = outcome.summaries
+        if summary.failed:
+            asked = summary.failed + (summary.processed or 0)
+            raise WorkloadError(f"{summary.failed} of {asked} requests of the command failed", hint=_HINT)
+
+    async def make_cold(self, arm: Arm) -> None:
+        await drop_page_cache(self.there)
+
+    async def make_warm(self, arm: Arm, server: RunningServer) -> None:
+        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+
+    def generators(
+        self,
+        arm: Arm,
+        server: RunningServer,
+        level: LoadLevel,
+        *,
+        block: int,
+        seconds: int,
+        directory: Path,
+        logged: bool,
+    ) -> tuple[Generator, ...]:
+        record = directory.with_name(RECORDED) / f"level{level.index}" if logged else None
+        sign = 1 if logged else -1
+        return (self._plan(arm, server, level, block=sign * block, seconds=seconds, record=record),)
+
+    def _plan(
+        self,
+        arm: Arm,
+        server: RunningServer,
+        level: LoadLevel,
+        *,
+        block: int,
+        seconds: float,
+        record: Path | None = None,
+    ) -> Generator:
+        directory = self.work / "load"
+        remove_directories(self.here, directory)
+        try:
+            make_own(self.here, directory, self.account)
+        except OSError as err:
+            raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
+        return plan_command(
+            self._workload(arm),
+            level,
+            files=self.files,
+            environment=server.environment,
+            seconds=seconds,
+            directory=str(directory),
+            record=record,
+            seed=f"{self.seed}/{block}",
+        )
+
+    def _workload(self, arm: Arm) -> WorkloadTable:
+        words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
+        return self.workload if words is None else self.workload.model_copy(update={"command": read_command(words)})
+
+    def logs(
+        self,
+        level: LoadLevel,
+        generators: Sequence[Generator],
+        *,
+        window: tuple[float, float],
+        slices: tuple[Slice, ...] = (),
+    ) -> list[LoadLog]:
+        """``slices`` there are none: what stands still for another's turn would count that as latency."""
+        return [
+            CommandLog(
+                level=level.index,
+                scenario=COMMAND,
+                files=(Path(each.results.record),),
+                window=window,
+                rate=level.rate,
+            )
+            for each in generators
+            if each.results is not None and each.results.record is not None
+        ]

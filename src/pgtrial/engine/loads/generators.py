@@ -1,0 +1,194 @@
+"""Run the processes of a load generator at the same time, and end them."""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pgtrial.engine.loads.listening import End, listen
+from pgtrial.engine.loads.pgbench import put_scripts
+from pgtrial.engine.loads.results import Channel, Listener, work
+from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.processes import end_process
+from pgtrial.workloads.base import Generator, Output, Progress, Results, Summary
+from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOutcome:
+    """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
+
+    From ``started`` on, each runs at least as long as it was told to. ``first_ended`` is when the first of them had
+    ended, its slack added; ``silences`` are the times in which one of them said nothing, although it tells of each
+    second. All are in seconds since the epoch.
+    """
+
+    started: float
+    all_started: float
+    first_ended: float
+    silences: tuple[tuple[float, float], ...] = ()
+    summaries: tuple[Summary, ...]
+    errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seconds:
+    """Adds up the progress of several processes, second by second."""
+
+    processes: int
+    seen: dict[int, list[Progress]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def add(self, process: int, progress: Progress) -> tuple[float, float | None] | None:
+        """(tps, mean latency or None) when every process has told of this second, else None."""
+        second = self.counts[process] = self.counts.get(process, 0) + 1
+        told = self.seen.setdefault(second, [])
+        told.append(progress)
+        if len(told) < self.processes:
+            return None
+        del self.seen[second]
+        tps = math.fsum(one.tps for one in told)
+        weighted = [one.tps * one.latency for one in told if one.tps > 0 and one.latency is not None]
+        return tps, math.fsum(weighted) / tps if weighted else None
+
+
+async def run_generators(
+    host: Host,
+    program: Path,
+    generators: Sequence[Generator],
+    *,
+    environment: Mapping[str, str],
+    account: Account | None = None,
+    output: Output = PGBENCH,
+    on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+    conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
+) -> LoadOutcome:
+    """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
+
+    ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories.
+
+    With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Those
+    that tell of their results are told so when they have worked for their time. Raises HostCommandError if one cannot
+    be started, and what ``conduct`` raises. However this function ends, none of them is left running.
+    """
+    seconds = _Seconds(processes=len(generators))
+    enough = asyncio.Event()
+
+    def tell(process: int, progress: Progress) -> None:
+        second = seconds.add(process, progress)
+        if second is not None and on_second(*second):
+            enough.set()
+
+    async with contextlib.AsyncExitStack() as stack:
+        for generator in generators:
+            mode = 0o600 if generator.results is None else 0o700  # a program's files may be programs
+            put_scripts(host, Path(generator.directory), generator.scripts, account=account, mode=mode)
+        processes: list[HostProcess] = []
+        tellers: list[Listener] = []
+        tasks: list[asyncio.Task[End]] = []
+        started = time.time()
+        for index, generator in enumerate(generators):
+            start = partial(_start, host, program, generator, environment=environment, account=account)
+            on_progress = partial(tell, index)
+            if generator.results is None:
+                process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+                stack.push_async_callback(end_process, process)
+                listening = listen(process, output, on_progress, enough)
+            else:
+                process, teller = await _start_teller(start, generator.results)
+                stack.push_async_callback(_end_session, process)
+                tellers.append(teller)
+                listening = teller.listen(on_progress, enough)
+            processes.append(process)
+            tasks.append(asyncio.create_task(listening))
+        all_started = time.time()
+        waiting = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(enough.wait())]
+        stack.push_async_callback(_cancel, [*waiting, *tasks])
+        conducting = work(tellers) if tellers else conduct(processes) if conduct is not None else None
+        if conducting is not None:
+            conductor = asyncio.ensure_future(conducting)
+            stack.push_async_callback(_cancel, [conductor])
+            await asyncio.wait([conductor, *waiting], return_when=asyncio.FIRST_COMPLETED)
+            if conductor.done():
+                conductor.result()
+                for process in processes if not tellers else ():
+                    _finish(process)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        ended = [(generator, task.result()) for generator, task in zip(generators, tasks, strict=True) if task.done()]
+    if tellers:
+        started = all_started = max(each.ready or all_started for each in tellers)
+    errors = [f"{', '.join(generator.scenario_names)}: {line}" for generator, end in ended for line in end.errors]
+    return LoadOutcome(
+        started=started,
+        all_started=all_started,
+        first_ended=min((end.time + generator.slack for generator, end in ended), default=time.time()),
+        silences=tuple(silence for _, end in ended for silence in end.silences),
+        summaries=tuple(end.summary for _, end in ended),
+        errors=tuple(errors),
+    )
+
+
+async def _start(
+    host: Host,
+    program: Path,
+    generator: Generator,
+    *,
+    environment: Mapping[str, str],
+    account: Account | None,
+    stdout: int,
+    stderr: int,
+) -> HostProcess:
+    return await host.start(
+        [program, *generator.argv_tail],
+        role=LOAD,
+        account=account,
+        directory=Path(generator.directory),
+        environment={**environment, **generator.environment},
+        groups=generator.groups,
+        stdout=stdout,
+        stderr=stderr,
+    )
+
+
+async def _start_teller(start: Callable[..., Awaitable[HostProcess]], results: Results) -> tuple[HostProcess, Listener]:
+    output, errors = Channel.open(), Channel.open()
+    try:
+        process = await start(stdout=output.writer, stderr=errors.writer)
+    except BaseException:
+        os.close(output.reader)
+        os.close(errors.reader)
+        raise
+    finally:
+        os.close(output.writer)
+        os.close(errors.writer)
+    return process, Listener(process=process, results=results, output=output.reader, errors=errors.reader)
+
+
+async def _end_session(process: HostProcess) -> None:
+    """End a program, and what it has started in its session."""
+    await end_process(process)
+    with contextlib.suppress(ProcessLookupError):
+        process.kill_session()
+
+
+def _finish(process: HostProcess) -> None:
+    """Have pgbench end as at the end of its time: each client ends its transaction, and the log is written to its end.
+
+    Its own alarm clock (pgbench.c, handle_sig_alarm) does the same.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGALRM)
+
+
+async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

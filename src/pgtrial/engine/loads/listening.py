@@ -1,0 +1,103 @@
+"""Listen to a load generator that tells of its progress and writes a log of its own."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from pgtrial.hosts.base import HostProcess
+from pgtrial.workloads.base import Output, Progress, Summary
+
+_LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
+_LONGEST_LINE = 4000  # characters of one of them
+_LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How and when a generator ended, what it did, in its words what went wrong, and when it was silent until then."""
+
+    time: float
+    summary: Summary
+    errors: Sequence[str]
+    silences: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(slots=True)
+class _Silences:
+    """Finds the times in which a generator said nothing; ``last`` is when it was heard last, if ever."""
+
+    last: float | None
+    found: list[tuple[float, float]] = field(default_factory=list)
+
+    def heard(self, t: float) -> None:
+        if self.last is not None and t - self.last > _LONGEST_SILENCE:
+            self.found.append((self.last, t))
+        self.last = t if self.last is None else max(self.last, t)
+
+
+async def listen(
+    process: HostProcess, output: Output, on_progress: Callable[[Progress], None], enough: asyncio.Event
+) -> End:
+    """Read both outputs of a generator to their ends.
+
+    One that fails is ``enough`` to end the others: their run cannot count any more.
+    """
+    assert process.stdout is not None  # both were asked for as pipes
+    assert process.stderr is not None
+    first: list[str] = []
+    last: deque[str] = deque(maxlen=_LINES_KEPT)
+    told, rest = process.stdout, process.stderr
+    if output.progress == "stderr":
+        told, rest = rest, told
+    reading = asyncio.create_task(rest.read())
+    silences = _Silences(last=time.time() if output.is_prompt else None)
+    try:
+        async for line in _read_lines(told):
+            progress = output.parse_progress(line)
+            # Its own time where it tells that: we may be the ones who come late.
+            silences.heard(time.time() if progress is None or progress.t is None else progress.t)
+            if progress is None:
+                (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
+                continue
+            on_progress(progress)
+        status = await process.wait()
+        end = time.time()
+        silences.heard(end)
+        if status != 0:
+            enough.set()
+        others, text = "\n".join((*first, *last)), (await reading).decode("utf-8", "replace")
+        stdout, stderr = (others, text) if output.progress == "stdout" else (text, others)
+        return End(
+            time=end,
+            summary=output.parse_summary(stdout, stderr),
+            errors=_complaints(output, status, stdout, stderr),
+            silences=tuple(silences.found),
+        )
+    finally:
+        reading.cancel()
+
+
+def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequence[str]:
+    found = output.find_errors(stdout, stderr)
+    if found or status == 0:
+        return found
+    return last_words(stderr) or [f"{output.program} ended with status {status} and printed nothing"]
+
+
+def last_words(stderr: str) -> Sequence[str]:
+    """The last lines of what a program had to say; () if it said nothing."""
+    return stderr.strip().splitlines()[-3:]
+
+
+async def _read_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Lines without their ends; one that is longer than the reader's buffer comes in pieces."""
+    while not stream.at_eof():
+        try:
+            raw = await stream.readuntil(b"\n")
+        except asyncio.LimitOverrunError as err:
+            raw = await stream.readexactly(err.consumed)
+        except asyncio.IncompleteReadError as err:
+            raw = err.partial
+        yield raw.decode("utf-8", "replace").rstrip("\n")

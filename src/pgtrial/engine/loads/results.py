@@ -1,0 +1,230 @@
+"""Listen to a program that tells of its requests as they end, and have it work for its time.
+
+Its output is read ten times a second: a program that writes each line at once would wake an event loop thousands of
+times, on the machine that is measured.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from pgtrial.engine.loads.listening import End, last_words
+from pgtrial.hosts.base import HostProcess
+from pgtrial.hosts.processes import ends_within
+from pgtrial.safe_files import new_file
+from pgtrial.store.command_log import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
+from pgtrial.workloads.base import Progress, Results, Summary
+
+PATIENCE = 60.0  # s for the first line
+SPARE = 1.0  # s of work beyond what is measured, so that all of that has been told
+_EVERY = 0.1  # s between two looks at the output
+_SECOND = 1.0  # s of progress
+_LAST = 10.0  # s for it to end once it is told to
+_HELD = 2.0  # s for the end of its outputs, once it has ended
+_PIPE = 1 << 20  # bytes that it can write between two looks, where the system allows it
+_CHUNK = 1 << 16
+_MOST = 4 << 30  # bytes of output
+_CLOCKS = 1.0  # s between what it takes for the time and what is the time
+_STDERR_KEPT = 1 << 16  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A pipe for an output of a program; asyncio would take a program that has ended for one that runs, as long as
+    another one has it open.
+    """
+
+    reader: int
+    writer: int
+
+    @classmethod
+    def open(cls) -> "Channel":
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        with contextlib.suppress(OSError):  # the user may have too many of them for such large ones
+            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE)
+        return cls(reader, writer)
+
+
+@dataclass(slots=True, kw_only=True)
+class Listener:
+    """Reads what a process tells; ``output`` and ``errors`` are the ends of its outputs, which are closed with it.
+
+    ``ready`` is when its first line was read, in seconds since the epoch, None before.
+    """
+
+    process: HostProcess
+    results: Results
+    output: int
+    errors: int
+    started: float = field(default_factory=time.time)
+    ready: float | None = None
+    is_ready: asyncio.Event = field(default_factory=asyncio.Event)
+    told_to_end: bool = False
+    trouble: str = ""
+    done: int = 0
+    failed: int = 0
+    _rest: bytes = b""
+    _bytes: int = 0
+    _is_at_end: bool = False
+    _latency: float = 0.0  # s, the sum over all that is done
+    _said: bytes = b""  # the end of what it has said on its standard error
+
+    async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
+        """Read the output to its end. What makes its numbers worth nothing is ``enough`` to end the others."""
+        waiting = asyncio.create_task(self.process.wait())
+        try:
+            with self._recording() as record:
+                await self._follow(record, on_progress, until=waiting)
+                if self.trouble:
+                    enough.set()
+                    return self._end(time.time())
+                end = time.time()
+                status = await waiting
+                # What it has started in its session must not go on, nor hold its outputs open.
+                with contextlib.suppress(ProcessLookupError):
+                    self.process.kill_session()
+                await self._drain(record)
+        finally:
+            waiting.cancel()
+            os.close(self.output)
+            os.close(self.errors)
+        if self.trouble:
+            enough.set()
+        elif not (status == 0 or (self.told_to_end and status in (-signal.SIGTERM, 128 + signal.SIGTERM))):
+            enough.set()
+            said = self._said.decode("utf-8", "replace")
+            self.trouble = "; ".join(last_words(said)) or f"it ended with status {status} and said nothing"
+        return self._end(end)
+
+    def _end(self, end: float) -> End:
+        return End(
+            time=end,
+            summary=Summary(processed=self.done, failed=self.failed),
+            errors=(self.trouble,) if self.trouble else (),
+        )
+
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[BinaryIO | None]:
+        if self.results.record is None:
+            yield None
+            return
+        with new_file(Path(self.results.record)) as file:
+            yield file
+
+    async def _follow(
+        self, record: BinaryIO | None, on_progress: Callable[[Progress], None], *, until: "asyncio.Task[int]"
+    ) -> None:
+        """Read until the program has ended, or something is wrong; tell each second what it did."""
+        last, done, latency = time.monotonic(), 0, 0.0
+        while not until.done() and not self.trouble:
+            await asyncio.wait({until}, timeout=_EVERY)
+            self._read(record)
+            now = time.monotonic()
+            if self.ready is None:
+                last = now
+            elif now - last >= _SECOND and not until.done():
+                count, took = self.done - done, self._latency - latency
+                on_progress(Progress(t=None, tps=count / (now - last), latency=took / count if count else None))
+                last, done, latency = now, self.done, self._latency
+
+    async def _drain(self, record: BinaryIO | None) -> None:
+        """Read what is left in the pipe, until nobody has it open."""
+        deadline = time.monotonic() + _HELD
+        while not self._is_at_end and not self.trouble:
+            self._read(record)
+            if time.monotonic() > deadline:
+                self.trouble = "it has ended, but has left a program running that holds its output open"
+            elif not self._is_at_end:
+                await asyncio.sleep(_EVERY / 2)
+        # A last line without an end was cut off, or is what a program says that is about to fail.
+        self._rest = b""
+
+    def _read(self, record: BinaryIO | None) -> None:
+        """Read what is in the pipes."""
+        for chunk in _chunks(self.errors):
+            self._said = (self._said + chunk)[-_STDERR_KEPT:]
+        for chunk in _chunks(self.output):
+            self._is_at_end = not chunk
+            self._bytes += len(chunk)
+            if self._bytes > _MOST:
+                self.trouble = f"it printed more than {_MOST >> 30} GB"
+                return
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            if len(self._rest) > LONGEST_LINE:
+                lines, self._rest = [self._rest], b""
+            for line in lines:
+                if self.trouble:
+                    return
+                self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
+
+    def _take(self, line: str, record: BinaryIO | None) -> None:
+        translated = self.results.translate(line) if line.strip() else None
+        if translated is None:
+            return
+        try:
+            told = parse_line(translated, needs_lag=self.results.needs_lag)
+            self._check_time(told)
+        except LineError as err:
+            self.trouble = f"it printed a line that tells of no request: {err}. {shown_line(line)}"
+            return
+        if self.ready is None:
+            self.ready = time.time()
+            self.is_ready.set()
+        self.done += told.done
+        self.failed += told.failed
+        self._latency += sum(latency * count for latency, count in told.latencies)
+        if record is not None:
+            record.write(f"{translated}\n".encode())
+
+    def _check_time(self, told: Told) -> None:
+        if told is not READY and not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
+            raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
+
+    def stop(self) -> None:
+        self.told_to_end = True
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+
+    async def kill_late(self) -> None:
+        """Kill it unless it ends in time; then nobody knows what it has not told."""
+        if not await ends_within(self.process, _LAST):
+            self.trouble = f"it did not end within {_LAST:g} s of SIGTERM"
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill_session()
+
+
+def _chunks(reader: int) -> Iterator[bytes]:
+    """What is in a pipe now; an empty one says that nobody has it open any more."""
+    chunk = b"."
+    while chunk:
+        try:
+            chunk = os.read(reader, _CHUNK)
+        except BlockingIOError:
+            return
+        yield chunk
+
+
+async def work(listeners: Sequence[Listener]) -> None:
+    """Let programs work for their time, which begins with the first line of the last of them, and end them."""
+    waiting = {asyncio.ensure_future(each.is_ready.wait()) for each in listeners}
+    try:
+        await asyncio.wait(waiting, timeout=PATIENCE)
+    finally:
+        for each in waiting:
+            each.cancel()
+    for listener in listeners:
+        if listener.ready is None:
+            listener.trouble = f"it printed nothing within {PATIENCE:g} s"
+            return
+    await asyncio.sleep(max(each.results.seconds for each in listeners) + SPARE)
+    for listener in listeners:
+        listener.stop()
+    await asyncio.gather(*(each.kill_late() for each in listeners))

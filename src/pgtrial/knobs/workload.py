@@ -1,0 +1,90 @@
+"""What the load does, where arms differ in it: the same work in another way."""
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.values import Command, Table, refuse, value_text
+
+WORKLOAD = "workload"
+SCRIPTS, VARIABLES = "scripts.", "variables."  # what the keys of these tables begin with, followed by the name
+PROTOCOL, CONNECT, COMMAND = "protocol", "connect", "command"
+UNIT = "a transaction of a scenario"
+
+
+def _script(value: str) -> str:
+    return value if value and value.isprintable() else refuse("a file has a printable name")
+
+
+def _variable(value: str | int | float) -> str | int | float:
+    return value if str(value).isprintable() else refuse("a variable has a printable value")
+
+
+class LoadTable(Table):
+    """The load of an arm, as far as it is another one than that of [workload]."""
+
+    scripts: dict[str, Annotated[str, AfterValidator(_script)]] = Field(
+        default={},
+        description='Other pgbench scripts for the scenarios, by name: { read = "rewritten.sql" }, relative to the '
+        "experiment file.",
+    )
+    variables: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")],
+        Annotated[str | Annotated[int, Field(strict=True)] | float, AfterValidator(_variable)],
+    ] = Field(default={}, description="Variables of the pgbench scripts: { batch = 100 }.")
+    protocol: Literal["simple", "extended", "prepared"] | None = Field(
+        default=None, description="Query protocol, instead of that of [workload]."
+    )
+    connect: Literal["once", "each-transaction"] | None = Field(
+        default=None,
+        description="When a client connects. each-transaction: anew for each, as applications without a pool do. Left "
+        "out: once.",
+    )
+    command: Command | None = Field(
+        default=None, description="Another command for the load of kind command, such as another version of a program."
+    )
+    unit: str | None = Field(
+        default=None,
+        description="What one transaction, or request, does. Arms are compared by it, so all have the same. Left out: "
+        "as unit of [workload] says.",
+    )
+
+    def texts(self) -> dict[str, str]:
+        """Key to value as text, only what was given; the unit is no setting, and a command has its words in quotes."""
+        found = {f"{SCRIPTS}{name}": file for name, file in self.scripts.items()}
+        found |= {f"{VARIABLES}{name}": value_text(value) for name, value in self.variables.items()}
+        if self.protocol is not None:
+            found[PROTOCOL] = self.protocol
+        if self.connect is not None:
+            found[CONNECT] = self.connect
+        if self.command is not None:
+            found[COMMAND] = write_command(self.command)
+        return found
+
+
+def write_command(words: tuple[str, ...]) -> str:
+    """A command as the text of a setting."""
+    return json.dumps(list(words), ensure_ascii=False)
+
+
+def read_command(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+class Workload(Knob):
+    name = WORKLOAD
+    about = About(
+        sets="how the load does its work: scripts and their variables, query protocol, a connection for each "
+        "transaction, or another command",
+        takes_effect="for the load of the arm",
+        rights="none",
+        verified="each script, or the command, is tried before anything is measured, as the arm has it",
+        undone="nothing is left of it",
+    )
+    scope = Scope.LOAD
+    among_twins = Among.OWN
+    acts = (ALWAYS,)
+    rules = (Rule(timing=EffectTiming.AT_ONCE, reason="is what the clients of an arm do, from their first query on"),)
+    needs_server = True

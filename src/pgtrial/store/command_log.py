@@ -1,0 +1,273 @@
+"""Read what a program that generates the load has told of its requests: one JSON object a line.
+
+docs/command.md says to whoever writes such a program what the lines are. A line is about one request that has ended, or
+about all that ended in an interval; one with nothing but a time says that all until then has been told.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pgtrial.errors import WorkloadError
+from pgtrial.model.histogram import bucket_of
+from pgtrial.store.fio_log import SecondRow
+
+LONGEST_INTERVAL = 2.0  # s of one line: its requests are spread evenly over it
+LONGEST_LINE = 1 << 20  # bytes
+MOST_LINES = 50_000_000  # of one load level
+_LONGEST_LATENCY = 86400.0  # s
+_MOST_REQUESTS = 10**9  # of one line
+_LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
+_CHANCE = 4.0  # standard deviations of a count of arrivals at random
+_NO_LATENCIES = '"latencies" is neither a list of seconds nor an object of seconds and counts'
+_SHOWN = 100  # characters of a line that is wrong
+
+
+class Told(NamedTuple):
+    """A line: what ended in the ``seconds`` before ``t`` (0: at ``t``), with its latencies in seconds and their counts.
+
+    ``lag`` is the mean time in seconds from when a request was due to when it was sent, None where nothing is said;
+    ``retries`` how often the one request of a line was tried again.
+    """
+
+    t: float
+    seconds: float
+    latencies: tuple[tuple[float, int], ...]
+    failed: int
+    lag: float | None
+    retries: int
+
+    @property
+    def done(self) -> int:
+        """Requests that succeeded."""
+        return sum(count for _, count in self.latencies)
+
+
+class LineError(Exception):
+    """What is wrong with a line."""
+
+
+READY = Told(t=0.0, seconds=0.0, latencies=(), failed=0, lag=None, retries=0)  # says only that the load has begun
+
+
+def parse_line(line: str, *, needs_lag: bool = False) -> Told:
+    """What a line tells. Raises LineError that says what is wrong with it.
+
+    ``needs_lag``: requests arrive at a rate, so that it matters when they were due.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise LineError("it is no JSON object")
+    if found.get("ready") is True and "t" not in found:
+        return READY
+    t, seconds = _number(found, "t"), _number(found, "seconds", otherwise=0.0)
+    if not 0 <= seconds <= LONGEST_INTERVAL:
+        raise LineError(f'"seconds" is not between 0 and {LONGEST_INTERVAL:g}')
+    if "latency" in found and "latencies" in found:
+        raise LineError('it has both "latency" and "latencies"')
+    failed, retries = found.get("failed", 0), found.get("retries", 0)
+    if not isinstance(failed, int) or not 0 <= failed <= _MOST_REQUESTS:  # true is 1
+        raise LineError('"failed" is neither true nor a number of requests')
+    if type(retries) is not int or not 0 <= retries <= _MOST_REQUESTS or (retries and "latency" not in found):
+        raise LineError('"retries" is no number of tries of one request')
+    latencies = _latencies(found)
+    lag = _number(found, "lag") if "lag" in found else None
+    if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
+        raise LineError('"lag" is no time in seconds')
+    if needs_lag and latencies and lag is None:
+        raise LineError('it has no "lag", the time from when a request was due to when it was sent')
+    return Told(t=t, seconds=seconds, latencies=latencies, failed=int(failed), lag=lag, retries=retries)
+
+
+def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
+    if "latency" in found:
+        return ((_latency(found["latency"]), 1),)
+    told = found.get("latencies", [])
+    if isinstance(told, list):
+        return tuple((_latency(each), 1) for each in told)
+    if isinstance(told, dict):
+        try:
+            pairs = [(float(each), count) for each, count in told.items()]
+        except ValueError:
+            raise LineError(_NO_LATENCIES) from None
+        if all(type(count) is int and 0 <= count <= _MOST_REQUESTS for _, count in pairs):
+            return tuple((_latency(each), count) for each, count in pairs)
+    raise LineError(_NO_LATENCIES)
+
+
+def _latency(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LONGEST_LATENCY:
+        raise LineError("a latency is no time in seconds")
+    return float(value)
+
+
+def _number(found: Mapping[str, Any], name: str, *, otherwise: float | None = None) -> float:
+    value = found.get(name, otherwise)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise LineError(f'it has no "{name}"' if value is None else f'"{name}" is no number')
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLog:
+    """The output of one program at one load level; ``files`` has its only file.
+
+    ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``rate`` the
+    requests per second that were asked for, None in a closed loop.
+    """
+
+    level: int
+    scenario: str
+    files: tuple[Path, ...]
+    window: tuple[float, float]
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRead:
+    """All ``requests`` of an output, also those that failed; the rows of the window, and its first and last line."""
+
+    requests: int
+    rows: tuple[SecondRow, ...]
+    first: float | None
+    last: float | None
+
+
+@dataclass(slots=True)
+class _Second:
+    buckets: dict[int, int] = field(default_factory=dict)
+    latency_sum: float = 0.0
+    failed: int = 0
+    lag_sum: float | None = None
+    retried: int = 0
+    retries: int = 0
+
+    def add(self, latency: float, count: int) -> None:
+        bucket = bucket_of(latency * 1e6)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        self.latency_sum += latency * count
+
+    def row(self, second: int) -> SecondRow:
+        buckets = tuple(sorted(self.buckets))
+        return SecondRow(
+            second=second,
+            count=sum(self.buckets.values()),
+            latency_sum=self.latency_sum,
+            buckets=buckets,
+            bucket_counts=tuple(self.buckets[bucket] for bucket in buckets),
+            failed=self.failed,
+            lag_sum=self.lag_sum,
+            retried=self.retried,
+            retries=self.retries,
+        )
+
+
+def read_command(log: CommandLog) -> CommandRead:
+    """Read an output. Raises WorkloadError where it does not reach to the end of the measured time, where the requests
+    did not come at the rate that was asked for, or where a line is none.
+    """
+    seconds: dict[int, _Second] = {}
+    requests, until = 0, -math.inf
+    inside: list[float] = []
+    for told in _lines(log):
+        requests += told.done + told.failed
+        until = max(until, told.t)
+        if log.window[0] <= told.t < log.window[1] and (told.latencies or told.failed):
+            inside.append(told.t)
+        for second, share in _spread(told, log.window):
+            own = seconds.setdefault(second, _Second())
+            done = 0
+            for latency, count in told.latencies:
+                part = share(count)
+                if part:
+                    own.add(latency, part)
+                    done += part
+            own.failed += share(told.failed)
+            own.retried += told.retries > 0
+            own.retries += told.retries
+            if told.lag is not None and done:
+                own.lag_sum = (own.lag_sum or 0.0) + told.lag * done
+    if until < log.window[1]:
+        raise WorkloadError(
+            f"the output of the command ends {log.window[1] - until:.1f} s before the end of the measured time"
+            if math.isfinite(until)
+            else "the command told of no request",
+            detail="What it has not written out by then is lost.",
+        )
+    rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
+    _check_rate(log, sum(row.count + row.failed for row in rows))
+    return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
+
+
+def _check_rate(log: CommandLog, arrived: int) -> None:
+    if log.rate is None:
+        return
+    seconds = log.window[1] - log.window[0]
+    wanted = log.rate * seconds
+    if arrived < _LEAST_SHARE * wanted - _CHANCE * math.sqrt(wanted):
+        raise WorkloadError(
+            f"the command fell behind its rate: {arrived / seconds:.4g} requests per second of {log.rate:g}",
+            detail="Latencies of those that it did not send are not known.",
+        )
+
+
+class _Share:
+    """The part of a count of an interval that lies in a second of it.
+
+    Cumulated shares are rounded, not the shares: so the parts add up to the count.
+    """
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, before: float, after: float) -> None:
+        self.before, self.after = before, after
+
+    def __call__(self, count: int) -> int:
+        return round(count * self.after) - round(count * self.before)
+
+
+_WHOLE = _Share(0.0, 1.0)
+
+
+def _spread(told: Told, window: tuple[float, float]) -> Iterator[tuple[int, _Share]]:
+    """The seconds of the window in which a line has requests, and which share of them."""
+    start, stop = window
+    begin, end = told.t - told.seconds, told.t
+    if not told.latencies and not told.failed:
+        return
+    if told.seconds == 0:
+        if start <= end < stop:
+            yield int(end - start), _WHOLE
+        return
+    second = max(0, int(begin - start))
+    while (low := max(begin, start + second)) < (high := min(end, start + second + 1, stop)):
+        yield second, _Share((low - begin) / told.seconds, (high - begin) / told.seconds)
+        second += 1
+
+
+def _lines(log: CommandLog) -> Iterator[Told]:
+    (path,) = log.files
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if number > MOST_LINES:
+                raise WorkloadError(f"the command told more than {MOST_LINES:,} lines")
+            try:
+                yield parse_line(line.decode("utf-8", "replace"), needs_lag=log.rate is not None)
+            except LineError as err:
+                raise explain_line(line.decode("utf-8", "replace"), err) from err
+
+
+def explain_line(line: str, reason: LineError) -> WorkloadError:
+    """The error that shows a line, as far as it goes, and says what is wrong with it."""
+    return WorkloadError(f"a line of the command's output tells of no request: {reason}", detail=shown_line(line))
+
+
+def shown_line(line: str) -> str:
+    """The beginning of a line, in printable characters."""
+    return f"The line is {line.rstrip()[:_SHOWN]!a}."

@@ -1,0 +1,139 @@
+"""A load by a program of the user's choice, from the file to the verdict."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pgtrial.hosts.processes import find_marked
+from support.programs import needs_program
+
+pytestmark = needs_program("psql", "apt install postgresql-client")
+
+# The server itself waits for 5 or 20 ms, so that the effect is known and the processors stay free.
+TEXT = """\
+format = 1
+[experiment]
+name = "command"
+[hypothesis]
+arm = "quick"
+metric = "pgbench.latency_mean"
+expect = "better"
+[dataset]
+kind = "sql"
+setup = "setup.sql"
+[workload]
+kind = "command"
+command = ["sh", "load.sh"]
+files = "load.sh"
+clients = 1
+duration = "2s"
+warmup = "1s"
+[arms.slow.postgresql]
+"my.wait" = "0.02"
+[arms.quick.postgresql]
+"my.wait" = "0.005"
+[design]
+blocks = 1
+repeats = 9
+seed = 3
+"""
+# psql repeats a statement in one session and tells how long each took, in ms.
+LOAD = """\
+{
+    printf '%s\\n' '\\timing on'
+    while :; do echo "SELECT pg_sleep(current_setting('my.wait')::float) IS NULL;"; done
+} |
+psql -qAtX | while read -r word value rest; do
+    if [ "$word" = Time: ]; then
+        echo "{\\"t\\": $(date +%s.%N), \\"seconds\\": 0, \\"latencies\\": {\\"${value}e-3\\": 1}}"
+    fi
+done
+"""
+
+
+def write(folder: Path, load: str) -> None:
+    (folder / "small.toml").write_text(TEXT)
+    (folder / "setup.sql").write_text("CREATE TABLE nothing (id int);\n")
+    (folder / "load.sh").write_text(load)
+
+
+@pytest.fixture(scope="module")
+def place(new_place):
+    place = new_place("command")
+    write(place.directory, LOAD)
+    return place
+
+
+@pytest.fixture(scope="module")
+def folder(place) -> Path:
+    result = place.run("run", "small.toml", "--allow-code")
+    assert result.returncode == 0, result.stderr
+    (folder,) = (place.directory / "results").iterdir()
+    return folder
+
+
+def measured(folder: Path) -> list[Path]:
+    """The folders of runs that were not invalid, as on a machine that stood still."""
+    return [path.parent for path in (folder / "runs").glob("*/transactions.parquet")]
+
+
+def test_without_consent_nothing_is_started(place):
+    result = place.run("run", "small.toml")
+
+    assert result.returncode != 0
+    assert "workload.command: the command sh load.sh" in result.stderr
+
+
+def test_a_run_has_the_requests_that_the_program_told(folder):
+    findings = json.loads((folder / "findings.json").read_text())
+
+    latencies = {
+        each["arm"]: each["value"]
+        for each in findings["observations"]
+        if each["metric"] == "pgbench.latency_mean" and each["load_level"] == "all"
+    }
+    assert sorted(run["arm"] for run in findings["runs"] if run["state"] == "done") == ["quick", "slow"]
+    assert latencies["slow"] >= 0.02
+    assert latencies["quick"] >= 0.005
+    assert findings["experiment"]["workload"]["kind"] == "command"
+    for run in measured(folder):
+        rows = duckdb.sql(
+            f"SELECT sum(count), sum(list_sum(bucket_counts)), sum(failed) FROM '{run}/transactions.parquet'"
+        ).fetchall()
+        assert rows[0][0] == rows[0][1] > 0
+        assert rows[0][2] == 0
+        assert not (run / "recorded").exists()
+
+
+def test_the_sampled_sessions_are_those_of_the_load(folder):
+    for run in measured(folder):
+        names = duckdb.sql(f"SELECT DISTINCT application FROM '{run}/waits.parquet'").fetchall()
+        assert ("pgtrial/command",) in names
+
+
+def test_nothing_of_it_is_left(folder):
+    assert find_marked(str(folder)) == ()
+    assert (folder / "files" / "command" / "load.sh").read_text() == LOAD
+
+
+def test_a_program_that_hides_a_process_is_found_out(new_place):
+    place = new_place("hidden")
+    write(place.directory, f"setsid sleep 600 >/dev/null 2>&1 &\n{LOAD}")
+
+    result = place.run("run", "small.toml", "--allow-code")
+
+    assert result.returncode == 1
+    assert "the command leaves 1 of its processes running" in result.stderr
+
+
+def test_a_program_that_fails_does_so_before_anything_is_measured(new_place):
+    place = new_place("failing")
+    write(place.directory, "echo no such table >&2; exit 3\n")
+
+    result = place.run("run", "small.toml", "--allow-code")
+
+    assert result.returncode == 1
+    assert "the command fails: no such table" in result.stderr
+    assert not list((place.directory / "results").iterdir())

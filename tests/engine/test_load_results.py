@@ -1,0 +1,187 @@
+"""Programs that tell of their requests: when they are ready, how they end, and what makes their words worthless."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.loads import results
+from pgtrial.engine.loads.generators import LoadOutcome, run_generators
+from pgtrial.hosts.base import Account
+from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.processes import end, find_marked, find_of_role, identify
+from pgtrial.workloads.base import Generator, Results
+from pgtrial.workloads.command import OUTPUT
+from support import wait_until
+
+# One request after the other, until the program is ended.
+TELL = 'while :; do echo "{\\"t\\": $(date +%s.%N), \\"latency\\": 0.25}"; sleep 0.02; done'
+ONCE = 'echo "{\\"t\\": $(date +%s.%N), \\"latency\\": 0.25}"'
+
+
+@pytest.fixture
+def play(tmp_path: Path, runner):
+    """What becomes of a program that does what this script says for ``seconds``, and what was told each second."""
+
+    def run(
+        script: str,
+        *,
+        seconds: float = 0.0,
+        needs_lag: bool = False,
+        account: Account | None = None,
+        looks: int = 10**6,
+    ):
+        """It is ended when it has been looked at ``looks`` times."""
+        told: list[tuple[float, float | None]] = []
+
+        def look(tps: float, latency: float | None) -> bool:
+            told.append((tps, latency))
+            return len(told) >= looks
+
+        generator = Generator(
+            argv_tail=("-c", script),
+            environment={"PLACE": str(tmp_path)},
+            scenario_names=("command",),
+            clients=1,
+            directory="/",
+            log_prefix=None,
+            results=Results(
+                seconds=seconds, record=str(tmp_path / "record"), translate=lambda line: line, needs_lag=needs_lag
+            ),
+        )
+        outcome = runner.run(
+            run_generators(
+                LocalHost(mark=str(tmp_path)),
+                Path("/bin/sh"),
+                [generator],
+                environment={},
+                account=account,
+                output=OUTPUT,
+                on_second=look,
+            )
+        )
+        return outcome, told
+
+    yield run
+    assert find_marked(str(tmp_path)) == (), "a program was left running"
+
+
+def error_of(outcome: LoadOutcome) -> str:
+    (error,) = outcome.errors
+    return error
+
+
+def test_a_program_works_for_its_time_and_is_told_to_end(play, tmp_path):
+    begun = time.time()
+
+    outcome, _ = play(TELL, seconds=1.5)
+
+    (summary,) = outcome.summaries
+    lines = (tmp_path / "record").read_text().splitlines()
+    assert outcome.errors == ()
+    assert summary.processed == len(lines) > 0
+    assert summary.failed == 0
+    assert outcome.first_ended - outcome.started >= 1.5 + results.SPARE
+    assert begun <= outcome.started == outcome.all_started
+
+
+def test_a_program_is_ended_when_what_it_did_is_enough(play):
+    outcome, told = play(TELL, seconds=600, looks=2)
+
+    assert len(told) == 2
+    assert all(latency == pytest.approx(0.25) for tps, latency in told if tps > 0)
+    assert outcome.errors == ()
+
+
+def test_its_time_begins_when_it_is_ready(play):
+    outcome, _ = play(f"begun=$(date +%s.%N); echo; sleep 1; echo '{{\"ready\": true}}'; {TELL}", seconds=0.1)
+
+    assert outcome.errors == ()
+    assert outcome.first_ended - outcome.started >= 0.1 + results.SPARE
+
+
+def test_failures_are_counted(play):
+    outcome, _ = play(f'{ONCE}; echo "{{\\"t\\": $(date +%s.%N), \\"failed\\": true}}"; sleep 60')
+
+    (summary,) = outcome.summaries
+    assert (summary.processed, summary.failed) == (1, 1)
+
+
+def test_a_program_may_end_as_it_likes_once_it_is_told_to(play):
+    outcome, _ = play(f"trap 'exit 0' TERM; {TELL}")
+
+    assert outcome.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("echo nonsense; sleep 60", "printed a line that tells of no request: it is no JSON object. The line is 'non"),
+        ('echo \'{"t": 1, "latency": 1}\'; sleep 60', '"t" is not when it ended, in seconds since 1970-01-01 UTC'),
+        ('echo \'{"t": 1e12, "latency": 1}\'; sleep 60', '"t" is not when it ended, in seconds since 1970-01-01 UTC'),
+        ("head -c 2000000 /dev/zero; sleep 60", "printed a line that tells of no request"),
+        ("echo cannot connect >&2; exit 3", "cannot connect"),
+        ("exit 3", "it ended with status 3 and said nothing"),
+        ("kill -9 $$", "it ended with status -9 and said nothing"),
+        (f"{ONCE}; trap 'exit 7' TERM; while :; do sleep 0.05; done", "it ended with status 7 and said nothing"),
+    ],
+)
+def test_what_makes_the_words_of_a_program_worthless(play, script, error):
+    outcome, _ = play(script)
+
+    assert error in error_of(outcome)
+
+
+def test_a_request_at_a_rate_says_when_it_was_due(play):
+    outcome, _ = play(TELL, needs_lag=True)
+
+    assert 'it has no "lag"' in error_of(outcome)
+
+
+def test_a_program_that_says_nothing_is_not_waited_for(play, monkeypatch):
+    monkeypatch.setattr(results, "PATIENCE", 0.3)
+
+    outcome, _ = play("exec sleep 600")
+
+    assert "it printed nothing within 0.3 s" in error_of(outcome)
+
+
+def test_a_program_that_does_not_end_is_killed_and_does_not_count(play, monkeypatch):
+    monkeypatch.setattr(results, "_LAST", 0.3)
+
+    outcome, _ = play(f"trap '' TERM; {TELL}")
+
+    assert "it did not end within 0.3 s of SIGTERM" in error_of(outcome)
+
+
+def test_a_program_that_ends_early_is_seen_by_its_end(play):
+    outcome, _ = play(ONCE, seconds=30)
+
+    assert outcome.errors == ()
+    assert outcome.first_ended < outcome.started + 30
+
+
+def test_what_a_program_has_started_in_its_session_ends_with_it(play, tmp_path):
+    play(f"sleep 600 & echo $! > $PLACE/child; {TELL}")
+
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: identify(child) is None)
+
+
+def test_a_program_that_leaves_its_session_is_found_by_its_output(play, tmp_path):
+    outcome, _ = play(f"setsid sleep 600 & {TELL}", account=server_account())
+
+    assert "has left a program running that holds its output open" in error_of(outcome)
+    left = find_of_role(str(tmp_path), LOAD)
+    assert len(left) == 1
+    end(left)
+
+
+def test_a_program_that_hides_is_found_by_what_it_was_started_for(play, tmp_path):
+    outcome, _ = play(f"setsid sleep 600 >/dev/null 2>&1 & {TELL}", account=server_account())
+
+    assert outcome.errors == ()
+    left = find_of_role(str(tmp_path), LOAD)
+    assert len(left) == 1
+    end(left)

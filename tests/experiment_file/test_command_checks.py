@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.design.plan import make_plan
+from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.code_uses import find_code_uses
+from pgtrial.experiment_file.load import examine, parse_experiment
+from pgtrial.experiment_file.reach import find_outside
+
+HEAD = 'format = 1\n[experiment]\nname = "x"\n'
+ARMS = '[arms.a.postgresql]\nwork_mem = "1MB"\n[arms.b.postgresql]\nwork_mem = "2MB"\n'
+LOAD = '[workload]\nkind = "command"\ncommand = ["python3", "load.py"]\n'
+SYSBENCH = '[workload]\nkind = "command"\nresults = "sysbench"\ncommand = ["sysbench", "oltp_read_write"]\n'
+
+
+def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
+    found = examine(HEAD + text + ARMS, folder).problems
+    return {problem.path: problem for problem in found}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LOAD,
+        LOAD + 'files = "load.py"\nclients = [1, 8]\nrate = 50\nwarmup = "3s"\n',
+        LOAD.replace("load.py", "{host}:{port} {user} {database} {clients} {rate} {seconds} {seed} {} {A}"),
+        LOAD + '[hypothesis]\nmetric = "pgbench.latency_p99"\n',
+        LOAD + '[hypothesis]\nmetric = "waits.IO"\n',
+        LOAD + '[dataset]\nkind = "pgbench"\nscale = 3\n',
+        LOAD + '[target]\nkind = "server"\ndatabase = "shop"\n[dataset]\nkind = "existing"\n',
+        SYSBENCH,
+    ],
+)
+def test_what_is_right_is_not_refused(text: str) -> None:
+    assert find(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        (LOAD.replace('command = ["python3", "load.py"]\n', ""), "workload", "the workload has no command"),
+        (LOAD.replace('["python3", "load.py"]', '"python3 load.py"'), "workload.command", "expected a list"),
+        (LOAD.replace("load.py", "{client}"), "workload.command[1]", '"{client}" in the command stands for nothing'),
+        (LOAD + 'mix = "oltp"\n', "workload.mix", '"mix" has no meaning with kind = "command"'),
+        (LOAD + 'protocol = "prepared"\n', "workload.protocol", '"protocol" has no meaning with kind = "command"'),
+        (LOAD + 'latency_limit = "1s"\n', "workload.latency_limit", "has no meaning"),
+        (LOAD + "max_tries = 3\n", "workload.max_tries", "has no meaning"),
+        (LOAD + 'files = ["a/x.py", "b/x.py"]\n', "workload.files[1]", 'two files are called "x.py"'),
+        (LOAD + '[target]\nkind = "host"\n', "target.kind", 'kind = "host" has no server, and a command needs one'),
+        (LOAD + '[hypothesis]\nmetric = "fio.iops"\n', "hypothesis.metric", 'is not of kind "command"'),
+        (SYSBENCH + "rate = 5\n", "workload.rate", "sysbench does not say when a request was due"),
+        (SYSBENCH.replace("oltp_read_write", "--tables=4"), "workload.command", "names no script behind the program"),
+        (SYSBENCH.replace(', "oltp_read_write"', ""), "workload.command", "names no script behind the program"),
+        ('[workload]\nmix = "oltp"\ncommand = ["x"]\n', "workload.command", 'no meaning with kind = "pgbench"'),
+        ('[workload]\nmix = "oltp"\nresults = "json"\n', "workload.results", 'no meaning with kind = "pgbench"'),
+    ],
+)
+def test_what_is_wrong_is_said_where_it_stands(text: str, path: str, message: str) -> None:
+    assert message in find(text)[path].message
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    found = find(LOAD + 'files = "load.py"\n', tmp_path)
+
+    assert "does not exist" in found["workload.files[0]"].message
+
+
+def test_files_lie_beneath_the_directory_of_the_experiment(tmp_path: Path) -> None:
+    loaded = parse_experiment(HEAD + LOAD + 'files = "/etc/hostname"\n' + ARMS, "x", tmp_path)
+
+    (problem,) = find_outside(loaded.experiment, tmp_path)
+
+    assert problem.path == "workload.files[0]"
+
+
+def test_the_command_is_code_that_is_executed() -> None:
+    experiment = parse_experiment(HEAD + LOAD + ARMS, "x", Path("/")).experiment
+
+    (use,) = find_code_uses(experiment, resolve_arms(experiment), {})
+
+    assert (use.where, use.what) == ("workload.command", "the command python3 load.py")
+
+
+@pytest.mark.parametrize("method", ["interleaved", "duet", "switchback"])
+def test_turns_are_refused_with_the_reason(method: str) -> None:
+    experiment = parse_experiment(f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "{method}"\n', "x", Path("/")).experiment
+
+    with pytest.raises(SpecError, match="would count the time in which it stands still"):
+        make_plan(experiment, None)
+
+
+def test_the_cheapest_method_for_a_command_is_blocks() -> None:
+    experiment = parse_experiment(f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "auto"\n', "x", Path("/")).experiment
+
+    assert make_plan(experiment, None).method.method == "blocks"

@@ -1,0 +1,166 @@
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.errors import WorkloadError
+from pgtrial.model.histogram import RELATIVE_ERROR, bucket_value
+from pgtrial.store import parquet
+from pgtrial.store.command_log import CommandLog, LineError, parse_line, read_command
+from pgtrial.store.transactions import IngestReport, ingest
+
+STARTED = 1_767_225_600.0
+HEARTBEAT = {"t": STARTED + 100}
+
+
+def make_log(folder: Path, *lines: dict[str, Any], seconds: int = 10, rate: float | None = None) -> CommandLog:
+    file = folder / "level0"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return CommandLog(level=0, scenario="command", files=(file,), window=(STARTED, STARTED + seconds), rate=rate)
+
+
+def request(after: float, latency: float = 0.01, **others: Any) -> dict[str, Any]:
+    return {"t": STARTED + after, "latency": latency, **others}
+
+
+def test_a_request_counts_in_the_second_in_which_it_ended(tmp_path: Path) -> None:
+    log = make_log(tmp_path, request(-0.001), request(0.0), request(0.999), request(2.5, 0.2), HEARTBEAT)
+
+    found = read_command(log)
+
+    assert [(row.second, row.count) for row in found.rows] == [(0, 2), (2, 1)]
+    assert found.rows[1].latency_sum == 0.2
+    assert bucket_value(found.rows[1].buckets[0]) == pytest.approx(0.2, rel=RELATIVE_ERROR)
+    assert (found.requests, found.first, found.last) == (4, STARTED, STARTED + 2.5)
+
+
+def test_an_interval_is_spread_over_its_seconds_and_adds_up(tmp_path: Path) -> None:
+    line = {"t": STARTED + 2.5, "seconds": 1.0, "latencies": {"0.001": 100, "0.1": 3}, "failed": 5}
+
+    first, second = read_command(make_log(tmp_path, line, HEARTBEAT)).rows
+
+    assert (first.second, second.second) == (1, 2)
+    assert first.count + second.count == 103
+    assert first.failed + second.failed == 5
+    assert first.latency_sum + second.latency_sum == pytest.approx(0.4)
+    assert abs(first.count - second.count) <= 1
+
+
+def test_an_interval_that_begins_before_the_window_counts_in_part(tmp_path: Path) -> None:
+    line = {"t": STARTED + 0.5, "seconds": 1.0, "latencies": [0.01]}
+    many = {"t": STARTED + 0.5, "seconds": 1.0, "latencies": {"0.01": 100}}
+
+    (row,) = read_command(make_log(tmp_path, many, HEARTBEAT)).rows
+
+    assert (row.second, row.count) == (0, 50)
+    assert read_command(make_log(tmp_path, line, HEARTBEAT)).requests == 1
+
+
+def test_failures_lag_and_retries_are_kept(tmp_path: Path) -> None:
+    log = make_log(
+        tmp_path,
+        request(0.1, lag=0.5),
+        request(0.2, lag=0.25, retries=3),
+        {"t": STARTED + 0.3, "failed": True},
+        HEARTBEAT,
+    )
+
+    (row,) = read_command(log).rows
+
+    assert (row.count, row.failed, row.lag_sum, row.retried, row.retries) == (2, 1, 0.75, 1, 3)
+
+
+def test_without_a_word_on_lag_it_is_not_known(tmp_path: Path) -> None:
+    (row,) = read_command(make_log(tmp_path, request(0.1), HEARTBEAT)).rows
+
+    assert row.lag_sum is None
+
+
+def test_an_output_that_ends_before_the_measured_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"ends 5\.0 s before the end of the measured time"):
+        read_command(make_log(tmp_path, request(1), request(5)))
+
+
+def test_an_output_without_a_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="told of no request"):
+        read_command(make_log(tmp_path))
+
+
+def test_a_generator_that_falls_behind_its_rate_is_refused(tmp_path: Path) -> None:
+    requests = [request(k / 90, lag=0.0) for k in range(900)]
+
+    with pytest.raises(WorkloadError, match=r"fell behind its rate: 90 requests per second of 200"):
+        read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=200.0))
+    assert read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=90.0)).requests == 900
+
+
+def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
+    log = make_log(tmp_path, request(0.5), request(1.5), {"t": STARTED + 1.6, "failed": True}, request(-1), HEARTBEAT)
+
+    report = ingest([log], tmp_path / "transactions.parquet")
+
+    assert report == IngestReport(
+        transactions=4,
+        outside_window=1,
+        counted=2,
+        failed=1,
+        skipped=0,
+        first=STARTED + 0.5,
+        last=STARTED + 1.6,
+    )
+    with parquet.connect() as db:
+        rows = db.execute(
+            "SELECT level, second, scenario, count, failed, late, retries FROM read_parquet(?) ORDER BY second",
+            [str(tmp_path / "transactions.parquet")],
+        ).fetchall()
+    assert rows == [(0, 0, "command", 1, 0, 0, 0), (0, 1, "command", 1, 1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("hello", "it is no JSON object"),
+        ("17", "it is no JSON object"),
+        ("[" * 100_000, "it is no JSON object"),
+        ('{"latency": 1}', 'it has no "t"'),
+        ('{"t": "now", "latency": 1}', '"t" is no number'),
+        ('{"t": NaN, "latency": 1}', '"t" is no number'),
+        ('{"t": true}', '"t" is no number'),
+        ('{"t": 1, "latency": -1}', "a latency is no time in seconds"),
+        ('{"t": 1, "latency": Infinity}', "a latency is no time in seconds"),
+        ('{"t": 1, "latency": 1, "latencies": []}', 'it has both "latency" and "latencies"'),
+        ('{"t": 1, "latencies": 5}', '"latencies" is neither'),
+        ('{"t": 1, "latencies": {"fast": 5}}', '"latencies" is neither'),
+        ('{"t": 1, "latencies": {"0.1": 1.5}}', '"latencies" is neither'),
+        ('{"t": 1, "latencies": {"0.1": -1}}', '"latencies" is neither'),
+        ('{"t": 1, "latencies": {"0.1": 1000000000000}}', '"latencies" is neither'),
+        ('{"t": 1, "failed": 1000000000000}', '"failed" is neither'),
+        ('{"t": 1, "latencies": ["0.1"]}', "a latency is no time in seconds"),
+        ('{"t": 1, "seconds": 60, "latencies": []}', '"seconds" is not between 0 and 2'),
+        ('{"t": 1, "failed": -1}', '"failed" is neither'),
+        ('{"t": 1, "failed": "yes"}', '"failed" is neither'),
+        ('{"t": 1, "latency": 1, "lag": -1}', '"lag" is no time in seconds'),
+        ('{"t": 1, "latency": 1, "retries": -1}', '"retries" is no number of tries of one request'),
+        ('{"t": 1, "latencies": [1], "retries": 1}', '"retries" is no number of tries of one request'),
+    ],
+)
+def test_a_line_that_tells_nothing_says_why(line: str, reason: str) -> None:
+    with pytest.raises(LineError, match=reason):
+        parse_line(line)
+
+
+def test_with_a_rate_a_request_says_how_late_it_was_sent() -> None:
+    with pytest.raises(LineError, match='it has no "lag"'):
+        parse_line('{"t": 1, "latency": 1}', needs_lag=True)
+
+    assert parse_line('{"t": 1, "latency": 1, "lag": 0}', needs_lag=True).lag == 0
+    assert parse_line('{"t": 1, "failed": true}', needs_lag=True).failed == 1
+
+
+def test_what_a_newer_program_adds_is_passed_over() -> None:
+    told = parse_line('{"t": 1.5, "latency": 0.25, "name": "read"}')
+
+    assert (told.t, told.latencies, told.failed) == (1.5, ((0.25, 1),), 0)
+    assert math.isclose(parse_line('{"ready": true}').t, 0.0)

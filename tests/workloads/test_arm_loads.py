@@ -1,0 +1,112 @@
+"""What the load of an arm is, where arms differ in it."""
+
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.loads.pgbench import PgbenchLoad
+from pgtrial.errors import SpecError
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.load import load_experiment
+from pgtrial.hosts.local import LocalHost
+from pgtrial.model.run import LoadLevel
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
+
+TEXT = """\
+format = 1
+[experiment]
+name = "x"
+[workload]
+scenario = [{ name = "read", file = "read.sql" }, { name = "write", file = "write.sql" }]
+clients = 2
+[arms.old]
+[arms.new.workload]
+scripts = { read = "new.sql" }
+variables = { batch = 100 }
+protocol = "prepared"
+connect = "each-transaction"
+[design]
+placebo = true
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "e.toml").write_text(TEXT)
+    for name in ("read", "write", "new"):
+        (tmp_path / f"{name}.sql").write_text(f"SELECT '{name}';")
+    return tmp_path
+
+
+@pytest.fixture
+def planned(folder: Path):
+    """By arm its generators, and the texts of its scripts."""
+    experiment = load_experiment(folder / "e.toml").experiment
+    arms = resolve_arms(experiment)
+    load = PgbenchLoad(
+        program=Path("pgbench"),
+        account=None,
+        workload=experiment.workload,
+        scenarios=scenarios_of(experiment, folder),
+        seed=1,
+        clients=2,
+        here=LocalHost(),
+        there=LocalHost(),
+        own_scripts=read_arm_scripts(arms, folder),
+    )
+
+    def plan(arm):
+        return load.generators(
+            arm, None, LoadLevel(index=0, clients=2), block=1, seconds=5, directory=Path("/"), logged=True
+        )
+
+    return load, {arm.name: (arm, plan(arm)) for arm in arms}
+
+
+def test_an_arm_has_its_own_script_and_the_others_of_the_file(planned):
+    load, arms = planned
+
+    texts = {name: load.scripts(arm) for name, (arm, _) in arms.items()}
+
+    assert texts["old"] == texts["placebo"] == {"read": "SELECT 'read';", "write": "SELECT 'write';"}
+    assert texts["new"] == {"read": "SELECT 'new';", "write": "SELECT 'write';"}
+    assert [each.scripts["read.sql"] for each in arms["new"][1] if "read" in each.scenario_names] == ["SELECT 'new';"]
+
+
+def test_variables_protocol_and_connections_are_those_of_the_arm(planned):
+    _, arms = planned
+
+    for generator in arms["new"][1]:
+        assert {"--define=batch=100", "--protocol=prepared", "--connect"} < {*generator.argv_tail}
+    for generator in arms["old"][1]:
+        assert "--protocol=simple" in generator.argv_tail
+        assert "--connect" not in generator.argv_tail
+        assert not any(word.startswith("--define=batch") for word in generator.argv_tail)
+
+
+def test_arms_of_a_block_have_the_same_random_numbers(planned):
+    _, arms = planned
+
+    seeds = {
+        name: [word for each in generators for word in each.argv_tail if word.startswith("--random-seed")]
+        for name, (_, generators) in arms.items()
+    }
+
+    assert seeds["old"] == seeds["new"]
+
+
+def test_the_load_says_what_of_an_arm_it_does(planned):
+    load, arms = planned
+
+    assert load.does(arms["old"][0]) == frozenset()
+    assert {key for _, key in load.does(arms["new"][0])} == {"scripts.read", "variables.batch", "protocol", "connect"}
+
+
+def test_a_script_that_cannot_be_read_is_named_with_its_place(folder):
+    experiment = load_experiment(folder / "e.toml").experiment
+    (folder / "new.sql").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(SpecError, match="it is not UTF-8 text") as caught:
+        read_arm_scripts(resolve_arms(experiment), folder)
+
+    assert caught.value.problems[0].path == "arms.new.workload.scripts.read"

@@ -1,0 +1,161 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.loads.generators import run_generators
+from pgtrial.errors import SpecError, WorkloadError
+from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.load import load_experiment
+from pgtrial.hosts.local import LocalHost
+from pgtrial.model.run import LoadLevel
+from pgtrial.postgres.connect import execute_script
+from pgtrial.store.command_log import CommandLog, parse_line, read_command
+from pgtrial.workloads import sysbench
+from pgtrial.workloads.base import Generator
+from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
+from support.programs import needs_program
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"
+SERVER = {"PGHOST": "/run/pg", "PGPORT": "5433", "PGUSER": "me", "PGDATABASE": "shop"}
+SECONDS = 1.0
+needs_sysbench = needs_program("sysbench", "apt install sysbench", required_by="PGTRIAL_REQUIRE_SYSBENCH")
+needs_psql = needs_program("psql", "apt install postgresql-client")
+
+
+def plan(workload: WorkloadTable, *, clients: int = 3, rate: float | None = None, **others) -> Generator:
+    facts = {"files": {}, "environment": SERVER, "seconds": 21, "directory": "/", "record": None, "seed": "7/1"}
+    return plan_command(workload, LoadLevel(index=0, clients=clients, rate=rate), **{**facts, **others})
+
+
+def command(*words: str, **others: object) -> WorkloadTable:
+    return WorkloadTable.model_validate({"kind": "command", "command": list(words), **others})
+
+
+def test_a_word_of_the_command_may_name_what_is_known():
+    workload = command("load", "--of={user}@{host}:{port}/{database}", "{clients}x", "{rate}", "{seconds}s", "{} {X}")
+
+    generator = plan(workload, rate=12.5)
+
+    assert generator.argv_tail[:4] == ("--of=me@/run/pg:5433/shop", "3x", "12.5", "21s")
+    assert generator.environment["PGTRIAL_RATE"] == "12.5"
+    assert generator.environment["PGAPPNAME"] == "pgtrial/command"
+    assert generator.results is not None
+    assert generator.results.needs_lag
+
+
+def test_what_the_connection_does_not_say_cannot_be_named():
+    with pytest.raises(WorkloadError, match=r'the command asks for "\{host\}"'):
+        plan(command("load", "{host}"), environment={"PGSERVICE": "shop"})
+
+
+def test_a_block_has_one_seed_and_others_have_others():
+    seeds = [plan(command("load"), seed=f"7/{block}").environment["PGTRIAL_SEED"] for block in (1, 1, 2)]
+
+    assert seeds[0] == seeds[1] != seeds[2]
+    assert all(0 < int(seed) < 2**31 for seed in seeds)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    loaded = load_experiment(EXAMPLES / "experiment.toml")
+
+    assert files_of(loaded.experiment, EXAMPLES) == {"load.py": (EXAMPLES / "load.py").read_text()}
+    with pytest.raises(SpecError, match=r'cannot read ".*load.py"'):
+        files_of(loaded.experiment, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["load.py", "load.sh"])
+def test_the_documentation_shows_the_examples_as_they_are(name):
+    assert (EXAMPLES / name).read_text() in (EXAMPLES.parents[1] / "docs" / "command.md").read_text()
+
+
+def test_sysbench_is_told_where_the_server_is_and_what_stands_in_front_of_the_script():
+    generator = plan(command("sysbench", "oltp_read_write", "--tables=4", results="sysbench"))
+
+    assert generator.argv_tail[:2] == ("./pgtrial-sysbench.lua", "--tables=4")
+    assert {"--pgsql-host=/run/pg", "--pgsql-db=shop", "--threads=3", "--time=0"} < {*generator.argv_tail}
+    assert generator.argv_tail[-1] == "run"
+    assert generator.environment["PGTRIAL_SYSBENCH_SCRIPT"] == "oltp_read_write"
+    assert "pgtrial-sysbench.lua" in generator.scripts
+
+
+def test_what_sysbench_printed_is_read():
+    # sysbench 1.0.20 of Debian 12, oltp_read_write with 4 threads for a second, through our script.
+    printed = (Path(__file__).parent / "captured" / "sysbench-1.0.20-oltp-read-write.txt").read_text().splitlines()
+
+    told = [parse_line(line) for each in printed if (line := sysbench.translate(each)) is not None]
+
+    assert len(printed) - len(told) >= 8  # what sysbench says of itself
+    assert all(each.done == 1 and each.failed == 0 for each in told)
+    assert any(each.retries > 0 for each in told)  # a deadlock, after which sysbench began the event again
+
+
+@pytest.fixture
+def work(served, tmp_path, runner):
+    """What a command of the examples does on a server in a second, by its log."""
+
+    def run(workload: WorkloadTable, *, files: dict[str, str]):
+        generator = plan(
+            workload,
+            clients=2,
+            files=files,
+            environment=served.environment("postgres"),
+            seconds=SECONDS,
+            directory=str(tmp_path),
+            record=tmp_path / "record",
+        )
+        outcome = runner.run(
+            run_generators(
+                LocalHost(mark=str(tmp_path)),
+                program_of(workload),
+                [generator],
+                environment=served.environment("postgres"),
+                output=OUTPUT,
+            )
+        )
+        assert outcome.errors == ()
+        lines = (tmp_path / "record").read_text().splitlines()
+        log = CommandLog(
+            level=0,
+            scenario="command",
+            files=(tmp_path / "record",),
+            window=(outcome.started - 600, max(parse_line(line).t for line in lines)),
+            rate=None,
+        )
+        (summary,) = outcome.summaries
+        assert summary.failed == 0
+        found = read_command(log)
+        assert found.requests == summary.processed
+        return found
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def accounts(served):
+    setup = (
+        "CREATE TABLE IF NOT EXISTS pgbench_branches (bid int); CREATE TABLE IF NOT EXISTS pgbench_accounts (aid int "
+    )
+    setup += "PRIMARY KEY, abalance int); INSERT INTO pgbench_accounts SELECT n, 0 FROM generate_series(1, 100000) AS n"
+    asyncio.run(execute_script(served.conninfo("postgres"), setup, name="setup"))
+
+
+@needs_psql
+@pytest.mark.parametrize("words", [("python3", "load.py"), ("sh", "load.sh")])
+def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, words):
+    found = work(command(*words), files={words[1]: (EXAMPLES / words[1]).read_text()})
+
+    assert found.requests > 0
+    assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
+
+
+@needs_sysbench
+def test_sysbench_tells_of_each_of_its_events(work, served, runner):
+    runner.run(execute_script(served.conninfo("postgres"), (EXAMPLES / "sysbench" / "setup.sql").read_text(), name="x"))
+
+    found = work(
+        command("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000", results="sysbench"), files={}
+    )
+
+    assert found.requests > 0
+    assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
