@@ -4,7 +4,6 @@ With histogram triggers the kernel adds the pauses up. Without them (CONFIG_HIST
 buffer, of which only the number of those that were ever written to it is read.
 """
 
-import asyncio
 import errno
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -102,6 +101,8 @@ class Tracing(HostKnob):
         return {**change.new, INSTANCE: f"{_NOT_COUNTED}: {problem}"}
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        import asyncio
+
         ops = host.ops
         if ops.boot_id() != entry.boot_id:
             return Undone(outcome=Outcome.REBOOTED)
