@@ -118,8 +118,10 @@ def check_unequal_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
         return
     control, treated = failures.arms
     is_bounded = failures.low is not None and failures.high is not None
+    is_shared = any(run.slices for run in assessment.evidence.valid)
+    bounded = "unequal-failures.shared-time" if is_shared else "unequal-failures"
     yield caveat(
-        "unequal-failures" if is_bounded else "unequal-failures.unbounded",
+        bounded if is_bounded else "unequal-failures.unbounded",
         control=control.arm,
         arm=treated.arm,
         failed=treated.failed,

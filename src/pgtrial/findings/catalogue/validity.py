@@ -119,6 +119,14 @@ VALIDITY_CAVEATS = {
         when="one of the claim's arms failed more often than the other; the verdict has to hold with what the "
         "failures can have hidden",
     ),
+    "unequal-failures.shared-time": Entry(
+        text=N_(
+            "{failed} of {attempts} attempts at a block failed, with both arms in it: if it was {arm} each time, and "
+            "these had been like the blocks that were measured, the change would lie between {low:change} and "
+            "{high:change}."
+        ),
+        hint=N_("See the reasons in the table of runs, and which arm they name."),
+    ),
     "unequal-failures.unbounded": Entry(
         text=N_(
             "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "

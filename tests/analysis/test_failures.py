@@ -1,0 +1,94 @@
+"""Attempts that did not come to a good end bear on the verdict."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
+from pgtrial.analysis.effects.failures import bound_primary
+from pgtrial.analysis.effects.verdict import judge_claim
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.model.metric import Better
+from pgtrial.model.rules import RULES
+from pgtrial.model.run import RunState
+from pgtrial.model.verdict import Verdict
+from support import EXPERIMENT, INTERLEAVED, Simulation, write_result_folder
+
+
+def read(folder: Path, text: str) -> tuple[Evidence, Estimated]:
+    """A clear gain, and its estimate."""
+    text = text.replace("placebo = true", "placebo = false").replace('"10s"', '"4s"')
+    clear = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.005)
+    evidence = read_evidence(write_result_folder(folder, text=text, simulation=clear))
+    reduction = reduce_runs(evidence)
+    primary = estimate_primary(
+        evidence, index_values((*observe_runs(evidence, reduction), *observe_turns(evidence, reduction)))
+    )
+    assert primary is not None
+    return evidence, primary
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Estimated]:
+    return read(tmp_path_factory.mktemp("failures") / "alone", EXPERIMENT)
+
+
+@pytest.fixture(scope="module")
+def turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Estimated]:
+    return read(tmp_path_factory.mktemp("failures") / "turns", INTERLEAVED)
+
+
+def with_ended(evidence: Evidence, arms: tuple[str, ...], count: int, state: RunState) -> Evidence:
+    """The evidence with ``count`` more attempts of the arms, which ended so."""
+    ended = [
+        replace(run, id=1000 + number * len(arms) + place, state=state, slices=(), phases=())
+        for number in range(count)
+        for place, run in enumerate(each for each in evidence.runs[: len(evidence.arms)] if each.slot.arm in arms)
+    ]
+    return replace(evidence, runs=(*evidence.runs, *ended))
+
+
+def judge(evidence: Evidence, primary: Estimated) -> tuple[Verdict, str | None]:
+    return judge_claim(evidence, primary.comparison, better=Better.HIGHER, bounded=bound_primary(evidence, primary))
+
+
+@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
+def test_an_arm_that_ends_badly_most_of_the_time_gets_no_verdict(
+    alone: tuple[Evidence, Estimated], state: RunState
+) -> None:
+    evidence, primary = alone
+    assert judge(evidence, primary) == (Verdict.SUPPORTED, None)
+
+    assert judge(with_ended(evidence, ("off",), 12, state), primary) == (Verdict.INCONCLUSIVE, "verdict.failures")
+    both = with_ended(evidence, ("off", "on"), 12, state)
+    assert judge(both, primary) == (Verdict.SUPPORTED, None)
+
+
+def test_two_interruptions_are_nothing(alone: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = alone
+
+    assert bound_primary(with_ended(evidence, ("off",), 2, RunState.INTERRUPTED), primary) is None
+
+
+def test_of_blocks_that_fail_it_is_taken_that_one_arm_failed(turns: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = turns
+    assert judge(evidence, primary) == (Verdict.SUPPORTED, None)
+    failed = with_ended(evidence, ("off", "on"), 12, RunState.INVALID)
+
+    assert judge(failed, primary) == (Verdict.INCONCLUSIVE, "verdict.failures")
+    found = bound_primary(failed, primary)
+    assert found is not None
+    assert [(each.arm, each.failed) for each in found.finding.arms] == [("on", 0), ("off", 12)]
+
+
+def test_older_rules_do_not_weigh_them(turns: tuple[Evidence, Estimated], alone: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = turns
+    failed = replace(with_ended(evidence, ("off", "on"), 12, RunState.INVALID), rules=RULES[2])
+    assert bound_primary(failed, primary) is None
+
+    evidence, primary = alone
+    stopped = replace(with_ended(evidence, ("off",), 12, RunState.INTERRUPTED), rules=RULES[2])
+    assert bound_primary(stopped, primary) is None
