@@ -138,7 +138,11 @@ def load(cluster: ThrowawayCluster, folder: Path, *names: str) -> None:
     files = data_files(Experiment.model_validate(tables | {"dataset": {"kind": "sql", "load": names}}), folder)
     loader = Loader(
         host=cluster.host,
-        cluster=cluster,
+        programs=cluster.programs,
+        conninfo=cluster.conninfo(DATABASE),
+        environment=cluster.host_environment(DATABASE),
+        is_own=True,
+        copies=cluster.directory.parent,
         account=cluster.account,
         belongings=Belongings.of(folder),
         may_run=False,

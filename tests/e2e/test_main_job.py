@@ -85,6 +85,7 @@ def test_raw_files_are_removed_once_they_are_read(finished):
             "transactions.parquet",
             "samples.parquet",
             "waits.parquet",
+            "statements.parquet",
             "server.jsonl",
         }
 

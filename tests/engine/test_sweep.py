@@ -15,7 +15,7 @@ from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
-from pgtrial.store.belongings import Belongings, Made, Started
+from pgtrial.store.belongings import DIRECTORY, Belongings, Made, Started
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
 from support import PATIENCE
@@ -113,7 +113,7 @@ def test_children_of_a_server_to_which_somebody_else_links_are_left(folder, star
         time.sleep(0.01)
 
     assert sweep(folder) == 0
-    for leftover in find_leftovers():
+    for leftover in find_leftovers()[0]:
         clear(leftover)
     assert child.poll() is None
 
@@ -172,7 +172,7 @@ def test_what_the_state_of_a_folder_says_is_not_touched(folder, start_sleeper, t
 
     assert sweep(folder) == 0
     read_status(folder)
-    assert find_leftovers() == ()
+    assert find_leftovers() == ((), ())
     assert victim.poll() is None
     assert precious.is_dir()
 
@@ -207,14 +207,14 @@ def test_leftovers_of_folders_that_are_gone_are_cleared(folder, start_sleeper, t
     shutil.rmtree(folder / "runs")
     (folder / "state.sqlite").unlink()
 
-    (left,) = find_leftovers()
+    ((left,), _) = find_leftovers()
     assert left.directories == (place,)
     assert [process.pid for process in left.processes] == [server.pid]
     clear(left)
 
     assert server.wait(timeout=PATIENCE) != 0
     assert not place.exists()
-    assert find_leftovers() == ()
+    assert find_leftovers() == ((), ())
 
 
 def test_what_an_experiment_at_work_has_is_no_leftover(folder, start_sleeper, tmp_path):
@@ -223,7 +223,7 @@ def test_what_an_experiment_at_work_has_is_no_leftover(folder, start_sleeper, tm
     record(folder, start_sleeper(), OWN_ROLE)
     Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
 
-    assert find_leftovers() == ()
+    assert find_leftovers() == ((), ())
 
 
 @pytest.mark.parametrize("name", ["precious", "pgtrial-0000000", "pgtrial-0000000g", "pgtrial-00000001/.."])
@@ -260,3 +260,16 @@ def test_pgtrial_does_not_end_itself(folder, start_sleeper):
     record(folder, Own, OWN_ROLE)
 
     assert sweep(folder) == 0
+
+
+def test_a_record_that_cannot_be_read_hinders_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    data = tmp_path / "pgtrial-0123abcd"
+    for name in ("folder", data.name):
+        (tmp_path / name).mkdir()
+    Belongings.of(tmp_path / "folder").add_directory(Made(path=data, host=LOCAL))
+    (tmp_path / "state" / DIRECTORY / "broken.jsonl").mkdir()
+
+    found, wrong = find_leftovers()
+    assert [each.directories for each in found] == [(data,)]
+    assert "broken.jsonl" in wrong[0].message

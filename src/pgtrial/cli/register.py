@@ -20,9 +20,9 @@ def command(*, file: Path, allow_files: tuple[Path, ...], as_json: bool) -> None
     """Print the digest of the experiment in FILE, and the time; start and change nothing.
 
     The digest is of the claim, its metric and margin, the arms, the load, the
-    data and the design, with the contents of scripts and data files. Publish it before the first run: the report of the
-    experiment shows the same one. Where FILE is in a git repository, the commit
-    is printed as well.
+    data and the design, with the contents of scripts and data files. Publish it
+    before the first run: the report of the experiment shows the same one. Where
+    FILE is in a git repository, the commit is printed as well.
 
     \b
     Examples:

@@ -51,7 +51,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
         found = find_unrestored(journal)
     report = _Report(as_json=as_json)
     try:
-        leftovers = () if forgotten else find_leftovers()
+        leftovers, unreadable = ((), ()) if forgotten else find_leftovers()
         for leftover in leftovers:
             if not dry_run:
                 clear(leftover)
@@ -72,8 +72,10 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
                         journal, knobs=restoring_knobs(forget_caller()), host_of=open_host, tell=report.show_undone
                     )
                 )
-        elif not leftovers and not as_json:
+        elif not leftovers and not unreadable and not as_json:
             echo(f"nothing to restore: {journal.path} lists no change that is left")
+        if unreadable:  # the others are done with
+            raise unreadable[0]
     finally:
         report.close()
 

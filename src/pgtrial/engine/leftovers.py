@@ -120,10 +120,19 @@ class Leftover:
     elsewhere: tuple[str, ...]
 
 
-def find_leftovers() -> tuple[Leftover, ...]:
-    """Of all folders in which no pgtrial is at work. Raises StoreError."""
-    found = (_look_at(one) for one in Belongings.all() if not _is_in_use(one))
-    return tuple(one for one in found if one.processes or one.directories)
+def find_leftovers() -> tuple[tuple[Leftover, ...], tuple[StoreError, ...]]:
+    """Of all folders in which no pgtrial is at work, and what is wrong with records that cannot be read."""
+    records, wrong = Belongings.all()
+    found, unreadable = list[Leftover](), [*wrong]
+    for one in records:
+        try:
+            leftover = None if _is_in_use(one) else _look_at(one)
+        except StoreError as err:
+            unreadable.append(err)
+            continue
+        if leftover is not None and (leftover.processes or leftover.directories):
+            found.append(leftover)
+    return tuple(found), tuple(unreadable)
 
 
 def clear(leftover: Leftover) -> None:

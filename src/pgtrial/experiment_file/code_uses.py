@@ -61,6 +61,8 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     (r"\bdblink(?:_\w+)?\b|\bpostgres_fdw\b|\bcreate\s+subscription\b", "", "a connection to another server"),
     (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
+    # A statement that begins with a variable of pgbench is whatever that holds by then.
+    (r"(?m)(?:^|;)\s*+:[a-z_]", "", "SQL put together as it runs"),
 )
 _COMPILED = tuple(
     (re.compile(pattern, re.IGNORECASE), re.compile(needs, re.IGNORECASE), what) for pattern, needs, what in _PATTERNS

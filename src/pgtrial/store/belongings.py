@@ -59,10 +59,15 @@ class Belongings:
         return cls(folder=place, path=state_directory() / DIRECTORY / f"{key[:32]}.jsonl")
 
     @classmethod
-    def all(cls) -> tuple[Self, ...]:
-        """The records of all folders, also of those that are gone."""
-        found = (cls(folder=Path(), path=path) for path in sorted((state_directory() / DIRECTORY).glob("*.jsonl")))
-        return tuple(cls(folder=place, path=one.path) for one in found for place in one._folder())
+    def all(cls) -> tuple[tuple[Self, ...], tuple[StoreError, ...]]:
+        """The records of all folders, also of those that are gone, and what is wrong with those that cannot be read."""
+        found, wrong = list[Self](), list[StoreError]()
+        for path in sorted((state_directory() / DIRECTORY).glob("*.jsonl")):
+            try:
+                found += (cls(folder=place, path=path) for place in cls(folder=Path(), path=path)._folder())
+            except StoreError as err:
+                wrong.append(err)
+        return tuple(found), tuple(wrong)
 
     def add_process(self, started: Started) -> None:
         # Of use in this boot only, so it need not survive a power cut: the load must not wait for a disk that is busy.

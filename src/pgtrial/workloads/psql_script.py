@@ -133,7 +133,7 @@ class PsqlScript:
                 self.uses.append(code_use(f"{name}, line {number}", f"SQL put together as it runs: {text.strip()}"))
             if "\\" in text:
                 self._examine(text, name, number, scanner, depth)
-        self.uses += find_in_sql(str(name), "\n".join(lines), numbers=numbers)
+        self.uses += (use for use in find_in_sql(str(name), "\n".join(lines), numbers=numbers) if use not in self.uses)
 
     def _is_put_together(self, line: str) -> bool:
         """Whether a variable is a part of its SQL."""

@@ -34,6 +34,9 @@ CPU = 2.001  # s of CPU time per second, of all kinds
 
 # What the simulated counters and gauges are by the definitions of vmstat, iostat and PostgreSQL, worked out by hand.
 EXPECTED: Mapping[tuple[str, str], float] = {
+    ("replication.flush_lag", ""): 8192.0,
+    ("replication.replay_lag", ""): 65536.0,
+    ("replication.replay_delay", ""): 0.5,
     ("vmstat.r", ""): 3.0,
     ("vmstat.b", ""): 1.0,
     ("vmstat.swpd", ""): 100 * MB,
@@ -164,7 +167,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
 }
 OF_SERVER = (
     *("server.", "pgbench.", "db.", "statements.", "wal.", "checkpoints.", "bgwriter.", "backend.", "slru."),
-    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions."),
+    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication."),
 )
 
 
