@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,12 +88,13 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     write_file(folder / layout.EXPERIMENT, loaded.text)
     scripts = folder / layout.FILES
     scripts.mkdir()
-    for name, content in _copied(experiment, plan.arms, loaded.folder).items():
+    copied = _copied(experiment, plan.arms, loaded.folder)
+    for name, content in copied.items():
         file = scripts / name
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, content)
     with contextlib.closing(State.create(folder)) as state:
-        contents = digest_contents(experiment, plan.arms, loaded.folder)
+        contents = _digests(copied, experiment, loaded.folder)
         write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
             **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(LOADED_DATA)])},
@@ -145,9 +146,13 @@ def digest_contents(experiment: Experiment, arms: Sequence[Arm], folder: Path) -
 
     Raises SpecError for what cannot be read.
     """
+    return _digests(_copied(experiment, arms, folder), experiment, folder)
+
+
+def _digests(copied: Mapping[str, str | bytes], experiment: Experiment, folder: Path) -> dict[str, str]:
     found = {
         name: hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
-        for name, content in _copied(experiment, arms, folder).items()
+        for name, content in copied.items()
     }
     loaded = (file.digest() for file in data_files(experiment, folder))
     return found | {f"{LOADED_DATA}{number}": digest for number, digest in enumerate(loaded, 1)}

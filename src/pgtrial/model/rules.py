@@ -1,7 +1,7 @@
 """The rules by which a verdict is reached, by version: an experiment is judged by those of its time."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,39 +39,28 @@ class Rules:
         return (-math.log1p(margin) if self.is_reciprocal else math.log1p(-margin)), math.log1p(margin)
 
 
-RULES = {
-    1: Rules(
-        version=1,
-        fewest_blocks=2,
-        takes_position=False,
-        is_reciprocal=False,
-        proves_placebo=False,
-        counts_failures=False,
-        bears_fade=False,
-        weighs_failures=False,
-        is_provisional=False,
-    ),
-    2: Rules(
-        version=2,
-        fewest_blocks=6,
-        takes_position=True,
-        is_reciprocal=True,
-        proves_placebo=True,
-        counts_failures=True,
-        bears_fade=False,
-        weighs_failures=False,
-        is_provisional=True,
-    ),
-    3: Rules(
-        version=3,
-        fewest_blocks=6,
-        takes_position=True,
-        is_reciprocal=True,
-        proves_placebo=True,
-        counts_failures=True,
-        bears_fade=True,
-        weighs_failures=True,
-        is_provisional=True,
-    ),
-}
+_FIRST = Rules(
+    version=1,
+    fewest_blocks=2,
+    takes_position=False,
+    is_reciprocal=False,
+    proves_placebo=False,
+    counts_failures=False,
+    bears_fade=False,
+    weighs_failures=False,
+    is_provisional=False,
+)
+_SECOND = Rules(
+    version=2,
+    fewest_blocks=6,
+    takes_position=True,
+    is_reciprocal=True,
+    proves_placebo=True,
+    counts_failures=True,
+    bears_fade=False,
+    weighs_failures=False,
+    is_provisional=True,
+)
+_THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
+RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD)}
 CURRENT = RULES[max(RULES)]

@@ -113,8 +113,8 @@ def _estimate(
     evidence: Evidence, values: Values, *, arm: Arm, metric: Metric, scenario: str | None, level: int | str
 ) -> Estimated:
     key = (metric.name, scenario, level)
-    control, treated = read_pairs(evidence, values, arm.name, key)
-    comparison = compare_metric(evidence, values, arm.name, key, comparisons=evidence.comparisons)
+    control, treated = pairs = read_pairs(evidence, values, arm.name, key)
+    comparison = compare_metric(evidence, values, arm.name, key, comparisons=evidence.comparisons, pairs=pairs)
     margin = _margin(evidence, metric.name, scenario)
     bounds = evidence.rules.log_bounds(margin)
     needed = blocks_needed(
@@ -155,13 +155,19 @@ def _estimate(
 
 
 def compare_metric(
-    evidence: Evidence, values: Values, arm: str, key: tuple[str, str | None, int | str], *, comparisons: int
+    evidence: Evidence,
+    values: Values,
+    arm: str,
+    key: tuple[str, str | None, int | str],
+    *,
+    comparisons: int,
+    pairs: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> Comparison:
     """An arm against the control in what ``key`` names, as for ``read_pairs``, with all that its interval has to bear.
 
-    ``comparisons`` as for ``compare_when_due``.
+    ``comparisons`` as for ``compare_when_due``; ``pairs`` where they are read already.
     """
-    control, treated = read_pairs(evidence, values, arm, key)
+    control, treated = read_pairs(evidence, values, arm, key) if pairs is None else pairs
     after = places(evidence, evidence.pairs(arm))
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
     load = evidence.load
@@ -173,9 +179,11 @@ def compare_metric(
 
 def _read_turns(evidence: Evidence, values: Values, arm: str) -> Turns | None:
     """How the slices of the arm and the control begin; None where the arms did not take turns."""
+    if not evidence.rules.bears_fade or evidence.is_duet:
+        return None
     pairs = evidence.pairs(arm)
     slices = [each for pair in pairs for run in pair for each in run.slices]
-    if not evidence.rules.bears_fade or not slices:
+    if not slices:
         return None
     ratios = []
     for name in TURNS:

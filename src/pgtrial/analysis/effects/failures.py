@@ -32,10 +32,10 @@ def bound_primary(evidence: Evidence, primary: Estimated | None) -> Bounded | No
     if primary is None or evidence.control is None or not evidence.rules.counts_failures:
         return None
     control, treated = (_attempts(evidence, arm) for arm in (evidence.control.name, evidence.hypothesis_arm))
-    if evidence.rules.weighs_failures and any(run.slices for run in evidence.valid):
+    if any(run.slices for run in evidence.valid):
+        if not evidence.rules.weighs_failures:
+            return None
         control = Attempts(made=control.made - control.failed, failed=0)
-    elif any(run.slices for run in evidence.valid):
-        return None
     if control.failed + treated.failed == 0:
         return None
     share = excess_share(control, treated)
