@@ -232,6 +232,18 @@ def test_a_histogram_that_lacks_a_value_is_damage(one: Path) -> None:
         reduce_folder(one)
 
 
+def test_a_reading_that_is_a_text_is_damage(one: Path) -> None:
+    path = run_file(one, layout.SAMPLES)
+    name = str(path).replace("'", "''")
+    with parquet.connect() as db:
+        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (value::VARCHAR AS value) FROM '{name}'")
+        path.unlink()
+        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
+
+    with pytest.raises(StoreError, match='is damaged: values of "value" are no numbers'):
+        reduce_folder(one)
+
+
 def test_a_damaged_file_is_named(one: Path) -> None:
     path = run_file(one, layout.TRANSACTIONS)
     path.write_bytes(path.read_bytes()[:-20])

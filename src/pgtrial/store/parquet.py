@@ -88,8 +88,15 @@ def read(
 
 
 def check_whole(db: duckdb.DuckDBPyConnection, table: str, paths: Sequence[Path]) -> None:
-    """StoreError where one of the files lacks values that columns.sql wants in each row of the table."""
+    """StoreError where a file lacks values that columns.sql wants in each row, or has texts in the place of numbers."""
     listed = ", ".join(f"'{_quoted(path)}'" for path in paths)
+    wrong = db.execute(
+        f"SELECT file_name, name FROM parquet_schema([{listed}]) "
+        "WHERE type = 'BYTE_ARRAY' AND list_contains(?, name) LIMIT 1",
+        [[name for name in _required(table) if name not in _texts(table)]],
+    ).fetchone()
+    if wrong is not None:
+        raise StoreError(f'file "{wrong[0]}" is damaged: values of "{wrong[1]}" are no numbers')
     found = db.execute(
         f"SELECT file_name, path_in_schema FROM parquet_metadata([{listed}]) "
         "WHERE stats_null_count > 0 AND list_contains(?, path_in_schema) LIMIT 1",
@@ -101,8 +108,17 @@ def check_whole(db: duckdb.DuckDBPyConnection, table: str, paths: Sequence[Path]
 
 @cache
 def _required(table: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"^ +(\w+) .*\bNOT NULL\b", _definition(table), re.MULTILINE))
+
+
+@cache
+def _texts(table: str) -> frozenset[str]:
+    return frozenset(re.findall(r"^ +(\w+) +VARCHAR\b", _definition(table), re.MULTILINE))
+
+
+def _definition(table: str) -> str:
     _, _, definition = _COLUMNS.read_text(encoding="utf-8").partition(f"CREATE TABLE {table} (\n")
-    return tuple(re.findall(r"^ +(\w+) .*\bNOT NULL\b", definition.partition("\n);")[0], re.MULTILINE))
+    return definition.partition("\n);")[0]
 
 
 def text_columns(path: Path) -> list[str]:
