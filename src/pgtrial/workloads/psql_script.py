@@ -112,6 +112,7 @@ class PsqlScript:
         if self._read_so_far > _MOST_READ:
             raise ScriptError(f"more than {_MOST_READ} files are read, or some of them again and again")
         self._add(name)
+        before = len(self.uses)
         lines: list[str] = []
         numbers: list[int] = []
         for number, line in _outside_data(self.root / name, scanner):
@@ -133,7 +134,8 @@ class PsqlScript:
                 self.uses.append(code_use(f"{name}, line {number}", f"SQL put together as it runs: {text.strip()}"))
             if "\\" in text:
                 self._examine(text, name, number, scanner, depth)
-        self.uses += (use for use in find_in_sql(str(name), "\n".join(lines), numbers=numbers) if use not in self.uses)
+        known = set(self.uses[before:])
+        self.uses += (use for use in find_in_sql(str(name), "\n".join(lines), numbers=numbers) if use not in known)
 
     def _is_put_together(self, line: str) -> bool:
         """Whether a variable is a part of its SQL."""
