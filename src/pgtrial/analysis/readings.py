@@ -7,9 +7,14 @@ import duckdb
 
 from pgtrial.analysis.counters import Array, Key, Readings
 from pgtrial.analysis.slices import windows
+from pgtrial.errors import StoreError
 from pgtrial.model.run import RunRow
 
 _TOGETHER = 600  # s of measured time that are read together
+# Series times moments for each reading. Of real ones there are 20 to 40, as each source is read at its own moments;
+# whoever forges a file can have another object and another moment in each row, and whatever puts them side by side
+# would have no room.
+_FREE_CELLS, _MOST_CELLS = 5_000_000, 200
 
 
 def read_together(runs: Sequence[RunRow]) -> Iterator[tuple[RunRow, ...]]:
@@ -34,8 +39,9 @@ def read_together(runs: Sequence[RunRow]) -> Iterator[tuple[RunRow, ...]]:
 
 
 def fetch_readings(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any]) -> dict[int, Readings]:
-    """What a query has of run, metric, object, t and value, by run, in order of time."""
+    """What a query has of run, metric, object, t and value, by run, in order of time. StoreError for what is forged."""
     db.execute(f"CREATE OR REPLACE TEMP TABLE reading AS {query}", list(parameters))
+    _check_room(db)
     keys = db.execute("SELECT run, metric, object, count(*) FROM reading GROUP BY ALL ORDER BY ALL").fetchall()
     # Names are not fetched with every row: making a string of each would take longer than all the rest.
     columns = db.execute("SELECT t, value FROM reading ORDER BY run, metric, object, t").fetchnumpy()
@@ -46,3 +52,16 @@ def fetch_readings(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequen
         start, end = end, end + count
         found.setdefault(run, {})[metric, about] = columns["t"][start:end], columns["value"][start:end]
     return dict(found)
+
+
+def _check_room(db: duckdb.DuckDBPyConnection) -> None:
+    found = db.execute(
+        "SELECT run, count(*) AS readings, count(DISTINCT (metric, object)) AS series, count(DISTINCT t) AS moments "
+        "FROM reading GROUP BY run HAVING series * moments > ? + ? * readings LIMIT 1",
+        [_FREE_CELLS, _MOST_CELLS],
+    ).fetchone()
+    if found is not None:
+        run, readings, series, moments = found
+        raise StoreError(
+            f"run {run} is damaged: its {readings:,} readings are of {series:,} series at {moments:,} times"
+        )

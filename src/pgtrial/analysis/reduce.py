@@ -139,15 +139,15 @@ def _create_source(
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
     several queries open the files only once. StoreError names a file in which values are missing.
     """
+    source = parquet.source(db, list(files.values()))
     parquet.check_whole(db, name, list(files.values()))
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
     )
-    quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
     db.execute(
         f"CREATE TEMP {'TABLE' if is_kept else 'VIEW'} {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
-        f"FROM read_parquet([{quoted}], filename = true) AS rows JOIN {name}_file ON file = filename"
+        f"FROM {source} AS rows JOIN {name}_file ON file = filename"
     )
 
 

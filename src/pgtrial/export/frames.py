@@ -110,9 +110,8 @@ class Database:
         if files:
             rows = [(run, str(path)) for run, path in files.items()]
             self.add_table(f"{name}_file", (("run", "BIGINT"), ("file", "VARCHAR")), rows)
-            listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
             source = (
-                f"(SELECT run, rows.* EXCLUDE (filename) FROM read_parquet([{listed}], filename = true) AS rows "
+                f"(SELECT run, rows.* EXCLUDE (filename) FROM {parquet.source(self.db, list(files.values()))} AS rows "
                 f"JOIN {quote(f'{name}_file')} ON file = filename)"
             )
         else:

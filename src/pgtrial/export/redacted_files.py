@@ -83,7 +83,7 @@ def redact_columns(path: Path, to: Path, names: Names) -> None:
         joins = " ".join(f"LEFT JOIN {table} ON {joined}" for _, table, joined in replaced)
         values = ", ".join(f"{table}.instead AS {quote(column)}" for column, table, _ in replaced)
         replace = f" REPLACE ({values})" if replaced else ""
-        query = f"SELECT f.*{replace} FROM read_parquet({_file(path)}) AS f {joins}"
+        query = f"SELECT f.* EXCLUDE (filename){replace} FROM {parquet.source(db, [path])} AS f {joins}"
         parquet.write_query(db, f"SELECT * FROM ({query}) ORDER BY {COLUMN_FILES[path.name]}", to)
 
 
@@ -114,10 +114,6 @@ def _lists(rows: list[tuple[str, ...]], width: int) -> list[list[str]]:
 
 def _text_columns(path: Path) -> list[str]:
     return [name for name in parquet.text_columns(path) if name not in _WORD_COLUMNS]
-
-
-def _file(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 def learn_log(path: Path, known: Known) -> None:

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,12 @@ from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
+# What a file may become in memory. 2,000 series that never change have 14 values for each byte of their file, and
+# no file of real runs has been seen with more than 1.3; equal rows that somebody wrote have thousands.
+_MOST_VALUES = 20  # of a column, for each byte of the file
+_MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
+_FREE_SIZE = 1 << 20  # … and so many more
+_MOST_TEXT = 4096  # bytes of one text
 
 
 def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -78,8 +84,8 @@ def read(
     """
     if not paths:
         return {}
-    files = "read_parquet([" + ", ".join(f"'{_quoted(path)}'" for path in paths) + "], filename = true)"
     with nullcontext(db) if db is not None else session() as used:
+        files = source(used, paths)
         try:
             result: dict[str, Any] = used.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:
@@ -87,9 +93,53 @@ def read(
     return result
 
 
+def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> str:
+    """Files as a table for FROM, with their name in the column filename. StoreError where one is damaged, or forged so
+    that a small file becomes a large one when it is read.
+    """
+    listed = _listed(paths)
+    try:
+        columns = db.execute(
+            "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size) "
+            f"FROM parquet_metadata([{listed}]) GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        _check_sizes(columns)
+        _check_texts(db, listed)
+    except (duckdb.Error, OSError) as err:
+        raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+    return f"read_parquet([{listed}], filename = true)"
+
+
+def _check_sizes(columns: Iterable[tuple[str, str, int, int]]) -> None:
+    for name, column, values, unpacked in columns:
+        size = Path(name).stat().st_size
+        if values > _MOST_VALUES * size:
+            raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {values:,} values of "{column}"')
+        if unpacked > _MOST_SIZE * size + _FREE_SIZE:
+            raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {unpacked:,} bytes of "{column}"')
+
+
+def _check_texts(db: duckdb.DuckDBPyConnection, listed: str) -> None:
+    """Files with the same columns in one query: one for each file takes longer than to read them."""
+    alike = db.execute(
+        "SELECT columns, list(file_name ORDER BY file_name) FROM "
+        "(SELECT file_name, list(name ORDER BY name) AS columns "
+        f"FROM parquet_schema([{listed}]) WHERE type = 'BYTE_ARRAY' GROUP BY file_name) GROUP BY columns ORDER BY ALL"
+    ).fetchall()
+    for columns, names in alike:
+        longest = ", ".join(f'max(strlen("{_in_name(column)}"))' for column in columns)
+        found = db.execute(
+            f"SELECT filename, greatest({longest}, 0) AS length FROM read_parquet(?, filename = true) "
+            "GROUP BY filename ORDER BY length DESC LIMIT 1",
+            [names],
+        ).fetchone()
+        if found is not None and found[1] > _MOST_TEXT:
+            raise StoreError(f'file "{found[0]}" is damaged: it has a text of {found[1]:,} bytes')
+
+
 def check_whole(db: duckdb.DuckDBPyConnection, table: str, paths: Sequence[Path]) -> None:
     """StoreError where a file lacks values that columns.sql wants in each row, or has texts in the place of numbers."""
-    listed = ", ".join(f"'{_quoted(path)}'" for path in paths)
+    listed = _listed(paths)
     wrong = db.execute(
         f"SELECT file_name, name FROM parquet_schema([{listed}]) "
         "WHERE type = 'BYTE_ARRAY' AND list_contains(?, name) LIMIT 1",
@@ -123,24 +173,35 @@ def _definition(table: str) -> str:
 
 def text_columns(path: Path) -> list[str]:
     """Names of a file's text columns. Raises StoreError."""
-    rows = _fetch(path, f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
+    with _reading(path) as db:
+        rows = db.execute(f"DESCRIBE SELECT * FROM read_parquet({_listed([path])})").fetchall()
     return [name for name, kind, *_ in rows if kind == "VARCHAR"]
 
 
 def distinct_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """What a file has in these columns where none is null: each once, in order. Raises StoreError."""
-    names = ['"' + column.replace('"', '""') + '"' for column in columns]
+    names = [f'"{_in_name(column)}"' for column in columns]
     known = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    query = f"SELECT DISTINCT {', '.join(names)} FROM read_parquet('{_quoted(path)}') WHERE {known} ORDER BY ALL"
-    return _fetch(path, query)
+    with _reading(path) as db:
+        query = f"SELECT DISTINCT {', '.join(names)} FROM {source(db, [path])} WHERE {known} ORDER BY ALL"
+        return db.execute(query).fetchall()
 
 
-def _fetch(path: Path, query: str) -> list[tuple[Any, ...]]:
+@contextmanager
+def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with session(threads=1) as db:
         try:
-            return db.execute(query).fetchall()
+            yield db
         except duckdb.Error as err:
             raise StoreError(f'cannot read "{path}": {_first_line(err)}') from err
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(f"'{_quoted(path)}'" for path in paths)
+
+
+def _in_name(name: str) -> str:
+    return name.replace('"', '""')
 
 
 def _quoted(path: Path) -> str:

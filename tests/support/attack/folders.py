@@ -213,6 +213,8 @@ def _parquet(folder: Path, rng: random.Random) -> None:
                 f"SELECT * FROM '{path}' WHERE false",
                 f"SELECT * FROM '{path}' UNION ALL SELECT * FROM '{path}'",
                 f"SELECT * FROM '{path}', range(2000)",
+                f"SELECT f.* FROM (FROM '{path}' LIMIT 9) AS f, range(200000)",
+                f'SELECT f.* REPLACE (range::VARCHAR || "{column}" AS "{column}") FROM \'{path}\' AS f, range(300)',
             )
         )
         db.execute(f"COPY ({query}) TO '{path}.new' (FORMAT parquet)")

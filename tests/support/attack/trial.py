@@ -1,6 +1,7 @@
 """Give pgtrial a mutant in a process of its own, which has little time and little memory, and no right to harm."""
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -11,6 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 from pgtrial.cli.terminal import visible_traceback
@@ -19,7 +21,8 @@ from pgtrial.cli.terminal import visible_traceback
 _UID = 64_321
 _PATIENCE = 400  # s that a process gets, however busy the machine is
 _MOST_CPU = 30  # s of CPU time, for one that computes without end
-_SECONDS = "seconds"  # file with what it took
+_TOOK = "took"  # file with what it took
+_COMMANDS = "commands"  # file with the command lines, until they are given
 _EXPECTED = frozenset({0, 1, 2, 3, 4, 5, 6})
 MOST_SECONDS = 5.0  # of CPU time, once the mutant has been made
 MOST_MEMORY = 500 << 20  # bytes that are resident
@@ -37,6 +40,12 @@ class Outcome:
     problem: str
 
 
+class _Took(NamedTuple):
+    seconds: float
+    elapsed: float
+    memory: int
+
+
 Attack = Callable[[Path], Sequence[Sequence[str]]]  # makes a mutant in a directory; the command lines to give it to
 
 
@@ -50,14 +59,14 @@ def attack(label: str, make: Attack) -> Outcome:
         if child == 0:
             _be_attacked(make, directory, said.fileno())
         _, status, used = os.wait4(child, 0)
-        told = directory / _SECONDS
-        seconds, elapsed = used.ru_utime + used.ru_stime, 0.0
+        told = directory / _TOOK
+        # Of one that was ended, with what it took to make the mutant.
+        seconds, elapsed, memory = used.ru_utime + used.ru_stime, 0.0, used.ru_maxrss * 1024
         if told.exists():
-            seconds, elapsed = map(float, told.read_text().split())
+            seconds, elapsed, memory = _Took(*json.loads(told.read_text()))
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
     code = os.waitstatus_to_exitcode(status)
-    memory = used.ru_maxrss * 1024
     return Outcome(
         label=label,
         seconds=seconds,
@@ -95,7 +104,7 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         os.environ["PGTRIAL_STATE_DIRECTORY"] = str(directory / "state")
         os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
         os.chdir(directory)
-        commands = make(directory)
+        commands = _make_apart(make, directory)
         if os.geteuid() == 0:
             _give_up_rights(directory)
         from pgtrial.cli import main
@@ -107,7 +116,8 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
             for command in commands:
                 status = main.main(command)
         elapsed = time.monotonic() - begun_at - (_waited() - waited)
-        (directory / _SECONDS).write_text(f"{time.process_time() - begun} {elapsed}")
+        took = _Took(seconds=time.process_time() - begun, elapsed=elapsed, memory=_most_memory())
+        (directory / _TOOK).write_text(json.dumps(took))
     except BaseException:
         traceback.print_exc()
     with contextlib.suppress(OSError, ValueError):
@@ -116,12 +126,37 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
     os._exit(status)
 
 
+def _make_apart(make: Attack, directory: Path) -> Sequence[Sequence[str]]:
+    """Make the mutant in a process of its own: what that takes is not what pgtrial takes."""
+    told = directory / _COMMANDS
+    child = os.fork()
+    if child == 0:
+        try:
+            told.write_text(json.dumps(make(directory)))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise RuntimeError("the mutant could not be made")
+    commands: list[list[str]] = json.loads(told.read_text())
+    told.unlink()
+    return commands
+
+
 def _waited() -> float:
     """Seconds in which this thread was ready and had no CPU (Documentation/scheduler/sched-stats.rst)."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, LookupError, ValueError):
         return 0.0
+
+
+def _most_memory() -> int:
+    """Bytes that were resident in this process at most; wait4(2) adds the children's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def _give_up_rights(directory: Path) -> None:

@@ -37,6 +37,10 @@ _ALWAYS = ("sessions.active", "sessions.idle", "sessions.idle_in_transaction", "
 _NO_SESSIONS: _Sessions = ((), np.empty(0), np.empty((0, 0)))
 _LONGEST = max(every for _, every in _RAW.values())
 _MEMORY = "300MB"
+# How many numbers the series of a run may become, and how many for each reading: one in ten seconds becomes ten.
+_FREE_CELLS, _MOST_CELLS = 10_000_000, 100
+# The same for how long a run says it took, for each second and scenario that has transactions.
+_FREE_SECONDS, _MOST_SECONDS = 100_000, 100
 
 
 def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, ...]:
@@ -130,7 +134,12 @@ def _make_timelines(
 ) -> Iterator[Timeline]:
     page_size = _find_page_size(samples)
     samples = _fill_in(metrics, samples)
+    rows = transactions["second"].size
     for grid in make_grids(run):
+        if grid.seconds > _FREE_SECONDS + _MOST_SECONDS * rows:
+            raise StoreError(
+                f"run {run.id} is damaged: of the {grid.seconds:,} s that it says it took, {rows:,} have a transaction"
+            )
         read = _read_seconds(run, grid, samples)
         series, whole = (
             {
@@ -221,6 +230,8 @@ def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
             kind, every = _RAW[key[0]]
             first, last = np.searchsorted(t, grid.reach(every))
             together.setdefault((kind, every, t[first:last].tobytes()), []).append((key, value[first:last]))
+    if not _has_room(sum(map(len, together.values())), grid, known=sum(t.size for t, _ in samples.values())):
+        return lambda source: {}
     found: dict[str, dict[str, Array]] = {}
     for (kind, every, times), readings in together.items():
         reduce_ = find_values if kind is Kind.GAUGE else find_rates
@@ -229,6 +240,11 @@ def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
         for ((metric, about), _), value in zip(readings, seconds, strict=True):
             found.setdefault(metric, {})[about] = value
     return lambda source: source.select(found.get(source.metric, {}))
+
+
+def _has_room(series: int, grid: Grid, *, known: int) -> bool:
+    """Whether so many series by the second are worth their memory: False if of nearly all seconds nothing is known."""
+    return series * grid.seconds <= _FREE_CELLS + _MOST_CELLS * known
 
 
 def _read_whole(read: Read) -> Read:
@@ -267,7 +283,7 @@ def _average(run: RunRow, grid: Grid, sessions: _Sessions) -> dict[Key, Array]:
     keys, polled, value = sessions
     first, last = np.searchsorted(polled, grid.reach())
     own = own_time(run, polled[first:last])
-    if not own.size:
+    if not own.size or not _has_room(len(keys), grid, known=len(keys) * own.size):
         return {}
     # The polls from one time to the next are an average over that time: session seconds are a counter.
     lengths = np.append(np.diff(own), np.median(np.diff(own)) if own.size > 1 else _TICK)

@@ -1,0 +1,96 @@
+"""Folders whose files are small and become large when they are read: ``python -m support.attack.small_files``."""
+
+import contextlib
+import sqlite3
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import duckdb
+
+from pgtrial.store import layout
+from support.attack.__main__ import import_all
+from support.attack.trial import attack
+from support.folder import write_result_folder
+
+RUN = "0002-off-b1"
+
+
+def rewrite(path: Path, query: str) -> None:
+    """Write a file anew, with what a query has of it (``old``)."""
+    with duckdb.connect(":memory:", config={"threads": 1}) as db:
+        db.execute(f"CREATE VIEW old AS SELECT * FROM '{path}'")
+        db.execute(f"COPY ({query}) TO '{path}.new' (FORMAT parquet, COMPRESSION zstd)")
+    Path(f"{path}.new").replace(path)
+
+
+def make_rows(folder: Path) -> None:
+    """Of every kind of file: each row half a million times."""
+    for name in (layout.SAMPLES, layout.WAITS, layout.TRANSACTIONS):
+        rewrite(folder / layout.RUNS / RUN / name, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(500000)")
+
+
+def make_lists(folder: Path) -> None:
+    """A histogram of twenty million buckets."""
+    query = (
+        "SELECT * REPLACE (list_resize([1], 20000000, 1) AS buckets, list_resize([1], 20000000, 1) AS bucket_counts)"
+    )
+    rewrite(folder / layout.RUNS / RUN / layout.TRANSACTIONS, f"{query} FROM old LIMIT 1")
+
+
+def make_texts(folder: Path) -> None:
+    """In each row the same text of a megabyte, which is in the file once."""
+    query = "SELECT * REPLACE (repeat('x', 1000000) AS object) FROM old, range(50)"
+    rewrite(folder / layout.RUNS / RUN / layout.SAMPLES, query)
+
+
+def make_objects(folder: Path) -> None:
+    """In each row another object, at another time."""
+    query = "SELECT * REPLACE (i::VARCHAR AS object, t + i / 1e5 AS t) FROM (FROM old LIMIT 1), range(60000) AS r(i)"
+    rewrite(folder / layout.RUNS / RUN / layout.SAMPLES, query)
+
+
+def make_events(folder: Path) -> None:
+    """In each row another wait, at another time."""
+    query = (
+        "SELECT * REPLACE (i::VARCHAR AS wait_event, t + i / 1e5 AS t) "
+        "FROM (FROM old WHERE state = 'active' LIMIT 1), range(60000) AS r(i)"
+    )
+    rewrite(folder / layout.RUNS / RUN / layout.WAITS, query)
+
+
+def make_month(folder: Path) -> None:
+    """The runs say that they took a month."""
+    with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
+        db.execute("UPDATE phase SET ended = started + 29 * 86400 WHERE name = 'measure' AND run = 2")
+        db.commit()
+
+
+WAYS: dict[str, Callable[[Path], None]] = {
+    "rows": make_rows,
+    "lists": make_lists,
+    "texts": make_texts,
+    "objects": make_objects,
+    "events": make_events,
+    "month": make_month,
+}
+
+
+def main(way: str, command: str) -> int:
+    """Give pgtrial such a folder; says how it ended, and 1 if that took much."""
+
+    def mutant(directory: Path) -> Sequence[Sequence[str]]:
+        folder = write_result_folder(directory / "gift", runs=2)
+        WAYS[way](folder)
+        if command == "report":
+            return (("report", str(folder), "-o", str(directory / "out.html")),)
+        return (("export", str(folder), "--bundle", "--redact", "all", "-o", str(directory / "out.zip")),)
+
+    import_all()
+    outcome = attack(f"{way} {command}", mutant)
+    print(f"status {outcome.status}, {outcome.seconds:.1f} s, {outcome.memory >> 20} MB: {outcome.problem or 'held'}")
+    return bool(outcome.problem)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
