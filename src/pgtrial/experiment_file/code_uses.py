@@ -59,7 +59,7 @@ _READ_OR_WRITTEN = r"pg_read_\w*file|pg_ls_dir|pg_file_(?:read|rename|unlink|syn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
-    """What is looked for; ``words``: one is in every line in which a match begins, ``needs``: is in the text as well."""
+    """What is looked for; one of ``words`` is in each line in which a match begins, ``needs`` in the text."""
 
     what: str
     words: tuple[str, ...]

@@ -151,7 +151,7 @@ class Belongings:
         return StoreError(
             f'{lines} {", ".join(str(line.number) for line in wrong)} of "{self.path}" cannot be read',
             detail="\n".join(f"Line {line.number} is {line.content[:_MOST_SHOWN]!r}." for line in wrong),
-            hint="It is the record of what has to be ended and removed. All other lines are obeyed, and these are kept. "
+            hint="It is the record of what has to be ended and removed. The other lines are obeyed, these are kept. "
             "See whether a process or directory that they name is left, then delete them from the file.",
         )
 
