@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40  # as the kernel
+_PRIVATE = 0o600  # what is written is for its owner alone, less what the umask takes; whoever shares it says so
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -107,7 +108,7 @@ class NewDirectory:
 def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[BinaryIO]:
     name = f".{final[:100]}-{secrets.token_hex(8)}"
     try:
-        with os.fdopen(os.open(name, _NEW, 0o666, dir_fd=directory), "w+b") as file:
+        with os.fdopen(os.open(name, _NEW, _PRIVATE, dir_fd=directory), "w+b") as file:
             yield file
             file.flush()
             if durable:
@@ -135,6 +136,7 @@ def new_path(path: Path) -> Iterator[Path]:
                 yield Path(f"/proc/{os.getpid()}/fd/{private}") / path.name
                 file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=private)
                 try:
+                    os.fchmod(file, os.fstat(file).st_mode & _PRIVATE)
                     os.fsync(file)
                 finally:
                     os.close(file)

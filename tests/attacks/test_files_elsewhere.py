@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.design.plan import make_plan
+from pgtrial.engine.folder import create_folder
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import load_experiment
 from pgtrial.safe_files import open_file
 from pgtrial.workloads import data_files, psql_script, scenarios
 
@@ -161,3 +164,25 @@ def test_an_archive_in_a_directory_has_no_link_that_leads_out(place: Path) -> No
 def test_sql_that_reads_or_writes_a_file_is_listed(sql: str, is_listed: bool) -> None:
     """Without root the server has the rights of the user, so plain SQL gets at his files."""
     assert any(use.what.startswith("a file of the server's machine") for use in find_in_sql("s", sql)) == is_listed
+
+
+def folder_of(place: Path, **named: str) -> Path:
+    """A result folder of the gift, of which no run has been done, as somebody may have sent it."""
+    loaded = load_experiment(Path(write(place, **named)))
+    return create_folder(loaded, make_plan(loaded.experiment), place.parent / "results")
+
+
+def test_data_that_a_received_folder_names_are_read_only_if_allowed(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(place, dataset='load = "own.sql"')
+    (place / "own.sql").write_text("\\! geheim\n")
+
+    assert main(["resume", "-q", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "is not beneath the files of the result folder" in told
+    assert "geheim" not in told
+
+    for given in (("--allow-files", str(place)), ()):  # what was allowed once is on record
+        assert main(["resume", "-q", *given, str(folder)]) == 2
+        assert "--allow-code" in capsys.readouterr().err  # it is read, and asks for that now

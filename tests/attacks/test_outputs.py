@@ -69,3 +69,14 @@ def test_json_of_forged_folders_is_json(folders: list[str], capsys: pytest.Captu
     assert MARKUP in json.dumps(json.loads(told), ensure_ascii=False)
     assert "\x1b" not in told
     assert "\u202e" not in told
+
+
+def test_outputs_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder = str(write_result_folder(tmp_path / "own"))
+    outputs = [tmp_path / name for name in ("page.html", "table.xlsx", "own.pgtrial.zip")]
+
+    assert main(["report", folder, "-o", str(outputs[0])]) == 0
+    assert main(["export", folder, "--format", "xlsx", "-o", str(outputs[1])]) == 0
+    assert main(["export", folder, "--bundle", "-o", str(outputs[2])]) == 0
+
+    assert [path.stat().st_mode & 0o777 for path in outputs] == [0o600] * 3

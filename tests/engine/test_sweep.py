@@ -273,3 +273,44 @@ def test_a_record_that_cannot_be_read_hinders_no_other(tmp_path: Path, monkeypat
     found, wrong = find_leftovers()
     assert [each.directories for each in found] == [(data,)]
     assert "broken.jsonl" in wrong[0].message
+
+
+@pytest.mark.parametrize(
+    "damaged", [b'{"directory": "/x', b'{"directory": "/precious", "host": "local", "variant": ""}', b"\xff"]
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_damaged_line_of_a_record_is_named_and_kept_and_hinders_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bytes, at: int
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    data = tmp_path / "pgtrial-0123abcd"
+    for name in ("folder", data.name):
+        (tmp_path / name).mkdir()
+    Belongings.of(tmp_path / "folder").add_directory(Made(path=data, host=LOCAL))
+    (record,) = (tmp_path / "state" / DIRECTORY).iterdir()
+    lines = record.read_bytes().splitlines()
+    lines.insert(at, damaged)
+    record.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    (left,), (wrong,) = find_leftovers()
+    clear(left)
+
+    assert left.directories == (data,)
+    assert not data.exists()
+    assert wrong.message == f'line {at + 1} of "{record}" cannot be read'
+    assert repr(damaged) in wrong.detail
+    assert damaged in record.read_bytes().splitlines()
+    (again,) = find_leftovers()[1]
+    assert repr(damaged) in again.detail
+
+
+def test_what_follows_a_line_that_was_cut_off_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    belongings = Belongings.of(tmp_path)
+    belongings.add_directory(Made(path=tmp_path / "pgtrial-00000001", host=LOCAL))
+    with belongings.path.open("ab") as file:
+        file.write(b'{"pid": 1, "sta')
+
+    belongings.add_directory(Made(path=tmp_path / "pgtrial-00000002", host=LOCAL))
+
+    assert [path.name for path in belongings.paths(LOCAL)] == ["pgtrial-00000001", "pgtrial-00000002"]

@@ -20,6 +20,9 @@ work_mem = "8MB"
 """
 
 
+BACKSLASH = "\\"
+
+
 def uses(text: str = TEXT, **scripts: str) -> list[tuple[str, str]]:
     experiment = parse_experiment(text, "e.toml", Path("/"), check_files=False).experiment
     found = find_code_uses(experiment, resolve_arms(experiment), scripts)
@@ -158,11 +161,15 @@ def test_scripts_are_those_of_the_file_and_not_of_a_mix(tmp_path: Path) -> None:
     assert scripts_of(mixed.experiment, tmp_path) == {}
 
 
-@pytest.mark.parametrize("name", ["session_preload_libraries", "Local-Preload-Libraries", "dynamic_library_path"])
+@pytest.mark.parametrize(
+    "name",
+    ["session_preload_libraries", "Local-Preload-Libraries", "dynamic_library_path", r"session\_preload\_libraries"],
+)
 def test_a_setting_in_the_connection_that_names_code_is_found(name: str) -> None:
     target = f"""[target]
 kind = "server"
-connection = "host=db options='-c {name}=/tmp/gift.so'"
+connection = "host=db options='-c {name.replace(BACKSLASH, 4 * BACKSLASH)}=/tmp/gift.so'"
 """
 
-    assert uses(TEXT + target) == [("target.connection", f"a setting that names code: -c {name}=/tmp/gift.so")]
+    plain = name.replace(BACKSLASH, "")  # as the server takes it
+    assert uses(TEXT + target) == [("target.connection", f"a setting that names code: -c {plain}=/tmp/gift.so")]

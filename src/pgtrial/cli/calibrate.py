@@ -85,7 +85,13 @@ def command(
     code = get_consent(uses_of(loaded.experiment, checked.plan.arms, loaded.folder), allowed=allow_code)
     writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
     plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment), budget=budget)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
+    permission = Permission(
+        work_base=work_directory,
+        host_changes=host_changes,
+        code=code,
+        writes=writes,
+        files=(loaded.folder, *allow_files),
+    )
     _calibrate(loaded, plan, results, permission=permission, as_json=as_json, quiet=quiet)
 
 

@@ -157,5 +157,5 @@ def _write_whole(path: Path, text: str) -> None:
 
 def _append(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | (0 if _is_special(path) else os.O_NOFOLLOW)
-    with os.fdopen(os.open(path, flags, 0o666), "w", encoding="utf-8") as file:
+    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

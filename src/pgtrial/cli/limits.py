@@ -103,6 +103,9 @@ def command(
         return
     uses = uses_of(checked.loaded.experiment, checked.plan.arms, checked.loaded.folder)
     permission = Permission(
-        work_base=work_directory, host_changes=host_changes, code=get_consent(uses, allowed=allow_code), writes=False
+        work_base=work_directory,
+        host_changes=host_changes,
+        code=get_consent(uses, allowed=allow_code),
+        files=(given.loaded.folder, *allow_files),
     )
     run_new(checked, results, permission=permission, language=language, quiet=quiet)

@@ -14,6 +14,7 @@ from pgtrial.language import Language
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_files
 @options.allow_writes
 @options.language
 @options.gate
@@ -24,6 +25,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_files: tuple[Path, ...],
     allow_writes: bool,
     language: Language,
     gate: Gate,
@@ -40,7 +42,9 @@ def command(
     from pgtrial.engine.experiment import Permission, uses_left, writes_left
 
     gate.prepare()
-    code = get_consent(uses_left(folder), allowed=allow_code)
+    code = get_consent(uses_left(folder, allow_files), allowed=allow_code)
     writes = get_write_consent(writes_left(folder), allowed=allow_writes)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
+    permission = Permission(
+        work_base=work_directory, host_changes=host_changes, code=code, writes=writes, files=allow_files
+    )
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)

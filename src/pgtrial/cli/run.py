@@ -123,5 +123,11 @@ def command(
     # Who gives options instead of a file has named everything in it.
     code = get_consent(uses, allowed=allow_code or file is None)
     writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
+    permission = Permission(
+        work_base=work_directory,
+        host_changes=host_changes,
+        code=code,
+        writes=writes,
+        files=(loaded.folder, *allow_files),
+    )
     run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

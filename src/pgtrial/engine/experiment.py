@@ -15,7 +15,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
-from pgtrial.engine.folder import load_stored, lock_folder
+from pgtrial.engine.folder import load_stored, lock_folder, named_files
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
@@ -32,9 +32,10 @@ from pgtrial.engine.target.session_twins import SessionTwins
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
-from pgtrial.errors import ConnectError, TargetError
+from pgtrial.errors import ConnectError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.reach import find_files_outside
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -57,13 +58,15 @@ from pgtrial.store.state import STOPPED, State
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
     """Options of the user beside the experiment: where data may lie, whether the host may be changed, whether the
-    experiment may execute code of its own, and whether it may write to an existing database.
+    experiment may execute code of its own, whether it may write to an existing database, and where files may lie that
+    it names, beside its result folder.
     """
 
     work_base: Path | None = None
     host_changes: bool = False
     code: bool = False
     writes: bool = False
+    files: tuple[Path, ...] = ()
 
 
 def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> None:
@@ -86,11 +89,28 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
             raise
 
 
-def uses_left(folder: Path) -> tuple[CodeUse, ...]:
-    """What the runs of a result folder that are still to be done execute. Raises StoreError."""
+def refuse_files(plan: Plan, folder: Path, allowed: Sequence[Path]) -> None:
+    """Raise SpecError for files that the plan names outside of its folder, which may come from anybody, unless they are
+    ``allowed``, or were when the experiment was begun here: that is on record, and what is allowed now from now on.
+    """
+    belongings = Belongings.of(folder)
+    known = belongings.readable()
+    outside = find_files_outside(named_files(plan), folder / layout.FILES, (*allowed, *known))
+    if problems := tuple(outside):
+        raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
+    belongings.add_readable(Path(name) for name in plan.experiment.dataset.load)
+
+
+def uses_left(folder: Path, files: Sequence[Path] = ()) -> tuple[CodeUse, ...]:
+    """What the runs of a result folder that are still to be done execute; ``files`` as of Permission.
+
+    Raises StoreError and SpecError.
+    """
     plan = load_stored(folder)
     with contextlib.closing(State.open(folder)) as state:
         is_done = not _find_pending(plan, state)
+    if not is_done:
+        refuse_files(plan, folder, files)
     return () if is_done else uses_of(plan.experiment, plan.arms, folder / layout.FILES)
 
 
@@ -167,8 +187,8 @@ async def _run_schedule(
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
-        uses = () if permission.code else uses_of(experiment, plan.arms, folder / layout.FILES)
-        if uses:
+        refuse_files(plan, folder, permission.files)
+        if not permission.code and (uses := uses_of(experiment, plan.arms, folder / layout.FILES)):
             raise refuse_code(uses)
         writes = writes_of(experiment, plan.arms)
         if writes and not permission.writes:

@@ -189,6 +189,19 @@ def load_stored(folder: Path) -> Plan:
     return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
+def named_files(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Where a stored plan names a file, and its path: below FILES, but for data to load."""
+    experiment = plan.experiment
+    yield from (("workload.scenario", one.file) for one in experiment.workload.scenario if one.file is not None)
+    yield from (("workload.files", name) for name in experiment.workload.files)
+    for arm in plan.arms:
+        table = arm.knobs.get(WORKLOAD, {})
+        yield from ((arm.origin(WORKLOAD, key), name) for key, name in table.items() if key.startswith(SCRIPTS))
+    if experiment.dataset.setup is not None:
+        yield "dataset.setup", experiment.dataset.setup
+    yield from (("dataset.load", name) for name in experiment.dataset.load)
+
+
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep a second pgtrial off the folder. The kernel gives the lock back whatever happens to this process.

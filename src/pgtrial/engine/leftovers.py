@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.engine.folder import discard_raw
+from pgtrial.engine.folder import discard_raw, is_locked
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
@@ -121,16 +121,23 @@ class Leftover:
 
 
 def find_leftovers() -> tuple[tuple[Leftover, ...], tuple[StoreError, ...]]:
-    """Of all folders in which no pgtrial is at work, and what is wrong with records that cannot be read."""
+    """Of all folders in which no pgtrial is at work, and what is wrong with records, or lines of them, that cannot be
+    read.
+    """
     records, wrong = Belongings.all()
     found, unreadable = list[Leftover](), [*wrong]
     for one in records:
         try:
-            leftover = None if _is_in_use(one) else _look_at(one)
+            damage = one.damage()
+            # It may be the very line of the pgtrial that is at work.
+            if _is_in_use(one) or (damage is not None and is_locked(one.folder)):
+                continue
+            leftover = _look_at(one)
         except StoreError as err:
             unreadable.append(err)
             continue
-        if leftover is not None and (leftover.processes or leftover.directories):
+        unreadable += [damage] if damage is not None else []
+        if leftover.processes or leftover.directories:
             found.append(leftover)
     return tuple(found), tuple(unreadable)
 

@@ -4,11 +4,13 @@ The list is of what is written in the file and its scripts. It is no proof that 
 together as it runs. What holds in any case is that all of it has the rights of the server's account only.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.experiment_file.connection import read_connection
+from pgtrial.experiment_file.escapes import readings
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.workload import COMMAND, WORKLOAD, read_command
 from pgtrial.model.arm import Arm
@@ -34,39 +36,102 @@ _KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_comma
 _UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
 _CODE_IN_OPTIONS = re.compile(rf"{_KNOWN}|{_ALSO}".replace("_", "[_-]"), re.IGNORECASE)
 _FILE = "a file of the server's machine"
-_TEXT = r"(?:e?'|u&'|\$|/\*|--)"
+_CATALOG = "the server's own catalogs"
+_JOINED = "SQL put together as it runs"
+_TEXT = r"(?:e?'|u&'|\$|/\*|--|:)"
+# What begins a relation's name, and may be longer than is looked at, is taken for one.
+_LONG = r"(?:\"[^\"\n]{0,129}\n|\"[^\"\n]{130}|[\w$.]{130})"
 _RELATION = r"(?:\"[^\"\n]{1,130}\"|[\w$.]){1,200}+\s*+"
+_COLUMNS = r"\((?:[^();\"]{1,4000}+|\"[^\"\n]{0,130}\"){0,200}+\)\s*+"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
+_ROUTINE_OF_TRIGGER = r"(?:function|procedure)\s+(?!using\b|into\b)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
+_CATALOGS = (
+    r"\bpg_(?:aggregate|am|amop|amproc|attrdef|authid|cast|constraint|conversion|db_role_setting|event_trigger"
+    r"|extension|foreign_\w+|index|language|opclass|operator|policy|proc|rewrite|settings|transform|trigger|ts_\w+"
+    r"|type)\b"
+)
+_EXECUTED = (
+    r"(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|xpath_table|crosstab\w*|connectby"
+    r"|pg_background_launch|cron\"?\s*\.\s*\"?schedule\w*"
+)
+_READ_OR_WRITTEN = r"pg_read_\w*file|pg_ls_dir|pg_file_(?:read|rename|unlink|sync)|lo_import|file_fdw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pattern:
+    """What is looked for; one of ``words`` is in each line in which a match begins, ``needs`` in the text."""
+
+    what: str
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    needs: re.Pattern[str]
+
+
+def _pattern(what: str, words: str, pattern: str, needs: str = "") -> _Pattern:
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return _Pattern(what=what, words=tuple(words.split()), pattern=compiled, needs=re.compile(needs, re.IGNORECASE))
+
+
 # Looked for in the text as it stands, comments and strings included: whoever hides a command in them is to be seen, and
-# a line too many does no harm. What a pattern needs elsewhere in the text is the second one.
-_PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (r"\\\s*+(?:set)?shell\b", "", "a shell command"),
-    (r"\bprogram\b", r"\b(?:copy|foreign)\b", "a shell command of the server"),
-    (r"\blanguage\b(?!\s*['\"]?(?:sql|plpgsql)\b)", _ROUTINE, "a function that is not SQL"),
-    (_UNTRUSTED, "", "an untrusted language"),
-    (r"\bload\b\s*(?:e?'|u&'|\$|/\*|--)", "", "a library"),
-    (rf"\b(?:{_KNOWN}|{_ALSO})\b", r"\b(?:set|set_config)\b", "a setting that names code"),
-    (r"\b(?:lo_export|pg_file_write)\b", "", "a file written by the server"),
-    (
-        rf"(?<!\\)\bcopy\s*+(?:/\*|--|{_RELATION}(?:\([^();]{{0,4000}}\)\s*+)?(?:/\*|--|(?:from|to)\s*+{_TEXT}))",
-        "",
-        _FILE,
+# a line too many does no harm.
+_PATTERNS = (
+    _pattern("a shell command", "shell", r"\\\s*+(?:set)?shell\b"),
+    _pattern("a shell command of the server", "program", r"\bprogram\b", r"\b(?:copy|foreign)\b"),
+    _pattern("a function that is not SQL", "language", r"\blanguage\b(?!\s*['\"]?(?:sql|plpgsql)\b)", rf"{_ROUTINE}"),
+    _pattern("an untrusted language", "pl", _UNTRUSTED),
+    _pattern("a library", "load", rf"\bload\b\s*{_TEXT}"),
+    _pattern("a library", "pg_create", r"\bpg_create_logical_replication_slot\b"),
+    _pattern(
+        "a setting that names code",
+        "_command _libraries _library jit_provider _path plperl pltcl",
+        rf"\b(?:{_KNOWN}|{_ALSO})\b",
+        r"\b(?:set|set_config|pg_settings)\b",
     ),
-    (rf"\)\s*+to\s*+{_TEXT}", r"\bcopy\b", _FILE),
-    (r"\b(?:pg_read_\w*file|pg_ls_dir|lo_import|file_fdw)\b", "", _FILE),
-    (
+    _pattern(
+        "a setting whose name is put together as it runs",
+        "set_config",
+        r"\bset_config\"?\s*+(?:\((?!\s*+(?:e|u&)?'[\w.]*'\s*(?:::\s*text\s*)?,)|/\*|--)",
+    ),
+    _pattern("a name that is not written out", "uescape", r"\buescape\b(?!\s*'[^'\n]')", r"\bu&[\"']"),
+    _pattern("a file written by the server", "lo_export pg_file_write", r"\b(?:lo_export|pg_file_write)\b"),
+    _pattern(
+        _FILE,
+        "copy",
+        rf"(?<!\\)\bcopy\s*+(?:binary\b\s*+)?(?:/\*|--|{_LONG}"
+        rf"|{_RELATION}(?:{_COLUMNS})?(?:/\*|--|(?:from|to)\s*+{_TEXT}))",
+    ),
+    _pattern(_FILE, ")", rf"\)\s*+(?:from|to)\s*+{_TEXT}", r"\bcopy\b"),
+    _pattern(_FILE, ")", r"\)\s*+(?:/\*|--)", r"\bcopy\s*+\("),
+    _pattern(_FILE, "location", rf"\blocation\s*+{_TEXT}", r"\btablespace\b"),
+    _pattern(_FILE, "pg_read_ pg_ls_dir pg_file_ lo_import file_fdw", rf"\b(?:{_READ_OR_WRITTEN})\b"),
+    _pattern(
+        _CATALOG,
+        "pg_proc pg_language allow_system",
         r"\b(?:pg_proc|pg_language|allow_system_table_mods)\b",
         r"\b(?:update|insert|merge|set)\b",
-        "the server's own catalogs",
     ),
-    (r"\bdblink(?:_\w+)?\b|\bpostgres_fdw\b|\bcreate\s+subscription\b", "", "a connection to another server"),
-    (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
+    _pattern(
+        _CATALOG,
+        "pg_",
+        r"\b(?:update|into)\s*+(?:only\b\s*+)?(?:\"?pg_catalog\"?\s*+\.\s*+)?\"?pg_(?!temp)\w",
+    ),
+    _pattern(_CATALOG, "/* --", r"\b(?:update|into|copy)\s*+(?:/\*|--)", _CATALOGS),
+    _pattern(_CATALOG, "pg_", rf"\bcopy\s*+(?:binary\b\s*+)?(?:\"?pg_catalog\"?\s*+\.\s*+)?\"?{_CATALOGS}"),
+    _pattern(
+        "a connection to another server",
+        "dblink _fdw subscription wrapper",
+        r"\bdblink(?:_\w+)?\b|\bpostgres_fdw\b|\bcreate\s+subscription\b|\bforeign\s+data\s+wrapper\b",
+    ),
+    _pattern(_JOINED, "execute", rf"\bexecute\b(?!\s+on\b|\s+{_ROUTINE_OF_TRIGGER})", rf"{_ROUTINE}"),
+    _pattern(_JOINED, "_to_xml ts_ xpath_ crosstab connectby launch schedule", rf"\b(?:{_EXECUTED})\b"),
     # A statement that begins with a variable of pgbench is whatever that holds by then.
-    (r"(?m)(?:^|;)\s*+:[a-z_]", "", "SQL put together as it runs"),
+    _pattern(_JOINED, ":", r"(?m)(?:^|;)\s*+:[a-z_]"),
+    # So is a name that is one, or ends in one, where the server's answer was put into a variable.
+    _pattern(_JOINED, ":", r"[a-z_]:[a-z_]|(?<![:\w]):[a-z_]\w*\s*+\(", r"\\[ag]set\b"),
 )
-_COMPILED = tuple(
-    (re.compile(pattern, re.IGNORECASE), re.compile(needs, re.IGNORECASE), what) for pattern, needs, what in _PATTERNS
-)
+# One is in every line of SQL in which a match begins, in small letters, unless it is there by an escape, which has a
+# backslash, or by a variable, which has a colon, or is the end of a COPY.
+WORDS = ("\\", "uescape", *{word for each in _PATTERNS for word in each.words if len(word) > 1})
 
 
 def find_code_uses(
@@ -104,7 +169,8 @@ def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[s
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
     for moment, argv in experiment.hooks.programs().items():
         yield code_use(f"hooks.{moment}", f"a command with the rights of pgtrial: {' '.join(argv)}")
-    options = read_connection(experiment.target.connection).get("options", "")
+    # libpq takes a backslash out, and what follows it as it is.
+    options = read_connection(experiment.target.connection).get("options", "").replace("\\", "")
     if _CODE_IN_OPTIONS.search(options):
         yield code_use("target.connection", f"a setting that names code: {options}")
     wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
@@ -126,18 +192,23 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
 
 def find_in_sql(name: str, text: str, *, numbers: Sequence[int] = ()) -> Iterator[CodeUse]:
     """What SQL executes beside itself; ``name`` says where it stands, ``numbers`` those of its lines, if not 1, 2, …"""
-    lines = text.split("\n")
-    for pattern, needs, what in _COMPILED:
-        if needs.search(text):
-            for index in _lines_with(pattern, text):
-                number = numbers[index] if numbers else index + 1
-                yield code_use(f"{name}, line {number}", f"{what}: {lines[index].strip()}")
+    lines, (texts, is_all) = text.split("\n"), readings(text)
+    both = tuple((each, each.lower()) for each in texts)
+    for sought in _PATTERNS:
+        found = (_lines_with(sought, each) for each, low in both if any(word in low for word in sought.words))
+        for index in sorted(set(itertools.chain.from_iterable(found))):
+            number = numbers[index] if numbers else index + 1
+            yield code_use(f"{name}, line {number}", f"{sought.what}: {lines[index].strip()}")
+    if not is_all:
+        yield code_use(name, "more escapes than are looked at")
 
 
-def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+def _lines_with(sought: _Pattern, text: str) -> Iterator[int]:
     """Indexes of the lines in which a match begins; one look at the text, however many they are."""
+    if not sought.needs.search(text):
+        return
     index, looked, last = 0, 0, -1
-    for match in pattern.finditer(text):
+    for match in sought.pattern.finditer(text):
         index += text.count("\n", looked, match.start())
         looked = match.start()
         if index != last:

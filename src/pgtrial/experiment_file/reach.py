@@ -5,7 +5,7 @@ are passed on: to the one who sent the file, or to everybody who sees the log of
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pgtrial.errors import SpecProblem
@@ -29,6 +29,20 @@ def find_outside(experiment: Experiment, folder: Path, allowed: Sequence[Path] =
             yield SpecProblem(
                 path=path,
                 message=f'"{name}" is not beneath the directory of the experiment file',
+                hint=f"If it is to be read, add {OPTION} {os.path.realpath(place.parent)}.",
+            )
+
+
+def find_files_outside(
+    named: Iterable[tuple[str, str]], folder: Path, allowed: Sequence[Path]
+) -> Iterator[SpecProblem]:
+    """The same for files by where they are named, of an experiment that is in its result folder."""
+    for path, name in named:
+        place = folder / name
+        if not any(is_beneath(place, root) for root in (folder, *allowed)):
+            yield SpecProblem(
+                path=path,
+                message=f'"{name}" is not beneath the files of the result folder',
                 hint=f"If it is to be read, add {OPTION} {os.path.realpath(place.parent)}.",
             )
 

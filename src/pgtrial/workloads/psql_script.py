@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.code_uses import WORDS, CodeUse, code_use, find_in_sql
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 from pgtrial.workloads.copy_data import Scanner
@@ -27,11 +27,11 @@ _CHUNK = 1 << 20  # bytes of data of COPY
 # Rows to insert are most of a large file: a line without any of these words is looked at as far as its beginning goes,
 # which may be the end of what began on the line before.
 _WORDS = (
-    *(b"\\", b"program", b"copy", b"foreign", b"language", b"function", b"procedure", b"load", b"execute"),
+    *(word.encode() for word in WORDS),
     *(b"do ", b"do$", b"do\t", b"do\r", b"do\n"),
-    *(b"pl", b"set", b"_command", b"librar", b"provider", b"_path", b"start_proc", b"lo_export", b"pg_file_write"),
     *(b"create", b"owner", b"authorization", b"role", b"grant", b"revoke", b"privileges"),
 )
+_END_OF_QUERY = re.compile(rb"\)\s*(?:to|from)\b")  # of a COPY that began on a line before
 _BEGINNING = 64  # bytes
 _DEEPEST = 16  # files that read each other
 _MOST_READ = 1000  # files, each as often as it is read
@@ -64,7 +64,7 @@ _ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
 _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
 # Of variables that may hold more than a number, and where one is a part of SQL, not a value between quotation marks.
 _SETS_TEXT = re.compile(r"\\set\s+(?P<name>\S+)\s+(?!-?[\d.]+\s*$)|\\gset\b")
-_PIECE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+_PIECE = re.compile(r"(?<!:):([^\W\d]\w*)|(?<![:\d]):(\d\w*)")  # not a time of day, nor a slice of an array
 _ANY = "*"
 _OUTPUT = frozenset(("o", "out", "g", "gx", "w", "write"))
 _EDITORS = frozenset(("e", "edit", "ef", "ev"))
@@ -141,7 +141,7 @@ class PsqlScript:
         """Whether a variable is a part of its SQL."""
         if not self._texts or line.lstrip().startswith("\\"):
             return False
-        return any(_ANY in self._texts or found[1] in self._texts for found in _PIECE.finditer(line))
+        return any(_ANY in self._texts or (found[1] or found[2]) in self._texts for found in _PIECE.finditer(line))
 
     def _add(self, name: Path) -> None:
         if name not in self.files:
@@ -155,7 +155,7 @@ class PsqlScript:
                 "Make the dump with pg_dump, without --create and not with pg_dumpall, or remove the line.",
             )
         for each in _SETS_TEXT.finditer(line):
-            self._texts.add(each["name"] if (each["name"] or "").isidentifier() else _ANY)
+            self._texts.add(each["name"] if re.fullmatch(r"\w+", each["name"] or "") else _ANY)
         if found := _SET.match(line):
             self._variables[found[1]] = _unquote(found[2])
         if found := _INCLUDE.match(line):
@@ -190,7 +190,7 @@ def roles_in(statement: str) -> set[str]:
 
 def _matters(line: bytes) -> bool:
     low = line.lower()
-    return any(word in low for word in _WORDS)
+    return any(word in low for word in _WORDS) or _END_OF_QUERY.search(low) is not None
 
 
 def _outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
