@@ -73,6 +73,16 @@ class QueryCollector:
         return by_column(self.name, columns, rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleCollector:
+    """Reads the console of a pooler by one of its commands, if a pooler stands in front of the server."""
+
+    name: str
+    command: str
+    metrics: tuple[Metric, ...]
+    parse: Callable[[Columns, Rows], Iterator[Reading]]
+
+
 # What has to be understood in order, because the meaning of a reading depends on those before it: time and reading, as
 # they are in the sampler's file, to samples.
 Follower = Callable[[float, Any], Iterator[Sample]]
