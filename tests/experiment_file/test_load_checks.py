@@ -18,7 +18,7 @@ COMMAND = '[workload]\nkind = "command"\ncommand = ["a"]\n'
 PROTOCOLS = '[arms.a.workload]\nprotocol = "simple"\n[arms.b.workload]\nprotocol = "prepared"\n'
 
 
-POOL = '[workload]\nmix = "oltp"\nclients = [2, 8]\n[arms.a]\n[arms.b.pgbouncer]\n'
+POOL = '[workload]\nmix = "oltp"\nclients = [4, 8]\n[arms.a]\n[arms.b.pgbouncer]\n'
 
 
 def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
@@ -65,12 +65,12 @@ def test_what_is_right_is_not_refused(text: str) -> None:
             "of 8 clients 3 would wait until",
         ),
         (POOL + "max_client_conn = 5\n", "arms.b.pgbouncer.max_client_conn", "lets 5 clients in, and the load has 8"),
-        (POOL + "pool_mode = 'pipeline'\n", "arms.b.pgbouncer.pool_mode", "'session', 'transaction' or 'statement'"),
+        (POOL + "pool_mode = 'pipeline'\n", "arms.b.pgbouncer.pool_mode", 'invalid value for "pool_mode": "pipeline"'),
         (POOL + "pool_size = 0\n", "arms.b.pgbouncer.pool_size", ""),
         (
             POOL + "pool_size = 9\n[target]\nkind = 'server'\n",
-            "arms.b.pgbouncer.pool_size",
-            "only puts a pooler in front of a server of its own",
+            "arms.b.pgbouncer",
+            'knob "pgbouncer" cannot be set on an existing server',
         ),
         (
             MIX + "[arms.a]\n[arms.b.workload]\nunit = 'ten'\n",
