@@ -90,14 +90,14 @@ Follower = Callable[[float, Any], Iterator[Sample]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessCollector:
-    """Reads the CPU time of the child processes of the server or of the load driver.
+    """Reads the CPU time of the child processes of the server or of pgtrial, which starts load drivers and poolers.
 
     ``program`` selects processes by name, "" all of them. ``follow`` returns a new parser for a file.
     """
 
     name: str
     metrics: tuple[Metric, ...]
-    started_by: Literal["server", "load"]
+    started_by: Literal["server", "load", "pooler"]
     program: str
     follow: Callable[[], Follower]
 

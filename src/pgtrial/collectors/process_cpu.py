@@ -78,7 +78,7 @@ COLLECTORS = (
     ProcessCollector(
         name=POOLER,
         metrics=counters(POOLER, "s", "run", "queue"),
-        started_by="load",
+        started_by="pooler",
         program="pgbouncer",
         follow=lambda: CpuSums(POOLER, lambda _title: ""),
     ),

@@ -105,7 +105,9 @@ class Loop:
         wanted = wanted_files(config["groups"], traced=config["traced"]) if config["machine"] else []
         of_server = wanted_children("server", config["server_pid"])
         mark: str | None = config["generators"]
-        of_load = () if mark is None else wanted_children("load", config["parent"], mark=mark)
+        of_load = [] if mark is None else [*wanted_children("load", config["parent"], mark=mark)]
+        if config["console"]:
+            of_load += wanted_children("pooler", config["parent"], mark=mark or "")
         add, troubles = self._spool.add, self._troubles
         if config["remote"] is None:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
