@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import pgtrial.collectors
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import (
+    ConsoleCollector,
     FileCollector,
     ProcessCollector,
     QueryCollector,
@@ -25,7 +26,7 @@ SQL = sorted(path.name for path in (FOLDER / "sql").iterdir())
 SUPPORTED = (150018, 160014, 170010, 180004)
 
 IO = QueryCollector(name="io", metrics=())
-QUERIES = {c.name for c in COLLECTORS if not isinstance(c, FileCollector | ProcessCollector)}
+QUERIES = {c.name for c in COLLECTORS if not isinstance(c, FileCollector | ProcessCollector | ConsoleCollector)}
 
 
 def test_every_collector_of_a_module_is_in_the_registry() -> None:

@@ -21,7 +21,7 @@ ended 10 5 9
 104 500000000 100000000 9 postgres: pgtrial: postgres pgtrial [local] SELECT
 """
 
-BACKENDS, LOAD = process_cpu.COLLECTORS
+BACKENDS, LOAD, _ = process_cpu.COLLECTORS
 
 
 def last(samples: "list[Sample]") -> dict[str, float]:

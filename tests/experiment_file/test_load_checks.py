@@ -18,6 +18,9 @@ COMMAND = '[workload]\nkind = "command"\ncommand = ["a"]\n'
 PROTOCOLS = '[arms.a.workload]\nprotocol = "simple"\n[arms.b.workload]\nprotocol = "prepared"\n'
 
 
+POOL = '[workload]\nmix = "oltp"\nclients = [4, 8]\n[arms.a]\n[arms.b.pgbouncer]\n'
+
+
 def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
     return {problem.path: problem for problem in examine(HEAD + text, folder).problems}
 
@@ -31,6 +34,10 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         MIX + '[factors.protocol]\nknob = "workload"\nlevels = ["simple", "extended", "prepared"]\n',
         MIX + PROTOCOLS + '[target.workload]\nconnect = "each-transaction"\n',
         COMMAND + "[arms.a]\n[arms.b.workload]\ncommand = ['a', '--new']\n",
+        POOL + "pool_size = 8\nmax_client_conn = 8\n",
+        POOL + "pool_mode = 'transaction'\npool_size = 1\n",
+        POOL + "pool_size = 1\n[arms.b.workload]\nconnect = 'each-transaction'\n",
+        MIX + '[factors."pgbouncer.pool_size"]\nlevels = [20, 40]\n',
         MIX + PROTOCOLS + '[target]\nkind = "server"\n[dataset]\nkind = "pgbench"\n',
         '[workload]\nmix = "select-only"\nunit = "a row"\n[arms.a]\n[arms.b.workload]\nunit = "a row"\n',
     ],
@@ -52,6 +59,19 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (MIX + "[arms.a]\n[arms.b.workload]\nprotocol = 'fast'\n", "arms.b.workload.protocol", "fast"),
         (MIX + "[arms.a]\n[arms.b.workload]\nprotocl = 'simple'\n", "arms.b.workload.protocl", "protocl"),
         (MIX + "[arms.a]\n[arms.b.workload]\nvariables = { 'a b' = 1 }\n", 'arms.b.workload.variables."a b"', ""),
+        (
+            POOL + "pool_mode = 'session'\npool_size = 5\n",
+            "arms.b.pgbouncer.pool_size",
+            "of 8 clients 3 would wait until",
+        ),
+        (POOL + "max_client_conn = 5\n", "arms.b.pgbouncer.max_client_conn", "lets 5 clients in, and the load has 8"),
+        (POOL + "pool_mode = 'pipeline'\n", "arms.b.pgbouncer.pool_mode", 'invalid value for "pool_mode": "pipeline"'),
+        (POOL + "pool_size = 0\n", "arms.b.pgbouncer.pool_size", ""),
+        (
+            POOL + "pool_size = 9\n[target]\nkind = 'server'\n",
+            "arms.b.pgbouncer",
+            'knob "pgbouncer" cannot be set on an existing server',
+        ),
         (
             MIX + "[arms.a]\n[arms.b.workload]\nunit = 'ten'\n",
             "arms.b.workload.unit",

@@ -18,6 +18,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables
 from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.declaration import Among, EffectTiming, Knob, Scope
+from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role
 
@@ -120,6 +121,7 @@ def test_every_key_of_a_table_is_set_by_somebody():
     made = experiment({}, {})
     done = {*made_with(resolve_arms(made)[0]), *IN_DATABASE, *OF_JOBS, ("storage", "disk")}
     done |= {(WORKLOAD, key) for key in keys_of(WORKLOAD)}  # by the load: tests/workloads/test_arm_loads.py
+    done |= {(PGBOUNCER, key) for key in keys_of(PGBOUNCER)}  # when the server is up: tests/e2e/test_pooler.py
     around = [name for name, knob in KNOBS.items() if knob.scope in (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)]
 
     assert {(knob, key) for knob in around for key in keys_of(knob)} == done

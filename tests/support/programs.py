@@ -29,6 +29,7 @@ def needs_program(program: str, how: str, *, required_by: str = "") -> pytest.Ma
     return pytest.mark.skipif(not is_run, reason=_REASON.format(what=program, how=how))
 
 
+needs_pgbouncer = needs_program("pgbouncer", "apt install pgbouncer", required_by="PGTRIAL_REQUIRE_PGBOUNCER")
 needs_compiler = needs_program("cc", "apt install gcc libc6-dev", required_by="PGTRIAL_REQUIRE_COMPILER")
 
 

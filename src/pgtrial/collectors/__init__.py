@@ -6,6 +6,7 @@ from pgtrial.collectors import (
     pg_locks,
     pg_stat_statements,
     pg_wait_sampling,
+    pgbouncer,
     pressure,
     proc_diskstats,
     proc_loadavg,
@@ -20,11 +21,19 @@ from pgtrial.collectors import (
     throttling,
     zoneinfo,
 )
-from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector
+from pgtrial.collectors.base import (
+    ConsoleCollector,
+    ExtensionCollector,
+    FileCollector,
+    ProcessCollector,
+    QueryCollector,
+)
 from pgtrial.collectors.sessions import SessionCollector
 
 # In the order in which they are read: files first, they never keep anyone waiting.
-COLLECTORS: tuple[FileCollector | ProcessCollector | QueryCollector | SessionCollector | ExtensionCollector, ...] = (
+COLLECTORS: tuple[
+    FileCollector | ProcessCollector | QueryCollector | SessionCollector | ExtensionCollector | ConsoleCollector, ...
+] = (
     proc_stat.COLLECTOR,
     proc_diskstats.COLLECTOR,
     proc_vmstat.COLLECTOR,
@@ -35,6 +44,7 @@ COLLECTORS: tuple[FileCollector | ProcessCollector | QueryCollector | SessionCol
     *pressure.COLLECTORS,
     *cgroup.COLLECTORS,
     *process_cpu.COLLECTORS,
+    *pgbouncer.COLLECTORS,
     *server_views.COLLECTORS,
     replication.COLLECTOR,
     pg_locks.COLLECTOR,

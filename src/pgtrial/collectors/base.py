@@ -73,6 +73,16 @@ class QueryCollector:
         return by_column(self.name, columns, rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleCollector:
+    """Reads the console of a pooler by one of its commands, if a pooler stands in front of the server."""
+
+    name: str
+    command: str
+    metrics: tuple[Metric, ...]
+    parse: Callable[[Columns, Rows], Iterator[Reading]]
+
+
 # What has to be understood in order, because the meaning of a reading depends on those before it: time and reading, as
 # they are in the sampler's file, to samples.
 Follower = Callable[[float, Any], Iterator[Sample]]
@@ -80,14 +90,14 @@ Follower = Callable[[float, Any], Iterator[Sample]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessCollector:
-    """Reads the CPU time of the child processes of the server or of the load driver.
+    """Reads the CPU time of the child processes of the server or of pgtrial, which starts load drivers and poolers.
 
     ``program`` selects processes by name, "" all of them. ``follow`` returns a new parser for a file.
     """
 
     name: str
     metrics: tuple[Metric, ...]
-    started_by: Literal["server", "load"]
+    started_by: Literal["server", "load", "pooler"]
     program: str
     follow: Callable[[], Follower]
 

@@ -12,6 +12,7 @@ from pgtrial.collectors.following import CpuSums
 
 BACKENDS = "backend_cpu"
 LOAD = "pgbench_cpu"  # all processes and threads of the load generator together
+POOLER = "pgbouncer_cpu"  # the pooler, which has one thread
 ITSELF = "itself"  # title that the reader gives the process whose children it reads
 
 # Titles begin with these (GetBackendTypeDesc, and names of the server's own background workers); the longest first.
@@ -73,5 +74,12 @@ COLLECTORS = (
         started_by="load",
         program="pgbench",
         follow=lambda: CpuSums(LOAD, lambda _title: "", always=("",)),
+    ),
+    ProcessCollector(
+        name=POOLER,
+        metrics=counters(POOLER, "s", "run", "queue"),
+        started_by="pooler",
+        program="pgbouncer",
+        follow=lambda: CpuSums(POOLER, lambda _title: ""),
     ),
 )

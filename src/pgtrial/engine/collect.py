@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.collectors import COLLECTORS, pg_stat_statements, proc_diskstats, sessions
-from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector, Reading
+from pgtrial.collectors.base import (
+    ConsoleCollector,
+    ExtensionCollector,
+    FileCollector,
+    ProcessCollector,
+    QueryCollector,
+    Reading,
+)
 from pgtrial.engine.folder import SPOOL
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.sampler.control import SamplerReport
@@ -135,7 +142,7 @@ def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[S
         try:
             if source in followers:
                 yield from followers[source](ours, payload)
-            elif isinstance(collector, FileCollector | QueryCollector):
+            elif isinstance(collector, FileCollector | QueryCollector | ConsoleCollector):
                 if source == proc_diskstats.NAME and not names:
                     names = proc_diskstats.device_names(payload)
                 for metric, about, value in _readings(collector, payload, header, names):
@@ -145,9 +152,12 @@ def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[S
 
 
 def _readings(
-    collector: FileCollector | QueryCollector, payload: Any, header: Header, names: Mapping[str, str]
+    collector: FileCollector | QueryCollector | ConsoleCollector,
+    payload: Any,
+    header: Header,
+    names: Mapping[str, str],
 ) -> Iterator[Reading]:
-    if isinstance(collector, QueryCollector):
+    if not isinstance(collector, FileCollector):
         yield from collector.parse(payload["columns"], payload["rows"])
         return
     for reading in collector.parse(payload):

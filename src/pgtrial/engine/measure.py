@@ -47,6 +47,8 @@ _SESSIONS = """
     FROM pg_catalog.pg_stat_activity
     -- On an existing server there may be those of another experiment.
     WHERE application_name LIKE 'pgtrial/%%' AND datname = %s AND usename = current_user
+    -- Those of a pooler stay, for the next client.
+    AND NOT (%s AND state OPERATOR(pg_catalog.=) 'idle')
 """
 
 OnSecond = Callable[[float, float | None], bool]
@@ -281,6 +283,7 @@ class WholeMeasurement(Measurement):
             remote=remote_reader(host, clock_offset=clock_offset),
             server_pid=find_server(host.ops, server.directories),
             load_conninfo=server.conninfo(server.database),
+            console="" if server.pooler is None else server.pooler.console,
         )
         return {name: config}
 
@@ -334,7 +337,8 @@ async def end_sessions(server: RunningServer) -> None:
     if not server.is_there:
         return
     begun = time.monotonic()
-    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, server.database]))[0][0]:
+    pooled = server.pooler is not None
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, server.database, pooled]))[0][0]:
         if time.monotonic() > begun + _PATIENCE:
             raise InvalidRunError(f"sessions of the load are still connected {_PATIENCE:g} s after its end")
         await asyncio.sleep(0.02)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.arms import all_declared, own_values
+from pgtrial.experiment_file.arms import all_declared, arm_values, own_values
 from pgtrial.experiment_file.experiment import COMMAND, Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.workload_checks import check_file, scenario_names
+from pgtrial.experiment_file.workload_checks import check_file, client_levels, scenario_names
+from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
-from pgtrial.knobs.workload import SCRIPTS, WORKLOAD, LoadTable
+from pgtrial.knobs.workload import CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.nearest import hint_name
 
 
@@ -28,6 +29,34 @@ def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator
                 hint = hint_name(name, names, what="Scenarios are")
                 yield declared.path, f'scenario "{name}" does not exist', hint
             yield from check_file(declared.path, declared.value, folder)
+
+
+def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Whether PgBouncer lets all clients in, and gives each of them a session at some time."""
+    workload = experiment.workload
+    clients = max((round(level) for _, level in client_levels(experiment)), default=1)
+    clients += sum(scenario.sessions or 0 for scenario in workload.scenario)
+    found: list[Found] = []
+    for arm in arm_values(experiment).values():
+        table = {key: declared for (knob, key), declared in arm.items() if knob == PGBOUNCER}
+        if not table:
+            continue
+        values = {key: declared.value for key, declared in table.items()}
+        most = values.get(MOST_CLIENTS)
+        if most is not None and int(most) < clients:
+            message = f"PgBouncer lets {most} clients in, and the load has {clients}"
+            found.append((table[MOST_CLIENTS].path, message, "Leave it out, and it is as large as needed."))
+        connect = arm.get((WORKLOAD, CONNECT))
+        if (
+            pool_mode(values) == SESSION
+            and pool_size(values) < clients
+            and (connect is None or connect.value == "once")
+        ):
+            declared = table.get(POOL_SIZE) or next(iter(table.values()))
+            message = f"of {clients} clients {clients - pool_size(values)} would wait until the others have ended"
+            hint = 'A client of pool_mode = "session" keeps its session. Use "transaction", or a larger pool_size.'
+            found.append((declared.path, message, hint))
+    yield from dict.fromkeys(found)
 
 
 def check_units(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

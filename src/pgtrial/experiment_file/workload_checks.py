@@ -93,14 +93,15 @@ def check_shares(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
                 yield ("workload", "scenario", index, "sessions"), message, 'Use share = "sessions".'
         return
     count = len(shared) if workload.scenario else len(scenario_names(experiment))
-    for path, clients in _client_levels(experiment):
+    for path, clients in client_levels(experiment):
         if clients < count:
             message = f"{clients:g} clients are too few for {count} scenarios"
             hint = 'Every scenario has clients of its own; share = "transactions" lets all clients run all scenarios.'
             yield path, message, hint
 
 
-def _client_levels(experiment: Experiment) -> Iterator[tuple[Path, float]]:
+def client_levels(experiment: Experiment) -> Iterator[tuple[Path, float]]:
+    """The numbers of clients in the file, each with its path; of a ramp its ends."""
     clients = experiment.workload.clients
     if isinstance(clients, RampTable):
         yield ("workload", "clients", "from"), round(clients.start)

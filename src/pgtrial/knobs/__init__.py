@@ -15,6 +15,7 @@ from pgtrial.knobs.filesystem import Filesystem, FilesystemTable
 from pgtrial.knobs.fio import FilesTable, Fio
 from pgtrial.knobs.huge_pages import HugePages, HugePagesTable
 from pgtrial.knobs.memory_pressure import MemoryPressure, MemoryPressureTable
+from pgtrial.knobs.pgbouncer import Pgbouncer, PgbouncerTable
 from pgtrial.knobs.postgresql import Postgresql
 from pgtrial.knobs.server import Server, ServerTable
 from pgtrial.knobs.slowdown import Slowdown, SlowdownTable
@@ -46,6 +47,9 @@ class KnobTables(Table):
     dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
     workload: Annotated[LoadTable, Workload()] = Field(
         default=LoadTable(), description="The load, as far as arms differ in it."
+    )
+    pgbouncer: Annotated[PgbouncerTable, Pgbouncer()] = Field(
+        default=PgbouncerTable(), description="A pooler between the load and the server."
     )
     storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
     filesystem: Annotated[FilesystemTable, Filesystem()] = Field(

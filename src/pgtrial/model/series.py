@@ -207,6 +207,13 @@ _SERVER = (
     _gauge("replication.replay_delay", "s", "pg_stat_replication.replay_time", better=_LOW),
     _gauge("locks.waiting", "", "pg_locks.waiting", come_and_go=True, better=_LOW),
     _gauge("locks.chain", "", "pg_locks.chain", better=_LOW),
+    _gauge("pgbouncer.waiting", "", "pgbouncer.clients_waiting", better=_LOW),
+    _rate("pgbouncer.wait", "s", "pgbouncer.wait_time", per="pgbouncer.transactions", better=_LOW),
+    _gauge("pgbouncer.servers", "", "pgbouncer.servers"),
+    _gauge("pgbouncer.servers_active", "", "pgbouncer.servers_active"),
+    _rate("pgbouncer.tps", "1/s", "pgbouncer.transactions"),
+    _rate("pgbouncer.cpu", "", "pgbouncer_cpu.run"),
+    _rate("pgbouncer.cpu_queue", "", "pgbouncer_cpu.queue", better=_LOW),
     _gauge("vacuum.running", "", "pg_stat_progress_vacuum.workers", come_and_go=True),
     _gauge("analyze.running", "", "pg_stat_progress_analyze.workers", come_and_go=True),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import run_generators
-from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, prewarm
+from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
@@ -65,7 +65,7 @@ class CommandLoad:
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Let the program work for a second on each server version, as the arm has it."""
         check_connections(arm, server.settings, clients=self.clients)
-        what = (server.version, self._workload(arm).command)
+        what = (server.version, pooling(arm), self._workload(arm).command)
         if what in self.tried:
             return
         self.tried.add(what)

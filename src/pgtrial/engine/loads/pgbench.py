@@ -10,6 +10,7 @@ from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
@@ -79,7 +80,7 @@ class PgbenchLoad:
         """Run each scenario once on each server version, as the arm has it."""
         check_connections(arm, server.settings, clients=self.clients)
         for scenario in self._scenarios(arm):
-            what = (server.version, self._workload(arm).protocol, scenario)
+            what = (server.version, pooling(arm), self._workload(arm).protocol, scenario)
             if what not in self.tried:
                 self.tried.add(what)
                 await self._try_scenario(scenario, server, arm)
@@ -181,9 +182,23 @@ class PgbenchLoad:
         ]
 
 
+def pooling(arm: Arm) -> frozenset[tuple[str, str]]:
+    """What an arm has between load and server: what works without it need not work with it."""
+    return frozenset(arm.knobs.get(PGBOUNCER, {}).items())
+
+
 def check_connections(arm: Arm, settings: Mapping[str, Setting], *, clients: int) -> None:
-    """Raise SettingError where a server does not allow the load as many sessions as it has clients."""
+    """Raise SettingError where a server does not allow the load as many sessions as it has clients, or its pooler."""
     allowed = int(settings["max_connections"].value)
+    if (table := arm.knobs.get(PGBOUNCER)) is not None:
+        size = pool_size(table)
+        if size + _OWN_CONNECTIONS > allowed:
+            raise SettingError(
+                f'arm "{arm.name}": max_connections is {allowed}, {size + _OWN_CONNECTIONS} are needed',
+                detail=f"The pool has up to {size} sessions; pgtrial itself needs {_OWN_CONNECTIONS} connections.",
+                hint="Set a smaller pool_size, or a larger max_connections in [target.postgresql].",
+            )
+        return
     needed = clients + _OWN_CONNECTIONS
     if needed > allowed:
         raise SettingError(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.collectors import COLLECTORS, sessions
-from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.base import ConsoleCollector, QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionCollector
 from pgtrial.engine.sampler.extensions import Extensions
 from pgtrial.engine.sampler.files import (
@@ -31,7 +31,7 @@ from pgtrial.engine.sampler.files import (
     wanted_files,
     worth_saying,
 )
-from pgtrial.engine.sampler.link import LinkError, ServerLink, SessionSums, columns_of, rows_of
+from pgtrial.engine.sampler.link import ConsoleLink, LinkError, ServerLink, SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.reader import OUT_OF_TURN, Moments, Troubles, tick_moments
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
 
@@ -61,6 +61,8 @@ class Loop:
                     self._queries.append(collector)
         self._batch = [(query.name, [self._parameters[name] for name in query.parameters]) for query in self._queries]
         self._link = ServerLink(config["conninfo"]) if config["conninfo"] else None
+        self._console = ConsoleLink(config["console"]) if config["console"] else None
+        self._commands = [each for each in COLLECTORS if isinstance(each, ConsoleCollector)] if self._console else []
         self._asked = 0.0  # time of the last poll of sessions
         self._due = 0  # moments at which one was due, since the last answer
         self._was_frozen = False
@@ -90,7 +92,7 @@ class Loop:
                 version_num=version_num,
                 interval=self._interval,
                 session_interval=self._session_interval,
-                sources=(*sources, *self._statements),
+                sources=(*sources, *self._statements, *(each.name for each in self._commands)),
                 devices=tuple(config["devices"]),
                 absent=worth_saying(absent, sources, config["groups"]),
                 foreign=tuple(self._files[0].sources) if remote else (),
@@ -103,7 +105,9 @@ class Loop:
         wanted = wanted_files(config["groups"], traced=config["traced"]) if config["machine"] else []
         of_server = wanted_children("server", config["server_pid"])
         mark: str | None = config["generators"]
-        of_load = () if mark is None else wanted_children("load", config["parent"], mark=mark)
+        of_load = [] if mark is None else [*wanted_children("load", config["parent"], mark=mark)]
+        if config["console"]:
+            of_load += wanted_children("pooler", config["parent"], mark=mark or "")
         add, troubles = self._spool.add, self._troubles
         if config["remote"] is None:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
@@ -124,6 +128,7 @@ class Loop:
         self._polls = Moments(start=now, interval=self._session_interval)
         for files in self._files:
             files.start()
+        self._ask_console()
         self._ask_queries()
         self._ask_sessions(due=1)
         self._take_sessions(deadline=self._ticks.deadline)
@@ -169,20 +174,23 @@ class Loop:
         for files in self._files:
             files.finish()
         self._take_sessions()
+        self._ask_console()
         self._ask_queries()
         self._drain_sessions()
         self._extensions.finish()
         late = self._ticks.skipped + sum(files.late for files in self._files)
         self._spool.add(time.time(), END, {"ticks": self._ticks.taken + OUT_OF_TURN, "late": late})
         self._spool.close()
-        if self._link is not None:
-            self._link.close()
+        for link in (self._link, self._console):
+            if link is not None:
+                link.close()
 
     def _tick(self) -> None:
         self._take_sessions()
         self._drain_sessions()
         for files in self._files:
             files.tick()
+        self._ask_console()
         self._ask_queries()
         self._extensions.tick(self._ticks.deadline)
 
@@ -212,6 +220,25 @@ class Loop:
             # No row is no reading where there should be some: the database is not there.
             if answer.ntuples or query.may_be_empty:
                 self._spool.add(t, query.name, {"columns": columns_of(answer), "rows": rows_of(answer)})
+
+    def _ask_console(self) -> None:
+        """Read what the pooler tells of itself."""
+        console, deadline = self._console, self._ticks.deadline
+        if console is None:
+            return
+        try:
+            if not console.is_connected:
+                console.connect({}, deadline=deadline)
+            for collector in self._commands:
+                before = time.time()
+                answer = console.command(collector.command, deadline=deadline)
+                if answer is not None:
+                    t = (before + time.time()) / 2
+                    self._spool.add(t, collector.name, {"columns": columns_of(answer), "rows": rows_of(answer)})
+        except LinkError as err:
+            self._troubles.note("pooler", str(err))
+        else:
+            self._troubles.note("pooler", "")
 
     def _poll_sessions(self, due: int) -> None:
         """Take the answer to the poll before, and ask for the next.

@@ -60,7 +60,8 @@ class SamplerConfig:
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
     extensions may be that are worth reading. Without ``views`` only the sessions of the server are read: what it counts
     is of others as well. ``traced``: the kernel counts for this experiment what it does not count by itself; another
-    one's sampler that held the file open would keep it from being put back.
+    one's sampler that held the file open would keep it from being put back. ``console`` is that of the pooler in front
+    of the server, "" where there is none.
     """
 
     conninfo: str
@@ -76,6 +77,7 @@ class SamplerConfig:
     generators: str | None = ""
     load_conninfo: str = ""
     views: bool = True
+    console: str = ""
     interval: float = 1.0
     session_interval: float = 0.1
 
@@ -177,6 +179,7 @@ class Sampler:
             "generators": config.generators,
             "load_conninfo": config.load_conninfo,
             "views": config.views,
+            "console": config.console,
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(

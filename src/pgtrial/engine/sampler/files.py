@@ -116,8 +116,8 @@ def wanted_files(groups: Sequence[str], *, traced: bool = False) -> Wanted:
 
 
 def wanted_children(started_by: str, parent: int | None, *, mark: str = "") -> WantedChildren:
-    """Processes that the server ("server") or pgtrial ("load") has started, whose number is ``parent``; None: nobody
-    knows it. ``mark`` (NAME=value) is in the environment of those that are meant.
+    """Processes that the server ("server") or pgtrial ("load", "pooler") has started, whose number is ``parent``; None:
+    nobody knows it. ``mark`` (NAME=value) is in the environment of those that are meant.
     """
     return [
         (collector.name, parent, collector.program, mark)

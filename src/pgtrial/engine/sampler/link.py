@@ -63,14 +63,18 @@ class ServerLink:
             self._poll.register(connection.socket, select.POLLIN)
             self._owes_answer = self._in_batch = False
             self._received = []
-            connection.send_query(ONLY_CATALOG.format(connection.backend_pid).encode() + b";" + _SESSION)
-            self._answer_or_raise(deadline)
+            self._begin(connection, deadline)
             for name, statement in statements.items():
                 self.prepare(name, statement, deadline=deadline)
         except (LinkError, psycopg.Error) as err:
             self._connection = None
             connection.finish()
             raise LinkError(str(err)) from err
+
+    def _begin(self, connection: PGconn, deadline: float) -> None:
+        """Make the session that of a sampler."""
+        connection.send_query(ONLY_CATALOG.format(connection.backend_pid).encode() + b";" + _SESSION)
+        self._answer_or_raise(deadline)
 
     def prepare(self, name: str, statement: str, *, deadline: float) -> None:
         """Prepare one more statement. Raises LinkError, also when the deadline passes."""
@@ -215,6 +219,24 @@ class ServerLink:
             self._connection = None
         self._owes_answer = self._in_batch = False
         self._received = []
+
+
+class ConsoleLink(ServerLink):
+    """A connection to the console of a pooler, which knows its own commands and nothing else."""
+
+    def _begin(self, connection: PGconn, deadline: float) -> None:
+        """There is nothing to be set."""
+
+    def command(self, text: str, *, deadline: float) -> PGresult | None:
+        """Result of a command; None as in ``run``. Raises LinkError."""
+        if not self.settle(deadline=0.0):
+            return None
+        assert self._connection is not None  # otherwise there is nothing to be settled with
+        try:
+            self._connection.send_query(text.encode())
+        except psycopg.Error as err:
+            raise self._lost(err) from err
+        return self._answer(deadline)
 
 
 def _wait(poll: "select.poll", deadline: float) -> bool:

@@ -39,7 +39,7 @@ SPARE = 600  # s that the generators would run beyond their slices: they are tol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, unless that is another's as well, and its load and sampler."""
+    """Process ids of an arm: its server, unless that is another's as well, and its load, sampler and pooler."""
 
     server: int | None
     others: tuple[int, ...]
@@ -209,7 +209,11 @@ class SlicedMeasurement(Measurement):
                 twins={
                     name: Twin(
                         server=self.twins.server_pid(name),
-                        others=(*(pid for owner, pid in pids if owner == name), self._sampler_pid(name)),
+                        others=(
+                            *(pid for owner, pid in pids if owner == name),
+                            self._sampler_pid(name),
+                            *_pooler_pid(self.group.members[name].server),
+                        ),
                     )
                     for name in self.group.members
                 },
@@ -237,11 +241,16 @@ class SlicedMeasurement(Measurement):
         return pid
 
 
+def _pooler_pid(server: RunningServer) -> tuple[int, ...]:
+    return () if server.pooler is None else (server.pooler.pid,)
+
+
 class _OwnSources(TypedDict):
     views: bool
     server_pid: int | None
     generators: str
     load_conninfo: str
+    console: str
 
 
 def _own_sources(ops: Operations, server: RunningServer) -> _OwnSources:
@@ -253,6 +262,7 @@ def _own_sources(ops: Operations, server: RunningServer) -> _OwnSources:
         server_pid=find_server(ops, server.directories) if own else None,
         generators=f"{known_by}={server.environment[known_by]}",
         load_conninfo=server.conninfo(server.database) if own else "",
+        console="" if server.pooler is None else server.pooler.console,
     )
 
 

@@ -13,6 +13,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.pooler import RunningPooler
 from pgtrial.postgres.programs import Programs, may_execute, reachable_programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import prepare_directory
@@ -38,7 +39,8 @@ class RunningServer:
     be asked of it.
 
     ``confirmed`` has knob and key of everything that is as declared: made and read back, part of how the cluster was
-    made, or done without an error.
+    made, or done without an error. ``environment`` leads to the ``pooler`` in front of it, if there is one; all else
+    goes to the server itself.
     """
 
     settings: Mapping[str, Setting]
@@ -57,6 +59,7 @@ class RunningServer:
     has_own_counters: bool = True  # what the server counts is this arm's alone
     is_foreign: bool = False  # the database was there before, and nothing is to be made in it unasked
     may_checkpoint: bool = True
+    pooler: RunningPooler | None = None
 
     @property
     def is_there(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.levels import client_levels
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -14,6 +15,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.slowdown import (
     SLOWDOWN,
     build_library,
@@ -21,9 +23,11 @@ from pgtrial.knobs.slowdown import (
     require_loaded,
     server_environment,
 )
+from pgtrial.knobs.workload import PROTOCOL, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
@@ -56,6 +60,7 @@ class ThrowawayTarget:
     taken_of: Mapping[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+    pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
         return self.clusters[arm.variant.key]
@@ -99,6 +104,7 @@ class ThrowawayTarget:
         settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(arm, cluster.conninfo(DATABASE))
+        through = await self._start_pooler(arm)
         return RunningServer(
             settings=settings,
             changes=tuple(self.changed),
@@ -107,15 +113,35 @@ class ThrowawayTarget:
             database=DATABASE,
             control=cluster.conninfo(),
             conninfo=cluster.conninfo,
-            environment={**cluster.environment(DATABASE), **of_generator},
+            environment={**cluster.environment(DATABASE), **through, **of_generator},
             directories=(str(cluster.data), str(cluster.wal)),
             groups=groups,
             confirmed=made_with(arm)
             | IN_DATABASE
             | {(SLOWDOWN, key) for key in slowed}
+            | {(PGBOUNCER, key) for key in arm.knobs.get(PGBOUNCER, {})}
             | self.changes.confirmed(knobs),
             altered=altered,
+            pooler=None if self.pooler is None else self.pooler.running(),
         )
+
+    async def _start_pooler(self, arm: Arm) -> Mapping[str, str]:
+        """Start the arm's PgBouncer, if it has one; the variables that make the load go to it."""
+        table = arm.knobs.get(PGBOUNCER)
+        if table is None:
+            return {}
+        workload = self.experiment.workload
+        program = await find_pooler(self.host, self.account)
+        require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
+        constant = sum(scenario.sessions or 0 for scenario in workload.scenario)
+        self.pooler = Pooler(
+            program=program,
+            cluster=self.cluster(arm),
+            table=table,
+            clients=max(client_levels(workload)) + constant,
+        )
+        await self.pooler.start()
+        return self.pooler.environment()
 
     def _verify_place(self, cluster: ThrowawayCluster, settings: Mapping[str, Setting]) -> None:
         """Raise SettingError if the server is not the one with these programs and directories."""
@@ -142,6 +168,8 @@ class ThrowawayTarget:
         )
 
     async def find_lost(self) -> str:
+        if self.pooler is not None and self.pooler.has_died():
+            return "PgBouncer died"
         return await self.changes.find_lost(self.changed)
 
     def has_died(self) -> bool:
@@ -157,6 +185,9 @@ class ThrowawayTarget:
         cluster = self.cluster(self.running)
         if not immediate and not cluster.has_died():
             await undo_sql(self.running, cluster.conninfo(DATABASE))
+        if self.pooler is not None:
+            await self.pooler.stop()
+            self.pooler = None
         await cluster.stop(immediate=immediate)
         undone = await self.changes.undo(self.changed)
         self.running, self.changed = None, ()

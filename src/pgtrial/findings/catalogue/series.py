@@ -130,6 +130,13 @@ _SERVER = {
     "replication.replay_delay": N_("delay until the last standby has replayed a commit"),
     "locks.waiting": N_("sessions that wait for a lock"),
     "locks.chain": N_("longest chain of sessions that wait for each other"),
+    "pgbouncer.waiting": N_("clients that wait for PgBouncer to give them a session of the server"),
+    "pgbouncer.wait": N_("time for which a transaction waits for such a session"),
+    "pgbouncer.servers": N_("sessions of the server that PgBouncer has open"),
+    "pgbouncer.servers_active": N_("those of them that are at work for a client"),
+    "pgbouncer.tps": N_("transactions that went through PgBouncer"),
+    "pgbouncer.cpu": N_("CPUs that PgBouncer used; it has one thread, so one is all that it can have"),
+    "pgbouncer.cpu_queue": N_("average number of its threads that wanted a CPU and had none"),
     "vacuum.running": N_("vacuums under way"),
     "analyze.running": N_("analyzes under way"),
 }

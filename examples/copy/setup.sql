@@ -1,0 +1,2 @@
+CREATE TABLE measurement (sensor int NOT NULL, at timestamptz NOT NULL DEFAULT now(), value float8 NOT NULL);
+CREATE INDEX ON measurement (sensor, at);

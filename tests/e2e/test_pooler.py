@@ -1,0 +1,67 @@
+"""Arms with PgBouncer in front of their server, from the file to the findings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pgtrial.store.parquet import connect
+from support.programs import needs_pgbouncer
+
+pytestmark = needs_pgbouncer
+SHORT = (('duration = "2s"', 'duration = "3s"'), ('warmup   = "1s"', "warmup = 0"), ("clients  = 2", "clients  = 3"))
+POOLED = (
+    "[arms.off.postgresql]",
+    '[arms.off.pgbouncer]\npool_mode = "transaction"\npool_size = 1\n\n[arms.off.postgresql]',
+)
+PREPARED = ("[arms.on.postgresql]", '[target.workload]\nprotocol = "prepared"\n\n[arms.on.postgresql]')
+BUSY = "BEGIN;\nSELECT pg_sleep(0.005);\nEND;\n"
+
+
+def largest(run: Path, metric: str) -> float | None:
+    with connect() as db:
+        found = db.execute(f"SELECT max(value) FROM '{run}/samples.parquet' WHERE metric = ?", [metric]).fetchone()
+    assert found is not None  # an aggregate has a row
+    return found[0]
+
+
+@pytest.mark.parametrize("method", ["blocks", "interleaved"])
+def test_an_arm_has_a_pooler_of_its_own(place, method: str) -> None:
+    place.write_light_experiment(*SHORT, POOLED, ("blocks = 2", f'blocks = 2\nmethod = "{method}"'))
+    (place.directory / "light.sql").write_text(BUSY)
+
+    result = place.run("run", "small.toml")
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    folder.assert_nothing_left()
+    assert [row[2] for row in folder.runs()] == ["done"] * 4
+    for run in (folder.path / "runs").iterdir():
+        # Three clients take turns at one session.
+        waiting = 2 if "-off-" in run.name else None
+        assert largest(run, "pgbouncer.clients_waiting") == waiting
+        assert largest(run, "pgbouncer.servers") == (None if waiting is None else 1)
+    if method == "blocks":
+        found = json.loads((folder.path / "findings.json").read_text())
+        means = {one["metric"]: {arm["arm"]: arm["mean"] for arm in one["arms"]} for one in found["metrics"]}
+        assert means["pgbouncer.wait"].keys() == {"off"}
+        assert 0.005 < means["pgbouncer.wait"]["off"] < means["pgbench.latency_mean"]["off"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ((POOLED[0], POOLED[1].replace("= 1", "= 200")), 'arm "off": max_connections is 100, 203 are needed'),
+        (PREPARED, 'cannot have pool_mode = "transaction" with protocol = "prepared"'),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_measured(place, change, error: str) -> None:
+    place.write_light_experiment(*SHORT, *([POOLED] if change is PREPARED else []), change)
+
+    result = place.run("run", "small.toml")
+
+    # A PgBouncer since 1.21 prepares the statements itself.
+    assert result.returncode == 1 or (change is PREPARED and result.returncode == 0)
+    assert error in result.stderr or result.returncode == 0
+    for folder in place.folders():
+        folder.assert_nothing_left()
