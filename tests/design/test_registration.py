@@ -26,7 +26,7 @@ def digests(text: str) -> tuple[str, str]:
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms = resolve_arms(experiment)
     registered = register(experiment, arms, rules=CURRENT.version, contents={})
-    return registered.digest, claim_key(experiment, arms)
+    return registered.digest, claim_key(experiment, arms, contents={})
 
 
 def change_record(folder: Path, *statements: str) -> None:
