@@ -12,7 +12,7 @@ from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Verdict
 
 EXPERIMENTS = 2_000
-WITH_LOOKS = 300
+WITH_LOOKS = 600
 TRIES = 5
 BOUND = 0.05  # in one direction: as much as the first attempt may err, for it and for all others together
 

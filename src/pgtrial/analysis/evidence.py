@@ -167,8 +167,8 @@ class Evidence:
 def confidence_due(
     design: DesignTable, looks: Sequence[int], *, confidence: float, blocks: int, comparisons: int
 ) -> float | None:
-    """Confidence to compare ``blocks`` blocks with, given the experiment's and the looks of the rule for stopping, () without
-    one.
+    """Confidence to compare ``blocks`` blocks with, given the experiment's and the looks of the rule for stopping;
+    () without one.
 
     None where the rule allows no interval yet.
     """

@@ -9,18 +9,18 @@ from pgtrial.store.attempts import count_attempts
 from pgtrial.workloads.data_files import digest_of
 
 
-def tested_by(checked: Checked, revision: str = "") -> Tested:
+def claim_about(checked: Checked, revision: str) -> Tested:
     """A server that was built anew is another one, whatever its version says."""
     found = (server.programs for server in checked.servers if server.is_here and server.programs is not None)
     digests = {digest_of(programs.directory, (Path("postgres"),)) for programs in found}
     return Tested(programs=tuple(sorted(digests)), revision=revision)
 
 
-def with_attempts(checked: Checked, revision: str = "") -> Checked:
+def with_attempts(checked: Checked, revision: str) -> Checked:
     """The same with the number of attempts at its claim so far; without one where data would have to be read for it."""
     experiment, plan = checked.loaded.experiment, checked.plan
     if experiment.dataset.load:
         return checked
     contents = digest_contents(experiment, plan.arms, checked.loaded.folder)
-    before = count_attempts(claim_of(plan, contents, tested_by(checked, revision)))
+    before = count_attempts(claim_of(plan, contents, claim_about(checked, revision)))
     return replace(checked, plan=replace(plan, attempts_before=before))

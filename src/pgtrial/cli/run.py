@@ -112,7 +112,7 @@ def command(
       pgtrial run experiment.toml --assert --junit pgtrial.xml
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
-    from pgtrial.cli.attempts import tested_by
+    from pgtrial.cli.attempts import claim_about
     from pgtrial.cli.checked import load_file_or_quick
     from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.cli.session import run_new
@@ -127,5 +127,5 @@ def command(
     code = get_consent(uses, allowed=allow_code or file is None)
     writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
     permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
-    tested = tested_by(checked, revision)
+    tested = claim_about(checked, revision)
     run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet, tested=tested)
