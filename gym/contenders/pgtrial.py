@@ -74,8 +74,11 @@ class Pgtrial:
         log_ratios = np.log(measured.treated) - np.log(measured.control)
         plan = plan_of(self.method, planned, stops=self.stops)
         looks = [look for look in plan.looks if look <= blocks] if self.stops else [blocks]
-        confidence = plan.experiment.hypothesis.confidence
-        due = {look: confidence_due(plan.experiment, plan.looks, blocks=look, comparisons=1) for look in looks}
+        design, confidence = plan.experiment.design, plan.confidence
+        due = {
+            look: confidence_due(design, plan.looks, confidence=confidence, blocks=look, comparisons=1)
+            for look in looks
+        }
         sheets = [_Sheet.blank(experiments) for _ in ratios]
         for place in range(experiments):
             series = Series(

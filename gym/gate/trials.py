@@ -117,7 +117,7 @@ def judge(number: int, migration: Migration, results: Path, *, lock: int) -> Jud
     started = time.time()
     with (place / "printed.txt").open("wb") as output:
         process = subprocess.Popen(
-            [GATE, "gate.toml", "migration.sql"],
+            [GATE, "gate.toml", "migration.sql", "--revision", str(number)],  # none is another one's repetition
             cwd=place,
             env=environment,
             stdin=subprocess.DEVNULL,

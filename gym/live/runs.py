@@ -98,11 +98,12 @@ def _begin(trial: Trial, results: Path, *, lock: int) -> _Running:
     file = write_experiment(trial, place)
     setpriv = shutil.which("setpriv") or "setpriv"
     command = [setpriv, "--pdeathsig", "TERM", sys.executable, "-m", "pgtrial", "run", str(file)]
-    # Attempts at a claim are counted in the state directory: those of a series are no business of the user's.
+    # Attempts at a claim are counted in the state directory: those of a series are no business of the user's. Each of
+    # them is asked how often it errs by itself, so it is no other one's repetition.
     environment = {**os.environ, VARIABLE: str(state_directory(results)), "OPENBLAS_NUM_THREADS": "1"}
     with (place / "printed.txt").open("wb") as output:
         process = subprocess.Popen(
-            [*command, "--results", str(place), "--quiet"],
+            [*command, "--results", str(place), "--quiet", "--revision", trial.name],
             stdout=output,
             stderr=output,
             env=environment,

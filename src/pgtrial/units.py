@@ -11,6 +11,7 @@ _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 # In all languages: what is printed may be a mixture, as of a name and a translated sentence.
 _TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B|м?к?с|мин|ч|[кМГТ]?Б)\b)|(?<=×) (?=\d)")
 _MOST_TIMES = 10_000  # as much; of more nobody wants the figure
+_NEARLY_WHOLE = 0.9999  # share
 
 
 def parse_duration(text: str) -> float:
@@ -100,8 +101,9 @@ def format_percent(share: float, *, signed: bool = False) -> str:
 
 
 def format_share(share: float) -> str:
-    """ "95 %", "2.5 %": a share that somebody chose, without superfluous digits."""
-    return _local(f"{share * 100:.4g} %")
+    """ "95 %", "2.5 %": a share that somebody chose, without superfluous digits; only a whole is "100 %"."""
+    digits = 4 if share < _NEARLY_WHOLE else 8
+    return _local(f"{share * 100:.{digits}g} %")
 
 
 def format_change(ratio: float) -> str:

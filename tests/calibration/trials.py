@@ -87,6 +87,7 @@ commit_delay = 10
 method = "{method}"
 blocks = {blocks}
 placebo = {placebo}
+stop = "{stop}"
 """
 
 
@@ -105,6 +106,7 @@ def _template(**design: object) -> Evidence:
         method=choose_method(experiment, arms, levels, None),
         seed=0,
         rules=CURRENT,
+        attempts_before=None,
         runs=(),
         valid=(),
         events=(),
@@ -125,6 +127,8 @@ def plan_trial(
     method: str = "blocks",
     placebo: bool = False,
     duration: int = 10,
+    stop: str = "never",
+    attempts_before: int | None = None,
 ) -> Evidence:
     """An experiment with all its runs done; what they measured is up to the test."""
     template = _template(
@@ -134,11 +138,12 @@ def plan_trial(
         method=method,
         placebo=str(placebo).lower(),
         duration=duration,
+        stop=stop,
     )
     seed = seeds.randrange(2**31)
     slots = plan_schedule(template.arms, blocks=blocks, seed=seed)
     runs = tuple(make_run(slot) for slot in slots)
-    return replace(template, seed=seed, slots=slots, runs=runs, valid=runs)
+    return replace(template, seed=seed, slots=slots, runs=runs, valid=runs, attempts_before=attempts_before)
 
 
 def make_run(slot: Slot, *, number: int | None = None, state: RunState = RunState.DONE) -> RunRow:

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.evidence import read_evidence
 from pgtrial.cli.main import main
 from pgtrial.design.registration import claim_key, register
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
+from pgtrial.stats.sequential import nominal_confidence
 from pgtrial.store.attempts import ATTEMPTS, note_attempt
 from pgtrial.store.journal_file import VARIABLE
 from support import EXPERIMENT, Simulation, write_result_folder
@@ -26,7 +28,7 @@ def digests(text: str) -> tuple[str, str]:
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms = resolve_arms(experiment)
     registered = register(experiment, arms, rules=CURRENT.version, contents={})
-    return registered.digest, claim_key(experiment, arms)
+    return registered.digest, claim_key(experiment, arms, contents={})
 
 
 def change_record(folder: Path, *statements: str) -> None:
@@ -243,3 +245,87 @@ def test_register_prints_the_digest_of_the_report(tmp_path: Path, capsys: pytest
     assert found["commit"] == ""
     assert main(["register", str(tmp_path / "e.toml")]) == 0
     assert found["digest"] in capsys.readouterr().out
+
+
+def key_of(text: str = EXPERIMENT, **given: object) -> str:
+    experiment = Experiment.model_validate(tomllib.loads(text))
+    return claim_key(experiment, resolve_arms(experiment), **{"contents": {}, **given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[design]\n", '[target]\npostgres = "15"\n\n[design]\n'),
+        ("[design]\n", "[dataset]\nscale = 77\n\n[design]\n"),
+        ("clients = 4", "clients = 5"),
+    ],
+)
+def test_another_server_data_or_load_is_another_claim(old: str, new: str) -> None:
+    assert old in EXPERIMENT
+    assert key_of() != key_of(EXPERIMENT.replace(old, new))
+
+
+def test_other_scripts_another_build_or_revision_are_another_claim() -> None:
+    keys = {key_of(), key_of(contents={"a.sql": "1"}), key_of(contents={"a.sql": "2"}), key_of(tested=("commit 1",))}
+
+    assert len(keys) == 4
+    assert key_of(contents={"b.sql": "1"}) == key_of(contents={"a.sql": "1"})  # whatever its name
+
+
+def test_another_attempt_is_decided_at_its_own_level(tmp_path: Path) -> None:
+    clear = Simulation(tps={"on": 1000.0, "off": 1090.0}, run_sd=0.012)
+    first, third = (
+        analyze(write_result_folder(tmp_path / str(before), simulation=clear, attempts_before=before))
+        for before in (0, 2)
+    )
+    effects = [each.effects[0] for each in (first, third)]
+
+    assert (first.hypothesis.confidence, first.hypothesis.declared_confidence) == (0.95, None)
+    assert third.hypothesis.confidence == pytest.approx(1 - 0.05 / 6)
+    assert third.hypothesis.declared_confidence == 0.95
+    assert {each.confidence for each in third.effects} == {third.hypothesis.confidence}
+    assert effects[0].ratio == effects[1].ratio
+    assert effects[1].low < effects[0].low  # type: ignore[operator]
+    assert "another-attempt" not in {each.code for each in first.caveats}
+    (told,) = (each for each in third.caveats if each.code == "another-attempt")
+    assert told.text == (
+        "Attempt 3 at this claim on this machine: decided by the 99.17 % interval, so that all attempts after the "
+        "first, however many, mislead no more often than the first alone."
+    )
+
+
+def test_the_level_of_an_attempt_enters_the_boundary_of_a_rule_for_stopping(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("blocks = 6", 'blocks = 12\nstop = "decision"\nlooks = 3')
+    evidence = read_evidence(write_result_folder(tmp_path / "r", text=text, attempts_before=2))
+
+    assert [evidence.confidence_at(look) for look in evidence.looks] == [
+        nominal_confidence(evidence.looks, blocks=look, confidence=1 - 0.05 / 6, comparisons=evidence.comparisons)
+        for look in evidence.looks
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = '0' WHERE key = 'attempts_before'",
+        "UPDATE meta SET value = '' WHERE key = 'attempts_before'",
+        "DELETE FROM meta WHERE key = 'attempts_before'",
+        "DELETE FROM meta WHERE key = 'attempts_digest'",
+        "DELETE FROM meta WHERE key LIKE 'attempts%'",
+    ],
+)
+def test_the_number_of_attempts_cannot_be_changed_in_the_record(tmp_path: Path, statement: str) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR, attempts_before=4)
+    assert not is_post_hoc(folder)
+    change_record(folder, statement)
+
+    assert is_post_hoc(folder)
+
+
+def test_folders_of_older_rules_are_only_warned_of(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR, rules=3, attempts_before=4)
+    findings = analyze(folder)
+
+    assert findings.hypothesis.confidence == 0.95
+    assert "repeated-claim" in {each.code for each in findings.caveats}
+    assert analyze(folder, rules=4).hypothesis.confidence == pytest.approx(1 - 0.05 / 20)

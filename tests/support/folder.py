@@ -33,11 +33,13 @@ def write_result_folder(
     simulation: Simulation | None = None,
     runs: int | None = None,
     rules: int = CURRENT.version,
+    attempts_before: int | None = None,
 ) -> Path:
     """Write the result folder of a simulated experiment into a new folder; the folder.
 
     ``text`` is the experiment file, whose method is kept ("auto" becomes "interleaved"). ``runs`` limits the runs that
     are made, as if the experiment had been stopped. ``rules``: version of those that it is judged by.
+    ``attempts_before``: at the same claim.
     """
     simulation = simulation or Simulation()
     experiment = Experiment.model_validate(tomllib.loads(text))
@@ -59,7 +61,14 @@ def write_result_folder(
     write_plan(
         state,
         Plan(
-            experiment=experiment, arms=arms, levels=levels, slots=slots, method=choice, seed=seed, rules=RULES[rules]
+            experiment=experiment,
+            arms=arms,
+            levels=levels,
+            slots=slots,
+            method=choice,
+            seed=seed,
+            rules=RULES[rules],
+            attempts_before=attempts_before,
         ),
     )
     state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})

@@ -14,7 +14,7 @@ from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
 from pgtrial.knobs.workload import UNIT
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
-from pgtrial.store.plans import DIGEST
+from pgtrial.store.plans import DIGEST, REVISION
 
 # Fact of the fingerprint, and what the report calls it (FACT_NAMES of the catalogue).
 _TARGET = {
@@ -46,7 +46,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         rules=evidence.rules.version,
         digest=evidence.meta.get(DIGEST, ""),
         registered=float(evidence.meta["created"]) if "created" in evidence.meta else None,
-        attempts_before=int(evidence.meta["attempts_before"]) if "attempts_before" in evidence.meta else None,
+        attempts_before=evidence.attempts_before,
+        revision=evidence.meta.get(REVISION, ""),
         blocks_planned=len({slot.block for slot in evidence.slots}),
         blocks_complete=len(evidence.complete_blocks()),
         workload=_describe_workload(evidence),

@@ -7,7 +7,7 @@ from pathlib import Path
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
@@ -45,6 +45,7 @@ class Evidence:
     method: MethodChoice
     seed: int
     rules: Rules
+    attempts_before: int | None  # at the same claim, as it was known when this one began; None: not known
     runs: tuple[RunRow, ...]
     valid: tuple[RunRow, ...]
     events: tuple[Event, ...]
@@ -110,7 +111,9 @@ class Evidence:
 
     @property
     def confidence(self) -> float:
-        return self.experiment.hypothesis.confidence
+        """From which all others are derived: the declared one, or that of another attempt."""
+        declared = self.experiment.hypothesis.confidence
+        return self.rules.confidence(declared, attempts_before=self.attempts_before)
 
     @property
     def comparisons(self) -> int:
@@ -132,7 +135,12 @@ class Evidence:
 
         None where the rule for stopping allows no interval yet.
         """
-        return confidence_due(self.experiment, self.looks, blocks=blocks, comparisons=self.comparisons)
+        return confidence_due(
+            *(self.experiment.design, self.looks),
+            confidence=self.confidence,
+            blocks=blocks,
+            comparisons=self.comparisons,
+        )
 
     def runs_of(self, arm: str) -> tuple[RunRow, ...]:
         """Valid runs of an arm by block."""
@@ -156,15 +164,17 @@ class Evidence:
         return tuple(sorted(block for block, arms in blocks.items() if len(arms) == len(self.arms)))
 
 
-def confidence_due(experiment: Experiment, looks: Sequence[int], *, blocks: int, comparisons: int) -> float | None:
-    """Confidence to compare ``blocks`` blocks with, given the looks of the rule for stopping; () without one.
+def confidence_due(
+    design: DesignTable, looks: Sequence[int], *, confidence: float, blocks: int, comparisons: int
+) -> float | None:
+    """Confidence to compare ``blocks`` blocks with, given the experiment's and the looks of the rule for stopping;
+    () without one.
 
     None where the rule allows no interval yet.
     """
-    confidence = experiment.hypothesis.confidence
     if len(looks) < 2:
         return confidence
-    if experiment.design.stop == "precision":
+    if design.stop == "precision":
         return precision_confidence(confidence)
     return nominal_confidence(looks, blocks=blocks, confidence=confidence, comparisons=comparisons, spending=SPENDING)
 
@@ -200,6 +210,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             method=plan.method,
             seed=plan.seed,
             rules=plan.rules,
+            attempts_before=plan.attempts_before,
             runs=runs,
             valid=tuple(run for run in runs if run.state is RunState.DONE),
             events=tuple(

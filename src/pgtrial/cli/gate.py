@@ -93,7 +93,7 @@ class Gate:
 
                 earlier = self._read_history()
                 summary = render_comment(findings, earlier)
-                yield self.history, render_history([*earlier, entry_of(findings, commit=_commit())]), False
+                yield self.history, render_history([*earlier, entry_of(findings, commit=pipeline_commit())]), False
             if self.summary is not None:
                 yield self.summary, summary, False
             if self.github:
@@ -116,7 +116,7 @@ class Gate:
 NO_GATE = Gate()
 
 
-def _commit() -> str:
+def pipeline_commit() -> str:
     """The commit that a pipeline of GitHub or GitLab is about, "" elsewhere."""
     found = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
     return found if re.fullmatch("[0-9a-f]{7,64}", found) else ""

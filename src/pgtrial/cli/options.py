@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgtrial.cli.gate import Gate
+from pgtrial.cli.gate import Gate, pipeline_commit
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
 
 file = click.argument("file", type=click.Path(path_type=Path))
@@ -75,6 +75,14 @@ language = click.option(
     callback=_read_language,
     show_envvar=True,
     help="Language of the report. Default: en.",
+)
+revision = click.option(
+    "--revision",
+    default=None,
+    metavar="NAME",
+    callback=lambda _context, _parameter, name: pipeline_commit() if name is None else name,
+    help="What is tested, where the file does not say it, as the application's release: attempts at a claim are "
+    "counted for each revision. Default: the commit of a pipeline of GitHub or GitLab, else none.",
 )
 _file = click.Path(dir_okay=False, path_type=Path)
 _GATE = (

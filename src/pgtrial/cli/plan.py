@@ -230,8 +230,9 @@ def _fill(text: str) -> str:
 @options.file
 @options.host
 @options.allow_files
+@options.revision
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], as_json: bool) -> None:
+def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], revision: str, as_json: bool) -> None:
     """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
     Starts nothing that the file names, and changes nothing.
@@ -241,11 +242,12 @@ def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], as_j
       pgtrial plan experiment.toml
     """
     from pgtrial.analysis.calibration.promise import find_calibration
+    from pgtrial.cli.attempts import with_attempts
     from pgtrial.cli.checked import check_file, host_to_ask
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
 
-    checked = check_file(file, on_host=True, allow_files=allow_files)
+    checked = with_attempts(check_file(file, on_host=True, allow_files=allow_files), revision)
     asked = host_to_ask(checked, host)
     previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)

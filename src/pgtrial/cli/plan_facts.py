@@ -133,7 +133,7 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
         "scenario": hypothesis.scenario,
         "expect": str(hypothesis.expect),
         "margin": hypothesis.margin,
-        "confidence": hypothesis.confidence,
+        "confidence": checked.plan.confidence,
         **({"and": [_claim_data(claim) for claim in hypothesis.also]} if hypothesis.also else {}),
     }
 
@@ -244,6 +244,11 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     if emulated:
         yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
     yield from idle_notes(checked)
+    if plan.attempts_before:
+        yield (
+            f"attempt {plan.attempts_before + 1} at this claim on this machine: it will be decided by the "
+            f"{format_share(plan.confidence)} interval; more blocks and a rule for stopping are cheaper than attempts"
+        )
     if plan.blocks < plan.rules.fewest_blocks:
         blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
         yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"

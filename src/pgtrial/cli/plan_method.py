@@ -103,7 +103,12 @@ def detectable_effect(plan: Plan, noise: float | None) -> float | None:
 
     # The placebo is no claim, so it has no share of the error.
     comparisons = max(1, sum(arm.role is Role.CANDIDATE for arm in plan.arms))
-    due = confidence_due(plan.experiment, plan.looks, blocks=plan.blocks, comparisons=comparisons)
+    due = confidence_due(
+        *(plan.experiment.design, plan.looks),
+        confidence=plan.confidence,
+        blocks=plan.blocks,
+        comparisons=comparisons,
+    )
     return None if due is None else detectable_ratio(noise, plan.blocks, confidence=due, comparisons=comparisons)
 
 

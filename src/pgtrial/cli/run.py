@@ -85,6 +85,7 @@ from pgtrial.language import Language
 @options.allow_files
 @options.allow_writes
 @options.language
+@options.revision
 @options.gate
 @options.quiet
 def command(
@@ -98,6 +99,7 @@ def command(
     allow_files: tuple[Path, ...],
     allow_writes: bool,
     language: Language,
+    revision: str,
     gate: Gate,
     quiet: bool,
     **quick: "str | int | bool | None",
@@ -110,6 +112,7 @@ def command(
       pgtrial run experiment.toml --assert --junit pgtrial.xml
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
+    from pgtrial.cli.attempts import claim_about
     from pgtrial.cli.checked import load_file_or_quick
     from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.cli.session import run_new
@@ -130,4 +133,5 @@ def command(
         writes=writes,
         files=(loaded.folder, *allow_files),
     )
-    run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)
+    tested = claim_about(checked, revision)
+    run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet, tested=tested)

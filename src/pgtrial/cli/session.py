@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pgtrial.cli.checked import Checked
     from pgtrial.engine.experiment import Permission
+    from pgtrial.engine.folder import Tested
     from pgtrial.findings.findings import Findings
 
 _log = logging.getLogger(__name__)
@@ -65,14 +66,15 @@ def run_new(
     language: Language,
     gate: Gate = NO_GATE,
     quiet: bool = False,
+    tested: "Tested | None" = None,
 ) -> None:
-    """Make the result folder of an experiment with its plan, and run that."""
+    """Make the result folder of an experiment with its plan, and run that; ``tested`` as of ``create_folder``."""
     # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
     import pgtrial.cli.console
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
-    folder = create_folder(checked.loaded, checked.plan, results)
+    folder = create_folder(checked.loaded, checked.plan, results, tested=tested)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
 
 

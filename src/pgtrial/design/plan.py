@@ -30,7 +30,8 @@ class Plan:
     """An experiment with its arms resolved, the control first, and its schedule.
 
     ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. ``seed`` decides about
-    everything that is random, and the verdict is reached by ``rules``. Everything else follows from these.
+    everything that is random, and the verdict is reached by ``rules``. ``attempts_before`` is how often the claim was
+    tried already, None where that is not known. Everything else follows from these.
     """
 
     experiment: Experiment
@@ -41,11 +42,18 @@ class Plan:
     seed: int
     judgements: tuple[Judgement, ...] = ()
     rules: Rules = CURRENT
+    attempts_before: int | None = None
 
     @property
     def claimed(self) -> str:
         """Name of the arm that the hypothesis is about: as declared, or the first that is not the control."""
         return self.experiment.hypothesis.arm or self.arms[1].name
+
+    @property
+    def confidence(self) -> float:
+        """Of its intervals: what the file says, or what is left of the error probability after other attempts."""
+        declared = self.experiment.hypothesis.confidence
+        return self.rules.confidence(declared, attempts_before=self.attempts_before)
 
     @property
     def blocks(self) -> int:

@@ -63,11 +63,19 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
     )
 
 
-def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
-    """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the kind of load.
+def attempts_digest(digest: str, before: str) -> str:
+    """Of an experiment's digest and the number of attempts before it: the one is published, the other known later."""
+    return _digest({"digest": digest, "attempts_before": before})
+
+
+def claim_key(
+    experiment: Experiment, arms: Sequence[Arm], *, contents: Mapping[str, str], tested: Sequence[str] = ()
+) -> str:
+    """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the server, the
+    data and the load, with ``contents`` as for ``register``; and whatever else is ``tested``, as the server's programs.
 
     Not how long or how often, nor what the arms are called, or whether there is a placebo: a claim that is tried again
-    with more blocks is the same.
+    with more blocks is the same. On other data, or of another build, it is another one.
     """
     compared = [arm for arm in arms if arm.role is not Role.PLACEBO]
     names = [arm.name for arm in compared]
@@ -76,7 +84,12 @@ def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "hypothesis": _declared(experiment.hypothesis, "claim", "confidence", "arm"),
             "arm": names.index(experiment.hypothesis.arm) if experiment.hypothesis.arm in names else 1,
             "arms": _arms([replace(arm, name="") for arm in compared]),
+            "target": _declared(experiment.target),
+            "dataset": _declared(experiment.dataset, "setup", "load"),
+            "workload": _declared(experiment.workload, "scenario", "files", "duration", "warmup"),
             "scenarios": list(experiment.workload.scenario_names),
+            "contents": sorted(contents.values()),
+            "tested": sorted(tested),
         }
     )
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,12 +21,14 @@ from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Account
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
-from pgtrial.store.attempts import note_attempt
+from pgtrial.store.attempts import note_attempt, withdraw_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.own_place import refuse_changeable
-from pgtrial.store.plans import LOADED_DATA, read_plan, write_plan
+from pgtrial.store.plans import ATTEMPTS, LOADED_DATA, REVISION, read_plan, write_plan
 from pgtrial.store.state import State
 from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
@@ -39,13 +41,28 @@ LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
 
 
+_UNCOUNTED = Caveat(
+    code="attempts-unknown",
+    severity=Severity.WARNING,
+    text="How often this claim was tried before is not known: the list of attempts cannot be written.",
+    hint=f"Make pgtrial's state directory writable, or name another one with {VARIABLE}.",
+)
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
 
-def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """What a claim is about, beside what its file says: digests of the ``programs``, and the user's name for it all."""
+
+    programs: tuple[str, ...] = ()
+    revision: str = ""
+
+
+def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path, *, tested: Tested | None = None) -> Path:
     """Make a new result folder with the plan of the experiment in it; never an existing one. Raises StoreError.
 
-    It is made under another name and renamed, so that a folder with its name is whole.
+    It is made under another name and renamed, so that a folder with its name is whole. It is an attempt at the claim
+    about what is ``tested``; None: it claims nothing that is not known, as a calibration or the demonstration.
     """
     name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     part = results / f".{name}-{os.getpid()}"
@@ -58,7 +75,7 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
             hint="Choose another location with --results.",
         ) from err
     try:
-        _fill_folder(part, loaded, plan, published=results.absolute() / name)
+        _fill_folder(part, loaded, plan, published=results.absolute() / name, tested=tested)
         return _publish(part, name)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err
@@ -83,7 +100,7 @@ def make_results(results: Path) -> None:
     refuse_changeable(results, hint=hint)  # by others who were quicker, or whom the umask lets write
 
 
-def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, published: Path) -> None:
+def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, published: Path, tested: Tested | None) -> None:
     experiment = loaded.experiment
     write_file(folder / layout.EXPERIMENT, loaded.text)
     scripts = folder / layout.FILES
@@ -94,22 +111,43 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, content)
     with contextlib.closing(State.create(folder)) as state:
-        contents = _digests(copied, experiment, loaded.folder)
+        contents, created = _digests(copied, experiment, loaded.folder), time.time()
+        if tested is not None:
+            before = note_attempt(
+                claim_of(plan, contents, tested),
+                digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
+                folder=published,
+                t=created,
+            )
+            plan = replace(plan, attempts_before=before)
+            if before is None:
+                state.add_caveat(_UNCOUNTED)
+            if tested.revision:
+                state.set_meta(**{REVISION: tested.revision})
         write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
             **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(LOADED_DATA)])},
             pgtrial_version=__version__,
-            created=str(time.time()),
+            created=str(created),
             calibration=read_calibration(calibration_key(loaded)) or "",
         )
-        before = note_attempt(
-            claim_key(plan.experiment, plan.arms),
-            digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
-            folder=published,
-            t=time.time(),
-        )
-        if before is not None:
-            state.set_meta(attempts_before=str(before))
+
+
+def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> str:
+    """By what attempts at the claim of a plan are counted; ``contents`` as of ``digest_contents``."""
+    return claim_key(
+        *(plan.experiment, plan.arms),
+        contents=contents,
+        tested=(*tested.programs, tested.revision),
+    )
+
+
+def forget_attempt(folder: Path) -> None:
+    """Count an experiment as no attempt, because no run of it was begun."""
+    with contextlib.closing(State.open(folder)) as state:
+        meta = state.meta()
+    if meta.get(ATTEMPTS):
+        withdraw_attempt(float(meta["created"]))
 
 
 def _with_stored_scripts(arm: Arm) -> Arm:

@@ -49,6 +49,7 @@ class ExperimentFinding(Record):
     digest: str = ""  # of claim and plan, recorded before the first run; "": by a pgtrial that recorded none
     registered: float | None = None  # seconds since the epoch, when it was recorded
     attempts_before: int | None = None  # experiments on this machine with the same claim; None: not known
+    revision: str = ""  # of what was tested, as whoever ran it names it
     blocks_planned: int
     blocks_complete: int  # blocks in which every arm has a finished run
     workload: dict[str, str | Message]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …
@@ -78,6 +79,7 @@ class HypothesisFinding(Record):
     expect: str
     margin: float
     confidence: float
+    declared_confidence: float | None = None  # in the file, where the claim was tried before; None: the same
     verdict: Verdict
     provisional: bool = False  # blocks are still to come: the interval holds whenever one looks
     reason: Message  # one sentence, or one for each part

@@ -14,7 +14,8 @@ class Rules:
     ``counts_failures``: attempts that fail more often in one arm bear on the verdict. ``weighs_failures``: there is
     none where one fails much more often; interruptions, and failures of arms that share the time, count as well.
     ``bears_fade``: what an arm leaves behind for the turn of the next one is in the interval. ``is_provisional``: what
-    is said before the last block holds whenever one looks.
+    is said before the last block holds whenever one looks. ``counts_attempts``: so does what is said of a claim that is
+    tried again, however often.
     """
 
     version: int
@@ -26,6 +27,7 @@ class Rules:
     bears_fade: bool
     weighs_failures: bool
     is_provisional: bool
+    counts_attempts: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -38,6 +40,20 @@ class Rules:
             raise ValueError(f"expected 0 <= margin < 1, got {margin}")
         return (-math.log1p(margin) if self.is_reciprocal else math.log1p(-margin)), math.log1p(margin)
 
+    def confidence(self, declared: float, *, attempts_before: int | None) -> float:
+        """That of an experiment whose claim was tried ``attempts_before`` times already; None where that is not known.
+
+        The error probability of attempt k > 1 is its share 1 / (k (k - 1)) of the first one's. These add up to one, so
+        all attempts after the first together, however many, err no more often than the first alone. Each share is known
+        before its attempt begins.
+        """
+        if not self.counts_attempts or not attempts_before:
+            return declared
+        before = min(attempts_before, _MOST_ATTEMPTS)
+        return 1 - (1 - declared) / (before * (before + 1))
+
+
+_MOST_ATTEMPTS = 10_000  # of which levels differ; beyond, probabilities are lost in rounding
 
 _FIRST = Rules(
     version=1,
@@ -49,6 +65,7 @@ _FIRST = Rules(
     bears_fade=False,
     weighs_failures=False,
     is_provisional=False,
+    counts_attempts=False,
 )
 _SECOND = Rules(
     version=2,
@@ -60,7 +77,9 @@ _SECOND = Rules(
     bears_fade=False,
     weighs_failures=False,
     is_provisional=True,
+    counts_attempts=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
-RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD)}
+_FOURTH = replace(_THIRD, version=4, counts_attempts=True)
+RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH)}
 CURRENT = RULES[max(RULES)]

@@ -1,12 +1,15 @@
 """The experiments that were begun on this machine, by their claim: whoever tries often enough is right in the end."""
 
+import fcntl
 import json
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.store.journal_file import make_state_directory
+from pgtrial.safe_files import read_file
+from pgtrial.store.journal_file import make_state_directory, state_directory
 
 ATTEMPTS = "attempts.jsonl"  # in the state directory
 _LONGEST = 100_000_000  # bytes that are read of it
@@ -16,22 +19,48 @@ _log = logging.getLogger(__name__)
 
 def note_attempt(claim: str, *, digest: str, folder: Path, t: float) -> int | None:
     """Record that an experiment is begun; the number of earlier ones with the same claim, None if it is not known."""
-    line = json.dumps({"t": t, "claim": claim, "digest": digest, "folder": str(folder)}) + "\n"
+    known = _append({"t": t, "claim": claim, "digest": digest, "folder": str(folder)})
+    return None if known is None else _count(known, claim)
+
+
+def withdraw_attempt(t: float) -> None:
+    """Record that the attempt noted at ``t`` ended before its first run: it has seen nothing, and is no attempt."""
+    _append({"withdrawn": t})
+
+
+def count_attempts(claim: str) -> int:
+    """How many there were, as far as that can be read."""
+    try:
+        return _count(read_file(state_directory() / ATTEMPTS, limit=_LONGEST), claim)
+    except (OSError, ValueError, StoreError) as err:
+        _log.info("attempts are not counted: %s", err)
+        return 0
+
+
+def _append(line: Mapping[str, object]) -> bytes | None:
+    """Add a line; what was there before, None where neither is possible."""
     try:
         state = make_state_directory()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(state / ATTEMPTS, flags, 0o600), "rb+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # of attempts that begin together each knows the ones before it
             known = file.read(_LONGEST) or b""
-            file.write(line.encode())  # one call: lines of two programs do not mix
+            file.write(f"{json.dumps(line)}\n".encode())
     except (OSError, StoreError) as err:
         _log.info("attempts are not counted: %s", err)
         return None
-    return sum(_claim_of(each) == claim for each in known.splitlines())
+    return known
 
 
-def _claim_of(line: bytes) -> object:
+def _count(known: bytes, claim: str) -> int:
+    lines = [*map(_parse, known.splitlines())]
+    withdrawn = {line["withdrawn"] for line in lines if isinstance(line.get("withdrawn"), float)}
+    return sum(line.get("claim") == claim and line.get("t") not in withdrawn for line in lines)
+
+
+def _parse(line: bytes) -> Mapping[str, object]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        return None
-    return found.get("claim") if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("t", 0.0), float) else {}

@@ -18,7 +18,7 @@ from pgtrial.design.budget import with_duration
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import Judgement, MethodChoice
 from pgtrial.design.plan import Plan
-from pgtrial.design.registration import register
+from pgtrial.design.registration import attempts_digest, register
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
@@ -37,6 +37,9 @@ PLAN = "plan"  # key of the record
 DIGEST, REST, CONTENTS = "digest", "digest_rest", "contents"
 LOADED_DATA = "dataset.load "  # and a number: names of data to load among the contents, which are not in the folder
 REGISTERED = 3  # rules from which on a folder has all of them
+# Keys of the record: how often the claim was tried before, "" where that is not known, with a digest of both; and what
+# was tested, as whoever ran it names it.
+ATTEMPTS, ATTEMPTS_DIGEST, REVISION = "attempts_before", "attempts_digest", "revision"
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
@@ -60,7 +63,7 @@ def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = No
     """Record a plan in a new state, with the digests of its scripts and data by name. Raises StoreError."""
     state.set_plan(plan.arms, plan.levels, plan.slots)
     text = _Text(experiment=plan.experiment, arms=plan.arms, judgements=plan.judgements)
-    method = plan.method
+    method, before = plan.method, "" if plan.attempts_before is None else str(plan.attempts_before)
     registered = register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents or {})
     state.set_meta(
         plan=_adapter().dump_json(text, by_alias=True, exclude_unset=True).decode(),
@@ -73,6 +76,7 @@ def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = No
         seed=str(plan.seed),
         rules=str(plan.rules.version),
         **{DIGEST: registered.digest, REST: registered.rest, CONTENTS: json.dumps(contents or {}, sort_keys=True)},
+        **{ATTEMPTS: before, ATTEMPTS_DIGEST: attempts_digest(registered.digest, before)},
     )
 
 
@@ -122,6 +126,7 @@ def _plan_of(state: State, folder: Path) -> Plan:
         seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
         rules=_recorded_rules(meta, folder),
+        attempts_before=int(meta[ATTEMPTS]) if meta.get(ATTEMPTS) else None,
     )
 
 

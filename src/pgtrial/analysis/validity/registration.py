@@ -1,17 +1,27 @@
 """Is the claim the one that was recorded before the first run, and how often was it tried?"""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
-from pgtrial.design.registration import digest_with, plan_digest, register
+from pgtrial.design.registration import attempts_digest, digest_with, plan_digest, register
 from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.model.rules import RULES
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
-from pgtrial.store.plans import CONTENTS, DIGEST, LOADED_DATA, PLAN, REGISTERED, REST
+from pgtrial.store.plans import (
+    ATTEMPTS,
+    ATTEMPTS_DIGEST,
+    CONTENTS,
+    DIGEST,
+    LOADED_DATA,
+    PLAN,
+    REGISTERED,
+    REST,
+)
 
 _LARGEST = 1 << 28  # bytes of a script or set-up
 
@@ -27,8 +37,10 @@ def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield caveat("plan-redacted")
     if rules != evidence.rules.version:
         yield caveat("other-rules", rules=evidence.rules.version, recorded=rules)
-    before = int(evidence.meta.get("attempts_before", 0))
-    if before:
+    before = evidence.attempts_before
+    if before and evidence.rules.counts_attempts:
+        yield caveat("another-attempt", attempt=before + 1, confidence=evidence.confidence)
+    elif before:
         yield caveat("repeated-claim", count=before)
 
 
@@ -37,6 +49,8 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     meta, experiment = evidence.meta, evidence.experiment
     recorded, blocks = meta.get(DIGEST), experiment.design.blocks
     if blocks is not None and len({slot.block for slot in evidence.slots}) != blocks:
+        return False
+    if RULES[rules].counts_attempts and not _has_attempts(meta):
         return False
     if rules < REGISTERED:
         return recorded == plan_digest(experiment, evidence.arms) if PLAN in meta else REST not in meta
@@ -52,6 +66,12 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     return recorded == register(experiment, evidence.arms, rules=rules, contents=contents).digest and all(
         _has_digest(folder, name, str(digest)) for name, digest in contents.items() if not name.startswith(LOADED_DATA)
     )
+
+
+def _has_attempts(meta: Mapping[str, str]) -> bool:
+    """Whether the number of attempts is the one that was known when this one began."""
+    before = meta.get(ATTEMPTS)
+    return before is not None and meta.get(ATTEMPTS_DIGEST) == attempts_digest(meta.get(DIGEST, ""), before)
 
 
 def _has_digest(folder: Path, name: str, digest: str) -> bool:

@@ -53,7 +53,19 @@ VALIDITY_CAVEATS = {
             "chance.",
         ),
         hint=N_("Report all attempts; pgtrial compare pools them."),
-        when="experiments with the same claim, arms and scenarios were begun on this machine before",
+        when="experiments with the same claim, arms and scenarios were begun on this machine before (rules 1 to 3)",
+    ),
+    "another-attempt": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "Attempt {attempt} at this claim on this machine: decided by the {confidence:share} interval, so that all "
+            "attempts after the first, however many, mislead no more often than the first alone."
+        ),
+        hint=N_(
+            "Report all attempts. One experiment with more blocks and a rule for stopping (stop) is cheaper than "
+            'another attempt; "pgtrial resume" finishes one that was interrupted.'
+        ),
+        when="the claim was tried on this machine before, with the same arms, server, data and load",
     ),
     "waived": Entry(
         severity=Severity.WARNING,

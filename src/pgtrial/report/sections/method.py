@@ -44,6 +44,8 @@ def _build_method(findings: Findings) -> dict[str, object]:
         "registered": ""
         if experiment.registered is None
         else datetime.fromtimestamp(experiment.registered, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "declared": "" if asked.declared_confidence is None else format_share(asked.declared_confidence),
+        "revision": experiment.revision,
         "attempt": "" if experiment.attempts_before is None else str(experiment.attempts_before + 1),
         "restore": tr(RESTORE_TEXTS[experiment.restore]) if experiment.restore in RESTORE_TEXTS else "",
         "placebo": placebo_arm(findings),

@@ -1,0 +1,49 @@
+"""Attempts at a claim in the state directory: who counts, also where several begin at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pgtrial.store.attempts import ATTEMPTS, count_attempts, note_attempt, withdraw_attempt
+from pgtrial.store.journal_file import VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def note(claim: str, t: float) -> int | None:
+    return note_attempt(claim, digest="d", folder=Path("/f"), t=t)
+
+
+def test_of_attempts_that_begin_together_each_has_a_number_of_its_own() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda t: note("a", float(t)), range(40)))
+
+    assert sorted(number for number in numbers if number is not None) == list(range(40))
+
+
+def test_one_that_was_withdrawn_before_its_first_run_does_not_count() -> None:
+    assert note("a", 1.5) == 0
+    withdraw_attempt(1.5)
+
+    assert count_attempts("a") == 0
+    assert note("a", 2.5) == 0
+    assert note("a", 3.5) == 1
+
+
+def test_counting_writes_nothing(state: Path) -> None:
+    assert count_attempts("a") == 0
+    assert not state.exists()
+
+
+def test_lines_of_other_kinds_count_for_nothing(state: Path) -> None:
+    note("a", 1.5)
+    path = state / ATTEMPTS
+    others = ('{"withdrawn": [1.5]}', '{"withdrawn": "1.5"}', '{"claim": "a", "t": []}', '{"claim": ["a"]}')
+    path.write_text(path.read_text() + "\n".join(others))
+
+    assert count_attempts("a") == 1
