@@ -1,0 +1,29 @@
+"""Connections to databases of strangers: a query without an end is ended, an honest one never meets the limit."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pgtrial.store.sqlite import connect_to_read
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "state.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t (i INTEGER)")
+        db.executemany("INSERT INTO t VALUES (?)", ((i,) for i in range(100_000)))
+        db.commit()
+    return path
+
+
+def test_a_query_without_an_end_is_interrupted(database: Path) -> None:
+    with closing(connect_to_read(database)) as db, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        db.execute("SELECT count(*) FROM t AS a, t AS b, t AS c").fetchall()
+
+
+def test_twenty_readings_of_a_large_table_are_not(database: Path) -> None:
+    with closing(connect_to_read(database)) as db:
+        assert {db.execute("SELECT count(i) FROM t").fetchone() for _ in range(20)} == {(100_000,)}
