@@ -92,6 +92,18 @@ def test_without_a_winner_nothing_is_printed(
     assert "--arm NAME" in said.err
 
 
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [({}, "supported"), ({"ratio": 0.5}, "refuted"), ({"runs": 10}, "inconclusive, but only provisionally")],
+)
+def test_an_arm_that_is_named_comes_with_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any], state: str
+) -> None:
+    text = printed(capsys, str(make(tmp_path / "r", **options)), "--arm", "on")
+
+    assert text.splitlines()[0] == f'# Arm "on": chosen by --arm; the claim, about "off", is {state}'
+
+
 def test_each_kind_of_setting_has_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, str(make(tmp_path / "r", arms=MANY)), "--arm", "off").splitlines()
 

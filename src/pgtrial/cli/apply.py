@@ -12,6 +12,7 @@ from pgtrial.cli.terminal import echo
 from pgtrial.errors import PgTrialError
 
 if TYPE_CHECKING:
+    from pgtrial.findings.findings import HypothesisFinding
     from pgtrial.knobs.declaration import Lasting
     from pgtrial.model.arm import Arm
 
@@ -38,7 +39,7 @@ def command(*, folder: Path, arm: str | None) -> None:
     """
     from pgtrial.store.plans import read_plan
 
-    reason, name = ("chosen by --arm", arm) if arm is not None else _find_winner(folder)
+    reason, name = (_tell_verdict(folder), arm) if arm is not None else _find_winner(folder)
     arms = {one.name: one for one in read_plan(folder).arms}
     if name not in arms:
         raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
@@ -49,19 +50,36 @@ def command(*, folder: Path, arm: str | None) -> None:
     echo("\n".join(lines))
 
 
+def _tell_verdict(folder: Path) -> str:
+    """What whoever names an arm, and does not ask who won, should know."""
+    try:
+        claim = _read_claim(folder)
+    except PgTrialError as err:
+        return f"chosen by --arm; there is no verdict: {' '.join(err.message.split())}"
+    return f'chosen by --arm; the claim, about "{claim.arm}", is {_state(claim)}'
+
+
+def _read_claim(folder: Path) -> "HypothesisFinding":
+    from pgtrial.cli.findings import find_findings
+    from pgtrial.language import ENGLISH, find_language
+
+    return find_findings(folder, find_language(ENGLISH)).hypothesis
+
+
+def _state(claim: "HypothesisFinding") -> str:
+    return f"{claim.verdict}, but only provisionally" if claim.provisional else str(claim.verdict)
+
+
 def _find_winner(folder: Path) -> tuple[str, str]:
     """Why, and the name of the arm whose settings the verdict speaks for."""
-    from pgtrial.cli.findings import find_findings
     from pgtrial.findings.message import in_english
-    from pgtrial.language import ENGLISH, find_language
     from pgtrial.model.observable import find_observable
     from pgtrial.model.verdict import Verdict
 
-    claim = find_findings(folder, find_language(ENGLISH)).hypothesis
+    claim = _read_claim(folder)
     reason = " ".join(in_english(claim.reason).split())
     if claim.verdict is not Verdict.SUPPORTED or claim.provisional:
-        state = f"{claim.verdict}, but only provisionally" if claim.provisional else str(claim.verdict)
-        raise PgTrialError(f"no arm has won: the claim is {state}", detail=reason, hint=_ANY)
+        raise PgTrialError(f"no arm has won: the claim is {_state(claim)}", detail=reason, hint=_ANY)
     if claim.expect == "different":
         raise PgTrialError("no arm has won: the claim is only that they differ", detail=reason, hint=_ANY)
     known = find_observable(claim.metric)
