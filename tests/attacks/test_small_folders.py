@@ -2,11 +2,13 @@
 
 import json
 import os
+import sqlite3
 import struct
 import time
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -278,3 +280,42 @@ def test_one_entry_of_a_server_s_log_takes_little_memory(
             tracemalloc.stop()
 
     assert [json.loads(line)["message"] for line in read_lines(tmp_path / "server.jsonl")][-1] == "last"
+
+
+def forge_rows_that_share_their_text(path: Path) -> None:
+    """Eight rows with one text of 8 MB, which is in the file once: their cells name the same chain of overflow pages.
+
+    Source: the SQLite database file format, 1.6 (B-tree pages) and 1.7 (cell payload overflow pages).
+    """
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        ((size,),) = db.execute("PRAGMA page_size").fetchall()
+        ((root,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'caveat'").fetchall()
+        for more in range(0, size, 200):  # what of a payload is on the page itself depends on its length
+            db.execute("DELETE FROM caveat")
+            db.execute("INSERT INTO caveat VALUES (NULL, 'x', 'warning', ?, '')", ["x" * ((8 << 20) + more)])
+            db.commit()
+            content = bytearray(path.read_bytes())
+            page = content[(root - 1) * size : root * size]
+            cell = page[int.from_bytes(page[5:7]) :]
+            if len(cell) < size // 8 - 10:
+                break
+    assert (page[0], int.from_bytes(page[3:5])) == (0x0D, 1), "a leaf with one cell"
+    rowid = next(place for place, byte in enumerate(cell) if byte < 0x80) + 1
+    forged, starts = bytearray(size), []
+    for number in range(8):
+        cell[rowid] = number + 1
+        starts.append(size - (number + 1) * len(cell))
+        forged[starts[-1] : starts[-1] + len(cell)] = cell
+    head = bytes([0x0D, 0, 0]) + (8).to_bytes(2) + starts[-1].to_bytes(2) + b"\0"
+    pointers = b"".join(start.to_bytes(2) for start in reversed(starts))
+    forged[: len(head) + len(pointers)] = head + pointers
+    content[(root - 1) * size : root * size] = forged
+    path.write_bytes(content)
+
+
+def test_rows_cannot_share_their_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forge_rows_that_share_their_text(folder / layout.STATE)
+
+    assert main(["report", str(folder)]) == 1
+    assert "table caveat has more text than the file has room for" in capsys.readouterr().err

@@ -3,7 +3,7 @@ here. The folder may come from anybody, and its tables from any other program.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from pgtrial.model.run import PAGES, PLANS, TRANSLATIONS, PhaseName, RunState
 from pgtrial.safe_text import parse_json
 
 MOST_ROWS = 5_000_000  # of one table
+_ROOM = 1 << 20  # bytes that a file which is written to may have more than its size was
 _LAST = 253_402_300_800.0  # s since the epoch: the year 10000
 
 
@@ -205,11 +206,9 @@ def read_rows(
     """Rows of the table of this kind, or those of a WHERE or ORDER BY in ``rest``. StoreError says what is wrong."""
     table, columns = _TABLES[kind], kind.__annotations__
     try:
-        rows = db.execute(f"SELECT {', '.join(columns)} FROM {table} {rest} LIMIT {MOST_ROWS + 1}", values).fetchall()
-    except (sqlite3.Error, OverflowError) as err:
+        rows = [*_bounded(db.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", values), table, path)]
+    except (sqlite3.Error, OverflowError, OSError) as err:
         raise damaged(path, f"cannot read table {table}: {err}") from err
-    if len(rows) > MOST_ROWS:
-        raise damaged(path, f"table {table} has more than {MOST_ROWS} rows")
     try:
         found: list[Row] = _checker(list[_CHECKED.get(kind, kind)]).validate_python(rows)  # type: ignore[misc]
     except ValidationError as err:
@@ -218,6 +217,19 @@ def read_rows(
         where = f"row {int(number) + 1}" + (f", {tuple(columns)[int(column[0])]}" if column else "")
         raise damaged(path, f"table {table}, {where}: {first['msg']}") from err
     return found
+
+
+def _bounded(cursor: sqlite3.Cursor, table: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query. In a file that was forged they can be many, and all of them have the same pages of text."""
+    size = _ROOM + sum(each.stat().st_size for each in (path, path.with_name(f"{path.name}-wal")) if each.exists())
+    length = 0
+    for number, row in enumerate(cursor):
+        if number == MOST_ROWS:
+            raise damaged(path, f"table {table} has more than {MOST_ROWS} rows")
+        length += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if length > size:
+            raise damaged(path, f"table {table} has more text than the file has room for")
+        yield row
 
 
 def damaged(path: Path, what: str) -> StoreError:
