@@ -23,7 +23,7 @@ BUSY = "while True: pass"
 ALREADY_BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 Start = Callable[..., subprocess.Popen[bytes]]
 
-BACKENDS, LOAD = process_cpu.COLLECTORS
+BACKENDS, LOAD, _ = process_cpu.COLLECTORS
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
-# What a file may become in memory. 2,000 series that never change have 14 values for each byte of their file, and
-# no file of real runs has been seen with more than 1.3; equal rows that somebody wrote have thousands.
-_MOST_VALUES = 20  # of a column, for each byte of the file
+# What a file may become in memory. No file of real runs has been seen with more than 1.3 values for each byte, an hour
+# of 500 series that never change has 3; equal rows that somebody wrote have thousands.
+_MOST_VALUES = 10  # of a column, for each byte of the file
 _MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
 _FREE_SIZE = 1 << 20  # … and so many more
 _MOST_TEXT = 4096  # bytes of one text

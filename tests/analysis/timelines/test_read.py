@@ -170,6 +170,17 @@ OF_SERVER = (
     *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication."),
 )
 
+# These runs have none; see test_a_pooler_has_series_of_its_own.
+OF_POOLER = {
+    "pgbouncer.waiting": 3.0,
+    "pgbouncer.wait": 0.05,
+    "pgbouncer.servers": 10.0,
+    "pgbouncer.servers_active": 8.0,
+    "pgbouncer.tps": 400.0,
+    "pgbouncer.cpu": 0.3,
+    "pgbouncer.cpu_queue": 0.1,
+}
+
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -232,9 +243,29 @@ def test_every_metric_is_what_its_definition_says(detailed: tuple[Timeline, ...]
     first, _ = detailed
 
     assert set(first.series) == set(EXPECTED)
-    assert {name for name, _ in first.series} >= {metric.name for metric in METRICS}
+    assert {name for name, _ in first.series} >= {metric.name for metric in METRICS} - set(OF_POOLER)
     for key, expected in EXPECTED.items():
         assert series(first, *key) == near(*[expected] * 4), key
+
+
+def test_a_pooler_has_series_of_its_own(two: Path) -> None:
+    def stays(value: float) -> list[tuple[float, float]]:
+        return [(k - 0.3, value) for k in range(-1, 7)]
+
+    timeline = read_samples(
+        two,
+        ("pgbouncer.clients_waiting", "", stays(3.0)),
+        ("pgbouncer.servers", "", stays(10.0)),
+        ("pgbouncer.servers_active", "", stays(8.0)),
+        ("pgbouncer.wait_time", "", steady(20.0)),
+        ("pgbouncer.transactions", "", steady(400.0)),
+        ("pgbouncer_cpu.run", "", steady(0.3)),
+        ("pgbouncer_cpu.queue", "", steady(0.1)),
+    )
+
+    assert {metric.name for metric in METRICS if metric.name.startswith("pgbouncer")} == set(OF_POOLER)
+    for name, expected in OF_POOLER.items():
+        assert series(timeline, name) == near(*[expected] * 4), name
 
 
 def test_every_series_is_explained(detailed: tuple[Timeline, ...]) -> None:
@@ -527,7 +558,9 @@ def test_arms_that_share_time_have_what_their_servers_tell(text: str, tmp_path: 
     for each in timelines:
         assert each.seconds >= 6
         assert {key for key in each.series if not key[0].startswith(OF_SERVER)} == set()
-        assert {name for name, _ in each.series} >= {metric.name for metric in METRICS if metric.is_of_server}
+        assert {name for name, _ in each.series} >= {metric.name for metric in METRICS if metric.is_of_server} - set(
+            OF_POOLER
+        )
         for key in (("wal.bytes", ""), ("db.hit", ""), ("server.cpu", "client backend"), ("pgbench.cpu", "")):
             # An arm's own clock and the slicer's differ by the moments in which it changes from slice to slice.
             assert series(each, *key) == pytest.approx([EXPECTED[key]] * each.seconds, rel=0.01), key

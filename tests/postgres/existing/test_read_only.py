@@ -157,7 +157,7 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     write()
     (tmp_path / "own.sql").write_text(f"{script}\n")
 
-    result = pgtrial("run", "shop.toml")
+    result = pgtrial("run", "shop.toml", "--allow-code")
 
     assert result.returncode in (1, 2)
     assert message in result.stderr
