@@ -401,6 +401,18 @@ class WorkloadTable(Table):
         return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
 
     @property
+    def client_levels(self) -> tuple[int, ...]:
+        """The numbers of clients of the load levels; a ramp's are rounded, equal ones are there once."""
+        if isinstance(self.clients, RampTable):
+            return tuple(dict.fromkeys(max(1, round(level)) for level in self.clients.expand()))
+        return (self.clients,) if isinstance(self.clients, int) else self.clients
+
+    @property
+    def most_sessions(self) -> int:
+        """Sessions of the highest load level; those of scenarios with a constant number come on top of its clients."""
+        return max(self.client_levels) + sum(scenario.sessions or 0 for scenario in self.scenario)
+
+    @property
     def has_own_sessions(self) -> bool:
         """Whether there are several scenarios, each with sessions of its own."""
         return self.kind != FIO and self.share == "sessions" and len(self.scenario_names) > 1
