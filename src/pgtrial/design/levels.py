@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import RampTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import RampTable, WorkloadTable
 from pgtrial.model.run import LoadLevel
 
 

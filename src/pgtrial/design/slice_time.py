@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.design.effect_timing import Difference, find_differences
 from pgtrial.design.slices import GUARD, LENGTH_SPREAD, duet_guard
-from pgtrial.experiment_file.experiment import (
-    DEFAULT_DUET_SLICE,
-    DEFAULT_SLICE,
-    DEFAULT_SWITCH_SLICE,
-    Experiment,
-)
+from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, DEFAULT_SWITCH_SLICE, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming
 from pgtrial.model.arm import Arm
 

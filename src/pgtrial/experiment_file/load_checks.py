@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared, arm_values, own_values
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.workload_checks import check_file, scenario_names
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.knobs.workload import CONNECT, SCRIPTS, WORKLOAD, LoadTable

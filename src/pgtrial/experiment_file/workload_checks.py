@@ -5,9 +5,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, RampTable, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.values import MOST_CLIENTS
 from pgtrial.nearest import hint_name

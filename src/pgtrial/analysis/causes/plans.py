@@ -9,8 +9,8 @@ from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import PlanChange
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.session_time import PlanChange
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import PLANS
 

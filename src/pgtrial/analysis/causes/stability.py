@@ -13,9 +13,9 @@ from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_event_kind
+from pgtrial.findings.over_time import Dip, Period, Stability
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period

@@ -17,7 +17,7 @@ from pgtrial.analysis.slices import windows
 from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids, reach_beyond
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
-from pgtrial.findings.causes import CPU
+from pgtrial.findings.session_time import CPU
 from pgtrial.model.formulas import Source, TimelineMetric
 from pgtrial.model.metric import Kind
 from pgtrial.model.run import RunRow

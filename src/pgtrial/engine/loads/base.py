@@ -12,7 +12,7 @@ from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target, executable_client, make_work_directory
 from pgtrial.engine.target.host import HostTarget
-from pgtrial.experiment_file.experiment import COMMAND
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.model.arm import Arm

@@ -5,9 +5,9 @@ Its ends and ticks are parameters of the specification, so that the page can zoo
 
 from collections.abc import Iterable, Sequence
 
-from pgtrial.findings.causes import Mark
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_event_kind
+from pgtrial.findings.over_time import Mark
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, Spec, duration_label, place_seconds, shorten, wrap_spec

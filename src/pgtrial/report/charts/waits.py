@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pgtrial.findings.causes import BudgetPart, LatencyBudget
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.rendering import join_and
+from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, levels_text, place_arm, place_level
 from pgtrial.report.charts.base import (

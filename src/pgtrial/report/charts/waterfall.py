@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from pgtrial.findings.causes import BudgetDifference, BudgetPart
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import BudgetDifference, BudgetPart
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, difference_text, levels_text, place_arm
 from pgtrial.report.charts.base import OTHER_COLOUR, Chart, Spec, duration_label, kind_colour, shorten, wrap_spec
