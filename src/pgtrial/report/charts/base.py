@@ -66,6 +66,14 @@ def wrap_spec(parts: Spec, *, height: int) -> Spec:
     }
 
 
+def label_rows(y: Spec, *, field: str = "label", **mark: Any) -> Spec:
+    """A layer with a text at the left end of each row, cut where the chart ends; ``mark`` is where and how large."""
+    return {
+        "mark": {"type": "text", "align": "left", "baseline": "middle", **mark, "limit": {"expr": "width"}},
+        "encoding": {"x": {"value": 2}, "y": y, "text": {"field": field}},
+    }
+
+
 def arm_colours(findings: Findings) -> dict[str, str]:
     """One colour per arm, the same in every chart. They repeat beyond six candidates; names are always shown too."""
     colours = {}
