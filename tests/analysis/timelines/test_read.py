@@ -28,6 +28,7 @@ from support import (
     write_result_folder,
     write_transactions,
 )
+from support.folder import first_file, first_window
 
 NAN = math.nan
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')
@@ -202,15 +203,6 @@ def read(folder: Path) -> tuple[Timeline, ...]:
     # Which files there are is all that timelines want to know of a reduction.
     samples, waits = (_files(evidence, name)[1] for name in (layout.SAMPLES, layout.WAITS))
     return read_timelines(evidence, Reduction(without_samples=samples, without_waits=waits))
-
-
-def first_file(folder: Path, name: str) -> Path:
-    return min(folder.glob(f"runs/*/{name}"))
-
-
-def first_window(folder: Path) -> tuple[float, float]:
-    (phase,) = measured(read_evidence(folder).valid[0])
-    return phase.start, phase.end
 
 
 def read_samples(folder: Path, *readings: tuple[str, str, Sequence[tuple[float, float]]]) -> Timeline:
