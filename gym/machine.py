@@ -25,9 +25,10 @@ class Stream:
     ``noise`` yields log speed of shape (experiments, ticks). ``place``: by how much the second half of the time with
     the same data is slower, log speed. ``debt``: what the arm with the change slows the machine by in the long run,
     whichever arm is at work, in log speed; it approaches that with the time constant ``fades``, in seconds, and goes
-    likewise. That arm is faster by as much, so that alone it is as fast as the effect says. ``fails_below``: mean log
-    speed below which an attempt of that arm fails; it is then repeated at once. ``own_noise``: as OWN_NOISE.
-    ``peeks``: somebody looks after each observation, and stops at the first answer.
+    likewise, or with ``comes_after`` it comes and goes at once, so many seconds late. That arm is faster by as much, so
+    that alone it is as fast as the effect says. ``fails_below``: mean log speed below which an attempt of that arm
+    fails; it is then repeated at once. ``own_noise``: as OWN_NOISE. ``peeks``: somebody looks after each observation,
+    and stops at the first answer.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Stream:
     place: float = 0.0
     debt: float = 0.0
     fades: float = 1.0
+    comes_after: float = 0.0
     fails_below: float | None = None
     own_noise: float = OWN_NOISE
     peeks: bool = False
@@ -179,6 +181,9 @@ def _debts(
     if (schedule.half != WHOLE).any():
         # Both arms are always at work, and share what the machine has to do.
         return np.full(shape, stream.debt)
+    if stream.comes_after:
+        late = [time - stream.comes_after for time in (begin, end)]
+        return np.asarray(stream.debt * _time_at_work(schedule, *late) / (end - begin))
     debt, now = np.zeros(shape[0]), np.zeros(shape[0])
     goal, first = stream.debt * schedule.arm, np.empty(shape)
     for place in range(shape[1]):
@@ -187,6 +192,20 @@ def _debts(
         debt, now = goal[:, place] + (first[:, place] - goal[:, place]) * left, schedule.end[:, place]
     there = [np.exp(-(time - schedule.start) / stream.fades) for time in (begin, end)]
     return np.asarray(goal + (first - goal) * (there[0] - there[1]) * stream.fades / (end - begin))
+
+
+def _time_at_work(schedule: Schedule, begin: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Seconds from ``begin`` to ``end`` in which the arm with the change is at work."""
+    shape = schedule.arm.shape
+    edges = np.stack([schedule.start, schedule.end], axis=2).reshape(shape[0], -1)
+    seconds = (schedule.end - schedule.start) * schedule.arm
+    totals = np.repeat(np.cumsum(seconds, axis=1), 2, axis=1)
+    totals[:, 0::2] -= seconds
+    found = np.empty((2, *shape))
+    for place in range(shape[0]):
+        for number, times in enumerate((begin, end)):
+            found[number, place] = np.interp(times[place], edges[place], totals[place])
+    return np.asarray(found[1] - found[0])
 
 
 def _repeat_failures(

@@ -123,6 +123,7 @@ def _estimate(
         bounds=bounds,
         better=metric.better,
         comparisons=evidence.comparisons,
+        confidence=evidence.confidence_of_more(comparison.confidence),
     )
     effect = Effect(
         arm=arm.name,
