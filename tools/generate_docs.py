@@ -393,7 +393,8 @@ or shorter by up to half. The first half of a slice does not count: it still fee
 
 Where the duration has room for two rounds of them, slices are twice as long in every second block. What a slice leaves
 behind for longer than half of the next one shows as another effect there (`effect-grows-with-slices`); where it has
-the other direction, the experiment is invalid. On a real server, an arm that hands work over to programs which do it a
+the other direction, the experiment is invalid. What comes some slices late is looked for, because slices have many
+lengths, and the interval bears it ([statistics.md](statistics.md#what-comes-later)). On a real server, an arm that hands work over to programs which do it a
 second later was 9 and 3 % faster in slices of 1 s, and 18 and 16 % slower in slices of 2 s, so both experiments are
 invalid. By sequences of ABBA in slices of 1 s alone it was 4 % faster and 5 % slower, and nothing was said; in runs one
 after the other it was 19 % slower. (A machine of 2 CPUs with other load; `tests/calibration/test_handed_over.py`.)
