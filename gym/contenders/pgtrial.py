@@ -20,7 +20,8 @@ from gym.schedule import RUN, WARM_UP, WHOLE, Schedule, plain_runs
 from pgtrial.analysis.evidence import confidence_due
 from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.design.plan import MOST_SEEDS, Plan, make_plan, plan_schedule
-from pgtrial.experiment_file.experiment import Expect, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict

@@ -139,8 +139,7 @@ def _create_source(
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
     several queries open the files only once. StoreError names a file in which values are missing.
     """
-    source = parquet.source(db, list(files.values()))
-    parquet.check_whole(db, name, list(files.values()))
+    source = parquet.source(db, list(files.values()), table=name)
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared, arm_values, own_values
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.workload_checks import check_file, client_levels, scenario_names
+from pgtrial.experiment_file.workload_checks import check_file, scenario_names
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.knobs.workload import CONNECT, SCRIPTS, WORKLOAD, LoadTable
@@ -33,9 +34,7 @@ def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator
 
 def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Whether PgBouncer lets all clients in, and gives each of them a session at some time."""
-    workload = experiment.workload
-    clients = max((round(level) for _, level in client_levels(experiment)), default=1)
-    clients += sum(scenario.sessions or 0 for scenario in workload.scenario)
+    clients = experiment.workload.most_sessions
     found: list[Found] = []
     for arm in arm_values(experiment).values():
         table = {key: declared for (knob, key), declared in arm.items() if knob == PGBOUNCER}

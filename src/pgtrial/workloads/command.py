@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
-from pgtrial.experiment_file.experiment import COMMAND, Experiment, WorkloadTable
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads import sysbench
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from pgtrial.design.levels import ScenarioShare, split_clients
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.base import Generator, Progress, Summary, derive_seed
 from pgtrial.workloads.pgbench_output import OUTPUT, find_errors, parse_progress, parse_summary

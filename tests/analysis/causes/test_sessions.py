@@ -10,7 +10,7 @@ from pgtrial.analysis.causes.sessions import SAMPLED, WAIT_SAMPLING, SessionSpli
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
