@@ -153,6 +153,16 @@ def test_the_forecast_number_of_blocks_decides_with_the_promised_power(ratio, sd
     assert 0.765 <= found <= 0.85
 
 
+def test_another_attempt_needs_what_its_own_confidence_asks_for():
+    seen = observed(1.06, 0.05)
+
+    again = blocks_needed(seen, bounds=within(0.03), better=Better.HIGHER, confidence=0.975)
+
+    stricter = replace(seen, confidence=0.975)
+    assert again == blocks_needed(stricter, bounds=within(0.03), better=Better.HIGHER)
+    assert again.blocks > blocks_needed(seen, bounds=within(0.03), better=Better.HIGHER).blocks
+
+
 def test_decided_already_and_out_of_reach_are_told_apart():
     decided = compare_blocks([100] * 6, [150, 151, 149, 150, 152, 148])
 

@@ -15,7 +15,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
-from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files
+from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
@@ -79,6 +79,7 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
     caller = forget_caller()
     plan = load_stored(folder)
     with lock_folder(folder):
+        refuse_older_copy(folder)
         is_new = _is_new(folder)
         try:
             sweep(folder)

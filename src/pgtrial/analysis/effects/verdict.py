@@ -232,6 +232,7 @@ def _needed(
         bounds=evidence.rules.log_bounds(claim.margin),
         better=better,
         comparisons=evidence.comparisons,
+        confidence=evidence.confidence_of_more(estimated.comparison.confidence),
         in_range=True,
     )
     missing = evidence.rules.fewest_blocks - estimated.comparison.blocks
