@@ -210,27 +210,23 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_histogram_that_lacks_a_value_is_damage(one: Path) -> None:
-    path = first_file(one, layout.TRANSACTIONS)
+@pytest.mark.parametrize(
+    ("file", "column", "said"),
+    [
+        (layout.TRANSACTIONS, "list_append(buckets, 7) AS buckets", "values of its histograms are missing"),
+        (layout.SAMPLES, "value::VARCHAR AS value", 'values of "value" are no numbers'),
+    ],
+    ids=["a histogram that lacks a value", "a reading that is a text"],
+)
+def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, said: str) -> None:
+    path = first_file(one, file)
     name = str(path).replace("'", "''")
     with parquet.connect() as db:
-        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (list_append(buckets, 7) AS buckets) FROM '{name}'")
+        db.execute(f"CREATE TABLE t AS SELECT * REPLACE ({column}) FROM '{name}'")
         path.unlink()
         db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
 
-    with pytest.raises(StoreError, match="is damaged: values of its histograms are missing"):
-        reduce_folder(one)
-
-
-def test_a_reading_that_is_a_text_is_damage(one: Path) -> None:
-    path = first_file(one, layout.SAMPLES)
-    name = str(path).replace("'", "''")
-    with parquet.connect() as db:
-        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (value::VARCHAR AS value) FROM '{name}'")
-        path.unlink()
-        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
-
-    with pytest.raises(StoreError, match='is damaged: values of "value" are no numbers'):
+    with pytest.raises(StoreError, match=f"is damaged: {said}"):
         reduce_folder(one)
 
 

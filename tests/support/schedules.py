@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pgtrial.design.plan import make_plan
-from pgtrial.engine.events import ignore
+from pgtrial.engine.events import Observer, ignore
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.schedule import Schedule
 from pgtrial.experiment_file.experiment import Experiment
@@ -15,7 +15,7 @@ from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 
 
-def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Any = ignore) -> Schedule:
+def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Observer = ignore) -> Schedule:
     """Of an experiment, by the tables of its file, with a new state in ``folder`` that has its plan."""
     planned = make_plan(Experiment.model_validate(content))
     state = State.create(folder)
