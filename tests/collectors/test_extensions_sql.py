@@ -97,7 +97,7 @@ def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
 
     def read(sessions: bytes) -> bytes:
         """Read once; the sessions that are there, for the next reading."""
-        payload = ask(connection, "pg_wait_sampling", sessions)
+        payload = ask(connection, "pg_wait_sampling", sessions, b"pgtrial:own/")
         latest.update({(s.metric, s.object): s.value for s in follower(time.monotonic(), payload)})
         pid, is_there = payload["columns"].index("pid"), payload["columns"].index("is_there")
         return ("{" + ",".join({row[pid] for row in payload["rows"] if row[is_there] == "t"}) + "}").encode()
@@ -106,8 +106,8 @@ def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
     with extended.connect() as connection:
         statement, conninfo = "SELECT pg_sleep(60)", extended.cluster.conninfo("shop")
         with (
-            executing(statement, conninfo, application_name="pgtrial/sleepy") as load,
-            executing(statement, conninfo),
+            executing(statement, conninfo, application_name="pgtrial:own/sleepy") as load,
+            executing(statement, conninfo, application_name="pgtrial:other/sleepy"),
         ):
             sessions, deadline = b"{}", time.monotonic() + 10
             while latest.get(sleep, 0) < 10:

@@ -7,6 +7,7 @@ from pathlib import Path
 from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
 from pgtrial.experiment_file.experiment import COMMAND, Experiment, WorkloadTable
+from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads import sysbench
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed
@@ -75,7 +76,7 @@ def plan_command(
     return Generator(
         argv_tail=tuple(_fill(word, facts) for word in words[1:]),
         environment={
-            "PGAPPNAME": f"pgtrial/{COMMAND}",
+            NAME: f"{LOAD}{COMMAND}",
             "PGTRIAL_CLIENTS": facts["clients"],
             "PGTRIAL_RATE": facts["rate"],
             "PGTRIAL_SECONDS": facts["seconds"],
