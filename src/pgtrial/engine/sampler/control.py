@@ -59,10 +59,10 @@ class SamplerConfig:
     ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
     ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
-    extensions may be that are worth reading; ``load_sessions`` is how the names of its sessions begin. Without ``views`` only the sessions of the server are read: what it counts
-    is of others as well. ``traced``: the kernel counts for this experiment what it does not count by itself; another
-    one's sampler that held the file open would keep it from being put back. ``console`` is that of the pooler in front
-    of the server, "" where there is none.
+    extensions may be that are worth reading, ``load_sessions`` how the names of the load's sessions begin. Without
+    ``views`` only the sessions of the server are read: what it counts is of others as well. ``traced``: the kernel
+    counts for this experiment what it does not count by itself; another one's sampler that held the file open would
+    keep it from being put back. ``console`` is that of the pooler in front of the server, "" where there is none.
     """
 
     conninfo: str
