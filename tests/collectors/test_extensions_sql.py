@@ -8,8 +8,10 @@ import psycopg
 import pytest
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import pg_buffercache, pg_stat_statements, pg_wait_sampling
-from pgtrial.collectors.base import find_statement, in_schema
+from pgtrial.collectors import pg_buffercache, pg_stat_statements, pg_wait_sampling, relations
+from pgtrial.collectors.base import by_column, find_statement, in_schema
+from pgtrial.engine.sampler.link import columns_of, rows_of
+from support import wait_until
 
 pytestmark = pytest.mark.pg
 
@@ -86,6 +88,32 @@ def test_buffers_of_the_database_are_counted_by_relation(extended: Any) -> None:
     assert found["pg_buffercache.buffers", "cached_index"] > 0
     assert found["pg_buffercache.buffers", "pg_class"] > 0
     assert "pg_database" not in {about for _, about in found}  # of all databases
+
+
+def test_tables_have_sizes_and_dead_rows(extended: Any) -> None:
+    with extended.connect() as connection:
+        connection.execute("CREATE TABLE goods AS SELECT i, 'x' AS name FROM generate_series(1, 5000) AS i")
+        connection.execute("CREATE INDEX ON goods (i)")
+        connection.execute("DELETE FROM goods WHERE i <= 2000")
+        statement = find_statement(relations.NAME, connection.info.server_version)
+        assert statement is not None
+
+        def read() -> dict[tuple[str, str], float]:
+            result = connection.pgconn.exec_params(statement.encode(), [])
+            return {
+                (metric, about): value
+                for metric, about, value in by_column("relations", columns_of(result), rows_of(result))
+            }
+
+        try:
+            found = wait_until(read, lambda found: found.get(("relations.dead_rows", "goods")))
+        finally:
+            connection.execute("DROP TABLE goods")
+
+    assert found["relations.dead_rows", "goods"] == 2000
+    assert found["relations.live_rows", "goods"] == 3000
+    assert found["relations.table_bytes", "goods"] > 100_000
+    assert found["relations.index_bytes", "goods"] > 50_000
 
 
 def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(

@@ -33,7 +33,7 @@ COLUMN_FILES = {
 # Columns of PostgreSQL's and pgtrial's own words, and what the load's sessions call themselves.
 _WORD_COLUMNS = {"metric", "backend_type", "state", "wait_type", "wait_event", "queryid"}
 # Metrics whose objects are relations, alone or before the name of a phase.
-_OF_RELATIONS = ("pg_buffercache.", "pg_stat_progress_")
+_OF_RELATIONS = ("pg_buffercache.", "relations.", "pg_stat_progress_")
 _TABLE = re.compile(r'(?P<before> table "(?:[^".]*\.){0,2})(?P<name>[^"]*)"')
 _PERSONAL = ("user", "remote_host", "remote_port")  # nothing is concluded from them
 # Processes to end and directories to remove, of the machine on which the experiment ran: not of a copy elsewhere.
