@@ -100,11 +100,11 @@ class GitHub:
                 to_keep.append(options)
                 continue
             added = [line for line in files["GITHUB_PATH"].read_text().splitlines() if line]
-            path = os.pathsep.join([*map(str, reversed(added)), *map(str, self.programs), os.environ["PATH"]])
+            search = os.pathsep.join([*map(str, reversed(added)), *map(str, self.programs), os.environ["PATH"]])
             own = {name: _fill(str(value), context) for name, value in step.get("env", {}).items()}
             script = self.temp / "step"
             script.write_text(_fill(step["run"], context))
-            done = _execute([*_SHELLS[step["shell"]], script], self.workspace, {**environment, "PATH": path, **own})
+            done = _execute([*_SHELLS[step["shell"]], script], self.workspace, {**environment, "PATH": search, **own})
             statuses[step["name"]] = done.returncode
             printed.append(done.stdout)
             status = status or done.returncode

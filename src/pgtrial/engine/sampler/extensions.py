@@ -93,7 +93,8 @@ class Extensions:
             with suppress(LinkError):
                 link.run(_QUIET, (), deadline=deadline)
             answer = link.run(_PROBE, (), deadline=deadline)
-            schemas = {NO_EXTENSION: "pg_catalog", **({} if answer is None else dict(rows_of(answer)))}
+            schemas: dict[str | None, str | None] = {NO_EXTENSION: "pg_catalog"}
+            schemas.update((row[0], row[1]) for row in ([] if answer is None else rows_of(answer)))
             missing = [c for c, _ in self._wanted.values() if is_of_load or not c.in_database]
             for collector in missing:
                 schema = schemas.get(collector.extension)
