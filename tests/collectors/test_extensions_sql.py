@@ -92,9 +92,9 @@ def test_buffers_of_the_database_are_counted_by_relation(extended: Any) -> None:
 
 def test_tables_have_sizes_and_dead_rows(extended: Any) -> None:
     with extended.connect() as connection:
-        connection.execute("CREATE TABLE goods AS SELECT i, 'x' AS name FROM generate_series(1, 5000) AS i")
-        connection.execute("CREATE INDEX ON goods (i)")
-        connection.execute("DELETE FROM goods WHERE i <= 2000")
+        connection.execute("CREATE TABLE wares AS SELECT i, 'x' AS name FROM generate_series(1, 5000) AS i")
+        connection.execute("CREATE INDEX ON wares (i)")
+        connection.execute("DELETE FROM wares WHERE i <= 2000")
         statement = find_statement(relations.NAME, connection.info.server_version)
         assert statement is not None
 
@@ -106,14 +106,14 @@ def test_tables_have_sizes_and_dead_rows(extended: Any) -> None:
             }
 
         try:
-            found = wait_until(read, lambda found: found.get(("relations.dead_rows", "goods")))
+            found = wait_until(read, lambda found: found.get(("relations.dead_rows", "wares")))
         finally:
-            connection.execute("DROP TABLE goods")
+            connection.execute("DROP TABLE wares")
 
-    assert found["relations.dead_rows", "goods"] == 2000
-    assert found["relations.live_rows", "goods"] == 3000
-    assert found["relations.table_bytes", "goods"] > 100_000
-    assert found["relations.index_bytes", "goods"] > 50_000
+    assert found["relations.dead_rows", "wares"] == 2000
+    assert found["relations.live_rows", "wares"] == 3000
+    assert found["relations.table_bytes", "wares"] > 100_000
+    assert found["relations.index_bytes", "wares"] > 50_000
 
 
 def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
