@@ -8,6 +8,7 @@ from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
+from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads import sysbench
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed
@@ -76,7 +77,7 @@ def plan_command(
     return Generator(
         argv_tail=tuple(_fill(word, facts) for word in words[1:]),
         environment={
-            "PGAPPNAME": f"pgtrial/{COMMAND}",
+            NAME: f"{LOAD}{COMMAND}",
             "PGTRIAL_CLIENTS": facts["clients"],
             "PGTRIAL_RATE": facts["rate"],
             "PGTRIAL_SECONDS": facts["seconds"],

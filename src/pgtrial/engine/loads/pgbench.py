@@ -21,7 +21,7 @@ from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators, script_option, scripts_of
 from pgtrial.workloads.scenarios import Scenario, at_scale, of_arm
 
-_OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
+_OWN_CONNECTIONS = 4  # the sampler's three, and one of our own; all of them are a superuser's
 
 _READ_ONLY = (
     'The database is read-only for this experiment. Try it on a copy: "pgtrial copy" makes one. To let it write here, '
