@@ -10,8 +10,8 @@ from pgtrial.experiment_file.load import load_experiment
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
-from pgtrial.store.command_log import CommandLog, parse_line, read_command
-from pgtrial.workloads import sysbench
+from pgtrial.store.command_log import LONGEST_WHOLE, CommandLog, LineError, parse_line, read_command
+from pgtrial.workloads.adapters import sysbench
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
 from support.programs import needs_program
@@ -20,6 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"
 SERVER = {"PGHOST": "/run/pg", "PGPORT": "5433", "PGUSER": "me", "PGDATABASE": "shop"}
 SECONDS = 1.0
 needs_sysbench = needs_program("sysbench", "apt install sysbench", required_by="PGTRIAL_REQUIRE_SYSBENCH")
+needs_pgreplay = needs_program("pgreplay", "apt install pgreplay", required_by="PGTRIAL_REQUIRE_PGREPLAY")
 needs_psql = needs_program("psql", "apt install postgresql-client")
 
 
@@ -90,17 +91,61 @@ def test_what_sysbench_printed_is_read():
     assert any(each.retries > 0 for each in told)  # a deadlock, after which sysbench began the event again
 
 
+def test_a_program_that_ends_itself_is_told_a_little_more_than_its_time():
+    text = "<terminals>{clients}</terminals><time>{seconds}</time><rate>unlimited</rate>"
+    workload = command("benchbase", results="benchbase", files=["a.xml", "b.txt"])
+
+    generator = plan(workload, files={"a.xml": text, "b.txt": "{seconds}"}, seconds=21.0)
+
+    assert generator.scripts["a.xml"] == "<terminals>3</terminals><time>24</time><rate>unlimited</rate>"
+    assert generator.scripts["b.txt"] == "{seconds}"
+    assert generator.results is not None
+    assert generator.results.ends_itself
+
+
+def test_a_configuration_whose_figures_would_be_wrong_is_named(tmp_path):
+    (tmp_path / "a.xml").write_text("<terminals>{clients}</terminals><time>{seconds}</time><rate>100</rate>")
+    loaded = load_experiment(EXAMPLES / "experiment.toml").experiment
+    table = command("benchbase", results="benchbase", files=["a.xml"])
+
+    with pytest.raises(SpecError, match=r'"a\.xml": <rate> is not unlimited'):
+        files_of(loaded.model_copy(update={"workload": table}), tmp_path)
+
+
+@pytest.mark.parametrize(("names", "count"), [((), 0), (("a.raw.csv", "b.raw.csv"), 2)])
+def test_a_program_leaves_one_file(tmp_path, names, count):
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
+    (tmp_path / "results").mkdir()
+    for name in names:
+        (tmp_path / "results" / name).touch()
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match=f'there are {count} files "\\*.raw.csv", and one is expected'):
+        list(generator.results.left())
+
+
+def test_a_link_is_no_file_that_a_program_has_left(tmp_path):
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
+    (tmp_path / "a.raw.csv").symlink_to("/etc/hostname")
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match="cannot be read"):
+        list(generator.results.left())
+
+
 @pytest.fixture
 def work(served, tmp_path, runner):
     """What a command of the examples does on a server in a second, by its log."""
 
-    def run(workload: WorkloadTable, *, files: dict[str, str]):
+    def run(workload: WorkloadTable, *, files: dict[str, str], seconds: float = SECONDS):
         generator = plan(
             workload,
             clients=2,
             files=files,
             environment=served.environment("postgres"),
-            seconds=SECONDS,
+            seconds=seconds,
             directory=str(tmp_path),
             record=tmp_path / "record",
         )
@@ -115,12 +160,19 @@ def work(served, tmp_path, runner):
         )
         assert outcome.errors == ()
         lines = (tmp_path / "record").read_text().splitlines()
+        parsed = [parse_line(line, longest=LONGEST_WHOLE) for line in lines]
         log = CommandLog(
             level=0,
             scenario="command",
             files=(tmp_path / "record",),
-            window=(outcome.started - 600, max(parse_line(line).t for line in lines)),
+            window=(
+                min(told.t - told.seconds for told in parsed)
+                if workload.results == "pgreplay"
+                else outcome.started - 600,
+                max(told.t for told in parsed),
+            ),
             rate=None,
+            longest=LONGEST_WHOLE,
         )
         (summary,) = outcome.summaries
         assert summary.failed == 0
@@ -159,3 +211,21 @@ def test_sysbench_tells_of_each_of_its_events(work, served, runner):
 
     assert found.requests > 0
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
+
+
+@needs_pgreplay
+def test_pgreplay_replays_a_log_with_its_timing(work, served):
+    """Of twenty statements a tenth of a second apart one fails, as it did in the original."""
+    entries = [("connection authorized: user=postgres database=postgres", "LOG")]
+    entries += [("statement: SELECT 1", "LOG")] * 18 + [("statement: SELECT 1/0", "LOG"), ("division by zero", "ERROR")]
+    entries += [("statement: SELECT 2", "LOG"), ("disconnection: session time: 0:00:02.000", "LOG")]
+    lines = [
+        f'2026-01-01 10:00:{number / 10:06.3f} UTC,"postgres","postgres",7,"[local]",6b06d898.7,{number},"",'
+        f'2026-01-01 10:00:00 UTC,3/4,0,{severity},00000,"{text}",,,,,,,,,"","client backend",,0\n'
+        for number, (text, severity) in enumerate(entries)
+    ]
+
+    found = work(command("pgreplay", "app.csv", results="pgreplay"), files={"app.csv": "".join(lines)}, seconds=2.0)
+
+    assert found.requests == 19  # without the one that fails, as it should
+    assert sum(row.failed for row in found.rows) == 0

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
+from pgtrial.experiment_file.result_formats import FormatName
 from pgtrial.experiment_file.values import (
     Connection,
     DatabaseName,
@@ -334,10 +335,10 @@ class WorkloadTable(Table):
         description="Files that the command needs, relative to the experiment file; they are put into the directory "
         "where it is started.",
     )
-    results: Literal["json", "sysbench"] = Field(
+    results: FormatName = Field(
         default="json",
-        description="How the command tells of its requests. json: it prints lines of JSON. sysbench: it is sysbench, "
-        "and the first argument its script.",
+        description="How the command tells of its requests. json: it prints lines of JSON. hdr: the lines of an "
+        "HdrHistogram log. openmetrics: a text at its end. Otherwise it is that program.",
     )
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."

@@ -9,6 +9,8 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
+from pgtrial.experiment_file.experiment import COMMAND
+from pgtrial.experiment_file.result_formats import FORMATS, Latencies
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
@@ -215,6 +217,23 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
     if saturated:
         runs = tuple(dict.fromkeys(saturated))
         yield caveat("generator-saturated", about=runs, in_runs=in_runs(len(runs), len(evidence.valid)))
+
+
+_SAID = {"k6": "iterations", "benchbase": "from-execution", "pgreplay": "replay"}
+
+
+def check_told(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What the generator does not tell, so that nobody looks for it, and what its latencies are of."""
+    workload = assessment.evidence.experiment.workload
+    if workload.kind != COMMAND:
+        return
+    known = FORMATS[workload.results]
+    if known.latencies is not Latencies.EACH:
+        yield caveat(f"generator-tells.{known.latencies.value}")
+    if known.is_told_at_end:
+        yield caveat("generator-tells.at-end")
+    if workload.results in _SAID:
+        yield caveat(f"generator-tells.{_SAID[workload.results]}")
 
 
 # Checks of loads on files whose latencies are not the whole time of a request.

@@ -161,6 +161,7 @@ class CommandLoad:
                 files=(Path(each.results.record),),
                 window=window,
                 rate=level.rate,
+                longest=each.results.longest,
             )
             for each in generators
             if each.results is not None and each.results.record is not None
