@@ -9,6 +9,7 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
+from pgtrial.design.levels import level_of
 from pgtrial.experiment_file.experiment import COMMAND
 from pgtrial.experiment_file.result_formats import FORMATS, Latencies
 from pgtrial.findings.caveat import CaveatFinding, caveat
@@ -201,7 +202,8 @@ def _steal_share(assessment: Assessment, run: RunRow, window: Phase) -> float | 
 def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
     """No CPU is left, and yet most of the load's sessions have nothing to do: the load generator holds them up."""
     evidence = assessment.evidence
-    clients = {level.index: level.clients for level in evidence.levels if level.rate is None}
+    arms = {arm.name: arm for arm in evidence.arms}
+    closed = {level.index: level for level in evidence.levels if level.rate is None}
     saturated = []
     for run in evidence.valid:
         for window in measured(run):
@@ -209,10 +211,13 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
             busy = assessment.increase(run.id, level, CPU_BUSY, object=CPU_OBJECT)
             idle = assessment.increase(run.id, level, CPU_IDLE, object=CPU_OBJECT)
             waits = assessment.reduction.waits.get((run.id, level))
-            if level not in clients or waits is None or busy is None or idle is None or busy + idle == 0:
+            if level not in closed or waits is None or busy is None or idle is None or busy + idle == 0:
                 continue
             active = sum(wait.sessions for wait in waits)
-            if busy / (busy + idle) > BUSY_SHARE and active < ACTIVE_SHARE * clients[level]:
+            if (
+                busy / (busy + idle) > BUSY_SHARE
+                and active < ACTIVE_SHARE * level_of(arms[run.slot.arm], closed[level]).clients
+            ):
                 saturated.append(run.id)
     if saturated:
         runs = tuple(dict.fromkeys(saturated))

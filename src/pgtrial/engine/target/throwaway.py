@@ -23,7 +23,7 @@ from pgtrial.knobs.slowdown import (
     require_loaded,
     server_environment,
 )
-from pgtrial.knobs.workload import PROTOCOL, WORKLOAD
+from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -138,7 +138,7 @@ class ThrowawayTarget:
             program=program,
             cluster=self.cluster(arm),
             table=table,
-            clients=max(client_levels(workload)) + constant,
+            clients=(own_clients(arm.knobs.get(WORKLOAD, {})) or max(client_levels(workload))) + constant,
         )
         await self.pooler.start()
         return self.pooler.environment()
