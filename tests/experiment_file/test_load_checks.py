@@ -61,7 +61,7 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (POOL + "pool_mode = 'transaction'\n[arms.b.workload]\nclients = 9\n", "arms.b.workload.clients", "one level"),
         (SINGLE + "rate = 5\n[arms.a]\n[arms.b.workload]\nclients = 9\n", "arms.b.workload.clients", "no rate"),
         (SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 1\n", "arms.b.workload.clients", "fewer than the 3 scen"),
-        (SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 0\n", "arms.b.workload.clients", "greater than"),
+        (SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 0\n", "arms.b.workload.clients", "it must be at least 1"),
         (
             SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 90\n[arms.b.pgbouncer]\npool_size = 50\n",
             "arms.b.pgbouncer.pool_size",
