@@ -1,4 +1,8 @@
 import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
 from pgtrial.store.command_log import LONGEST_WHOLE, CommandLog, LineError, parse_line, read_command
@@ -139,7 +144,13 @@ def test_a_link_is_no_file_that_a_program_has_left(tmp_path):
 def work(served, tmp_path, runner):
     """What a command of the examples does on a server in a second, by its log."""
 
-    def run(workload: WorkloadTable, *, files: dict[str, str], seconds: float = SECONDS):
+    def run(
+        workload: WorkloadTable,
+        *,
+        files: dict[str, str],
+        seconds: float = SECONDS,
+        on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+    ):
         generator = plan(
             workload,
             clients=2,
@@ -156,6 +167,7 @@ def work(served, tmp_path, runner):
                 [generator],
                 environment=served.environment("postgres"),
                 output=OUTPUT,
+                on_second=on_second,
             )
         )
         assert outcome.errors == ()
@@ -201,10 +213,14 @@ def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, wor
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
 
 
-@needs_sysbench
-def test_sysbench_tells_of_each_of_its_events(work, served, runner):
-    runner.run(execute_script(served.conninfo("postgres"), (EXAMPLES / "sysbench" / "setup.sql").read_text(), name="x"))
+@pytest.fixture(scope="module")
+def tables(served):
+    setup = (EXAMPLES / "sysbench" / "setup.sql").read_text()
+    asyncio.run(execute_script(served.conninfo("postgres"), setup, name="setup"))
 
+
+@needs_sysbench
+def test_sysbench_tells_of_each_of_its_events(work, tables):
     found = work(
         command("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000", results="sysbench"), files={}
     )
@@ -229,3 +245,38 @@ def test_pgreplay_replays_a_log_with_its_timing(work, served):
 
     assert found.requests == 19  # without the one that fails, as it should
     assert sum(row.failed for row in found.rows) == 0
+
+
+@needs_psql
+@needs_sysbench
+@pytest.mark.parametrize(
+    "words", [("python3", "load.py"), ("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000")]
+)
+def test_a_program_that_stands_still_counts_that_as_latency(work, accounts, tables, tmp_path, words):
+    """Why arms with a command cannot take turns: what it tells does not say how much of it was another's turn."""
+    stands_still = 1.5  # s
+    stopped: list[int] = []
+
+    def send(number: signal.Signals) -> None:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def stop_once(tps: float, _latency: float | None) -> bool:
+        if tps > 0 and not stopped:
+            stopped.extend(each.pid for each in find_marked(str(tmp_path)))
+            send(signal.SIGSTOP)
+            asyncio.get_running_loop().call_later(stands_still, send, signal.SIGCONT)
+        return False
+
+    is_sysbench = words[0] == "sysbench"
+    work(
+        command(*words, **({"results": "sysbench"} if is_sysbench else {})),
+        files={} if is_sysbench else {"load.py": (EXAMPLES / "load.py").read_text()},
+        seconds=3.0,
+        on_second=stop_once,
+    )
+
+    told = [parse_line(line) for line in (tmp_path / "record").read_text().splitlines()]
+    assert stopped
+    assert max(latency for each in told for latency, _ in each.latencies) > 0.9 * stands_still

@@ -18,6 +18,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Path as SpecPath
 from pgtrial.experiment_file.position import format_path
+from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Arm
@@ -165,8 +166,8 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     facts = read_catalogue(version)["max_connections"]
     seen: set[str] = set()  # what all arms share is said once
     for arm in resolve_arms(experiment):
-        if arms is not None and arm.name not in arms:
-            continue
+        if (arms is not None and arm.name not in arms) or PGBOUNCER in arm.knobs:
+            continue  # behind a pooler it is the pool that has to fit, which is seen when its server is up
         needed = _most_clients(experiment, arm) + OWN_CONNECTIONS
         # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
