@@ -23,7 +23,7 @@ from pgtrial.knobs.slowdown import (
     server_environment,
 )
 from pgtrial.knobs.standby import STANDBY
-from pgtrial.knobs.workload import PROTOCOL, WORKLOAD
+from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -153,7 +153,7 @@ class ThrowawayTarget:
             program=program,
             cluster=self.cluster(arm),
             table=table,
-            clients=workload.most_sessions,
+            clients=workload.most_sessions(own_clients(arm.knobs.get(WORKLOAD, {}))),
         )
         await self.pooler.start()
         return self.pooler.environment()
