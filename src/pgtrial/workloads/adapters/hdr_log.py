@@ -21,6 +21,7 @@ _BASE = re.compile(r"#\[(?P<name>BaseTime|StartTime): (?P<t>[\d.]+) ")
 _COMPRESSED, _ENCODED = 0x1C849304, 0x1C849303
 _HEADER = struct.Struct(">iiiiqqd")  # cookie, bytes, normalizing offset, digits, lowest, highest, conversion
 _LARGEST = 1 << 22  # bytes, decoded
+_WIDEST = 63  # bits of a value
 _TOLERANCE = 0.02  # of the largest value: a bucket may be 1 % wide
 # What the largest value is divided by to be in milliseconds, and how long a value is then, in seconds.
 _UNITS = {1e6: 1e-9, 1e3: 1e-6, 1.0: 1e-3}
@@ -95,6 +96,8 @@ def _middle(index: int, *, unit: int, half: int) -> int:
     if bucket < 0:
         bucket, sub = 0, sub - (1 << half)
     shift = bucket + unit
+    if shift + half >= _WIDEST:
+        raise LineError("its histogram is not whole")
     return (sub << shift) + ((1 << shift) >> 1)
 
 
