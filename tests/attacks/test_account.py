@@ -337,7 +337,6 @@ def test_root_writes_the_script_of_a_trial_before_the_account_can_move_its_direc
         workload=WorkloadTable.model_validate({"mix": "select-only"}),
         scenarios=(Scenario(name="s", script="SELECT 1;"),),
         seed=1,
-        clients=1,
         here=host,
         there=host,
     )

@@ -92,7 +92,7 @@ def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, win
         # The run is valid, so the load ran through the whole window: no row means that no transaction ended in it.
         totals = reduction.totals.get(cell, _NO_TRANSACTIONS)
         values[load.throughput.name, scenario] = totals.count / window.counted
-        if totals.count > 0:
+        if totals.count > 0 and totals.latency_sum is not None:
             values[load.latency_mean.name, scenario] = totals.latency_sum / totals.count
         for metric, latency in _quantiles(load, reduction.histograms.get(cell)).items():
             values[metric, scenario] = latency
@@ -183,7 +183,7 @@ def _geometric_mean(values: list[float]) -> float | None:
 def _add_up(totals: list[Totals]) -> Totals:
     return Totals(
         count=sum(t.count for t in totals),
-        latency_sum=sum(t.latency_sum for t in totals),
+        latency_sum=None,  # a share has none
         failed=sum(t.failed for t in totals),
         skipped=sum(t.skipped for t in totals),
         late=sum(t.late for t in totals),

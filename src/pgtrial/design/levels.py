@@ -1,11 +1,13 @@
 """The load levels of a run, with arrival rates where the loop is open; and how scenarios divide the clients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.workload_table import RampTable, WorkloadTable
+from pgtrial.knobs.workload import WORKLOAD, own_clients
+from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 
 
@@ -24,6 +26,12 @@ def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
         LoadLevel(index=index, clients=clients[index % len(clients)], rate=rates[index % len(rates)])
         for index in range(count)
     )
+
+
+def level_of(arm: Arm, level: LoadLevel) -> LoadLevel:
+    """A load level as an arm has it, which may have other clients."""
+    clients = own_clients(arm.knobs.get(WORKLOAD, {}))
+    return level if clients is None else replace(level, clients=clients)
 
 
 def rate_levels(workload: WorkloadTable) -> Sequence[float | None]:

@@ -51,6 +51,7 @@ from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State
 
@@ -270,6 +271,7 @@ async def _try_and_plan(
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),
+        machine=identify_machine(),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
         restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from pgtrial.experiment_file.result_formats import FormatName
 from pgtrial.experiment_file.values import DataFiles, Duration, FixedTime
 from pgtrial.knobs.fio import FILES, FIO, FileJobTable
 from pgtrial.knobs.values import Command, Count, Positive, Table, refuse
@@ -128,10 +129,10 @@ class WorkloadTable(Table):
         description="Files that the command needs, relative to the experiment file; they are put into the directory "
         "where it is started.",
     )
-    results: Literal["json", "sysbench"] = Field(
+    results: FormatName = Field(
         default="json",
-        description="How the command tells of its requests. json: it prints lines of JSON. sysbench: it is sysbench, "
-        "and the first argument its script.",
+        description="How the command tells of its requests. json: it prints lines of JSON. hdr: the lines of an "
+        "HdrHistogram log. openmetrics: a text at its end. Otherwise it is that program.",
     )
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."
@@ -201,10 +202,11 @@ class WorkloadTable(Table):
             return tuple(dict.fromkeys(max(1, round(level)) for level in self.clients.expand()))
         return (self.clients,) if isinstance(self.clients, int) else self.clients
 
-    @property
-    def most_sessions(self) -> int:
-        """Sessions of the highest load level; those of scenarios with a constant number come on top of its clients."""
-        return max(self.client_levels) + sum(scenario.sessions or 0 for scenario in self.scenario)
+    def most_sessions(self, own_clients: int | None = None) -> int:
+        """Sessions of the highest load level, or of an arm with clients of its own; those of scenarios with a constant
+        number come on top of its clients.
+        """
+        return (own_clients or max(self.client_levels)) + sum(scenario.sessions or 0 for scenario in self.scenario)
 
     @property
     def has_own_sessions(self) -> bool:

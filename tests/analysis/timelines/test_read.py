@@ -129,6 +129,11 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("db.tuples_returned", ""): 5000.0,
     ("db.temp_bytes", ""): 0.0,
     ("db.deadlocks", ""): 0.5,
+    ("tables.bytes", ""): 13 * MB + 8192,
+    ("tables.indexes", ""): 2 * MB + 16384,
+    ("tables.dead", ""): 3050.0,
+    ("tables.dead_share", ""): 3050 / 103_051,
+    ("tables.row_bytes", ""): (13 * MB + 8192) / 100_001,
     ("db.blk_read_time", ""): 0.02,
     ("db.blk_write_time", ""): 0.01,
     ("statements.calls", ""): 4000.0,
@@ -170,7 +175,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
 }
 OF_SERVER = (
     *("server.", "pgbench.", "db.", "statements.", "wal.", "checkpoints.", "bgwriter.", "backend.", "slru."),
-    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication."),
+    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication.", "tables."),
 )
 
 # These runs have none; see test_a_pooler_has_series_of_its_own.

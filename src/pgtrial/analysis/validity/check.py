@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     runs.check_gaps,
     runs.check_steal,
     runs.check_generator,
+    runs.check_told,
     slices.check_shared_counters,
     slices.check_slice_lengths,
     slices.check_slow_slices,

@@ -110,7 +110,6 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
         workload=experiment.workload,
         scenarios=scenarios_of(experiment, scripts),
         seed=plan.seed,
-        clients=experiment.workload.most_sessions,
         here=here,
         there=target.host,
         scales={arm.name: arm.scale for arm in plan.arms if arm.scale is not None}
