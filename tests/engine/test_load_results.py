@@ -74,7 +74,7 @@ def play(tmp_path: Path, runner):
         return outcome, told
 
     yield run
-    assert find_marked(str(tmp_path)) == (), "a program was left running"
+    wait_until(lambda: find_marked(str(tmp_path)), lambda left: left == ())  # what was killed needs a moment to be gone
 
 
 def error_of(outcome: LoadOutcome) -> str:
