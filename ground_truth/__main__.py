@@ -17,6 +17,7 @@ import platform
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,17 @@ def run_case(case: Case, results: Path, *, host_changes: bool) -> Outcome:
     folder = results / case.name
     folder.mkdir(parents=True, exist_ok=True)
     permission = ["--allow-code", *(["--allow-host-changes"] if case.changes_host else [])]
-    arguments = ["run", str(case.file), "--results", str(folder), *permission, "--quiet"]
+    # No run of a case is another attempt at a claim: what is tried is whether its cause is named.
+    arguments = [
+        "run",
+        str(case.file),
+        "--results",
+        str(folder),
+        *permission,
+        "--quiet",
+        "--revision",
+        uuid.uuid4().hex,
+    ]
     try:
         with contextlib.ExitStack() as stack:
             if "swap" in case.needs:

@@ -4,7 +4,7 @@
     python -m gym --quick                 # a few experiments of three streams, to see that it works; nothing is written
     python -m gym --only drift bursts     # some streams anew; the stored results of the others stay
     python -m gym --page                  # no experiments: write the page anew from the stored results
-    python -m gym --record 900            # record the noise of a real server anew, 900 s for each load
+    python -m gym --record 900 --only reads writes    # record the noise of a real server anew, 900 s for each load
 
 Results go to gym/data/results.json.gz, the page to docs/gym.md. Every seed is fixed, so the same numbers come again.
 """
@@ -34,16 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m gym", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--experiments", type=int, default=EXPERIMENTS, help=f"of each cell (default: {EXPERIMENTS})")
-    parser.add_argument("--only", nargs="+", default=[], metavar="STREAM", help="only these streams anew")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these streams, or recordings, anew")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} experiments of three streams")
     parser.add_argument("--page", action="store_true", help="no experiments: only write the page")
     parser.add_argument("--record", type=float, metavar="SECONDS", help="record the noise of a real server anew")
     options = parser.parse_args(arguments)
-    names = [stream.name for stream in STREAMS]
+    names = [stream.name for stream in STREAMS] if options.record is None else [*recording.LOADS]
     if unknown := sorted(set(options.only) - set(names)):
-        parser.error(f"no stream {', '.join(unknown)}; there are {', '.join(names)}")
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
     if options.record is not None:
-        for made in recording.record(options.record):
+        for made in recording.record(options.record, options.only or names):
             print(recording.write(made))
         return 0
     if not options.page:

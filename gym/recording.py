@@ -10,6 +10,7 @@ import os
 import platform
 import tempfile
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +30,26 @@ CLIENTS, SCALE = 2, 10
 _DATABASE = "postgres"
 _EDGE = 2.0  # s at both ends that are left out: connections are made, and clients end
 _SELECT = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
-# Ten queries to a transaction, so that its log stays small.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedLoad:
+    """``text``: what is recorded; ``option``: pgbench's, for the ``script`` if there is one."""
+
+    text: str
+    option: str
+    script: str = ""
+
+
+_UPDATE = "--builtin=simple-update"
 LOADS = {
-    "reads": ("--file=reads.sql", f"BEGIN;\n{_SELECT * 10}COMMIT;\n"),
-    "writes": ("--builtin=simple-update", ""),
+    # Ten queries to a transaction, so that its log stays small.
+    "reads": RecordedLoad(
+        text="a real server's reads, recorded",
+        option="--file=reads.sql",
+        script=f"BEGIN;\n{_SELECT * 10}COMMIT;\n",
+    ),
+    "writes": RecordedLoad(text="a real server's writes, recorded", option=_UPDATE),
 }
 
 
@@ -45,9 +62,9 @@ class Recording:
     counts: NDArray[np.int64]
 
 
-def record(seconds: float) -> list[Recording]:
-    """Both loads, one after the other, ``seconds`` of each."""
-    return asyncio.run(_record(seconds))
+def record(seconds: float, loads: Sequence[str]) -> list[Recording]:
+    """The loads of these names, one after the other, ``seconds`` of each."""
+    return asyncio.run(_record(seconds, loads))
 
 
 def write(recording: Recording, folder: Path = DATA) -> Path:
@@ -69,7 +86,7 @@ def read(name: str, folder: Path = DATA) -> Recording:
     return Recording(name=name, made=made, counts=np.array(numbers, dtype=np.int64))
 
 
-async def _record(seconds: float) -> list[Recording]:
+async def _record(seconds: float, loads: Sequence[str]) -> list[Recording]:
     host, account = LocalHost(), server_account()
     name = f"pgtrial-gym-{uuid.uuid4().hex[:8]}"
     work, sockets = prepare_directories(host, Path(tempfile.gettempdir()), name, account)
@@ -88,7 +105,7 @@ async def _record(seconds: float) -> list[Recording]:
                 environment=cluster.environment(_DATABASE),
                 directory=work,
             )
-            return [await _load(cluster, load, seconds) for load in LOADS]
+            return [await _load(cluster, load, seconds) for load in loads]
         finally:
             await cluster.stop(immediate=True)
     finally:
@@ -96,15 +113,15 @@ async def _record(seconds: float) -> list[Recording]:
 
 
 async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recording:
-    option, script = LOADS[name]
+    recorded = LOADS[name]
     make_own(cluster.host, place := cluster.directory / f"load-{name}", cluster.account)
-    if script:
-        cluster.host.ops.put(str(cluster.directory / "reads.sql"), script)
+    if recorded.script:
+        cluster.host.ops.put(str(cluster.directory / "reads.sql"), recorded.script)
     load = await cluster.host.start(
         [
             cluster.programs.path("pgbench"),
             *("--no-vacuum", "--protocol=prepared", "--log", f"--log-prefix={place / name}"),
-            *(f"--client={CLIENTS}", f"--jobs={CLIENTS}", option, f"--time={seconds + 2 * _EDGE:.0f}"),
+            *(f"--client={CLIENTS}", f"--jobs={CLIENTS}", recorded.option, f"--time={seconds + 2 * _EDGE:.0f}"),
         ],
         role="load",
         account=cluster.account,
@@ -120,7 +137,7 @@ async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recordi
         f"Transactions finished in each {TICK:g} s by pgbench ({name}), in time order.\n"
         f"PostgreSQL {cluster.programs.version}, {os.cpu_count()} CPUs, Linux {platform.release()}, "
         f"{CLIENTS} clients, scale {SCALE}; other work shared the machine.\n"
-        f"Made by python -m gym --record {seconds:g}."
+        f"Made by python -m gym --record {seconds:g} --only {name}."
     )
     return Recording(name=name, made=made, counts=counts)
 

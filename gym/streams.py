@@ -12,7 +12,9 @@ from gym.recording import LOADS, read
 
 AMPLITUDE = 0.1  # standard deviation of what changes slowly, log speed
 _WORST = -0.05  # log speed below which an attempt fails, where failures tell something
-_STRETCH = 120.0  # s of a recording that stay together, on average
+# s of a recording that stay together, on average
+_STRETCHES = {"hours": 3600.0}
+_STRETCH = 120.0  # of the others
 
 
 def white(experiments: int, ticks: int, _: np.random.Generator) -> NDArray[np.float64]:
@@ -69,14 +71,14 @@ def long_memory(experiments: int, ticks: int, rng: np.random.Generator) -> NDArr
 
 
 def recorded(name: str) -> Noise:
-    """A recording, from a random place on; after a while, the length of which is random too, from another one.
+    """A load's recording, from a random place on; after a while, the length of which is random too, from another one.
 
     Source: the stationary bootstrap of Politis & Romano, J. Am. Stat. Assoc. 89 (1994) 1303-1313.
     """
 
     def noise(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
         source = _log_speeds(name)
-        jumps = rng.random((experiments, ticks)) < TICK / _STRETCH
+        jumps = rng.random((experiments, ticks)) < TICK / _STRETCHES.get(name, _STRETCH)
         jumps[:, 0] = True
         since = np.where(jumps, np.arange(ticks), 0)
         np.maximum.accumulate(since, axis=1, out=since)
@@ -130,6 +132,13 @@ STREAMS = (
         fades=0.5,
     ),
     Stream(
+        name="debt-late",
+        text="the same, all of it from 2 s after the arm began until 2 s after it ended: some slices late",
+        noise=white,
+        debt=0.05,
+        comes_after=2.0,
+    ),
+    Stream(
         name="failures",
         text="AR(1), 0.9; attempts of the arm with the change fail where the machine is slow",
         noise=autoregressive(0.9),
@@ -138,7 +147,7 @@ STREAMS = (
     Stream(name="long-memory", text="fractional Gaussian noise, Hurst's exponent 0.95", noise=long_memory),
     Stream(name="peeking", text="white; somebody looks after each run and stops at an answer", noise=white, peeks=True),
     *(
-        Stream(name=f"recorded-{load}", text=f"a real server's {load}, recorded", noise=recorded(load), own_noise=0.0)
-        for load in LOADS
+        Stream(name=f"recorded-{name}", text=load.text, noise=recorded(name), own_noise=0.0)
+        for name, load in LOADS.items()
     ),
 )

@@ -30,10 +30,12 @@ def judge(evidence: Evidence) -> Judge:
         metric: str = "pgbench.tps",
         noise: tuple[float, ...] = _NOISE,
         caveats: tuple[CaveatFinding, ...] = (),
+        attempts_before: int | None = None,
         **claim: Any,
     ) -> tuple[HypothesisFinding, Needed]:
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": metric, **claim})
-        changed = replace(evidence, experiment=evidence.experiment.model_copy(update={"hypothesis": hypothesis}))
+        experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+        changed = replace(evidence, experiment=experiment, attempts_before=attempts_before)
         scenario = hypothesis.scenario
         values = {}
         for (control, run), factor in zip(changed.pairs("off"), noise, strict=False):
@@ -119,6 +121,17 @@ def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> No
         f"({needed.low} to {needed.high}, as the noise and the effect may be)"
     )
     assert say(hypothesis.reason).endswith(f"which does not settle the claim at the margin of 5 %: {say(needed.text)}.")
+
+
+def test_more_blocks_are_another_attempt_and_decided_as_one(judge: Judge) -> None:
+    noise = (0.9, 1.1, 0.95, 1.2, 1.0, 1.05)
+    _, uncounted = judge(1.12, noise=noise)
+    _, counted = judge(1.12, noise=noise, attempts_before=0)
+    _, later = judge(1.12, noise=noise, attempts_before=2)
+
+    blocks = [needed.blocks for needed in (uncounted, counted, later) if needed.blocks is not None]
+    assert len(blocks) == 3
+    assert blocks[0] < blocks[1] < blocks[2]
 
 
 def test_an_estimate_on_the_bound_may_be_out_of_reach(judge: Judge) -> None:

@@ -25,9 +25,10 @@ def largest(run: Path, metric: str) -> float | None:
     return found[0]
 
 
-@pytest.mark.parametrize("method", ["blocks", "interleaved"])
-def test_an_arm_has_a_pooler_of_its_own(place, method: str) -> None:
-    place.write_light_experiment(*SHORT, POOLED, ("blocks = 2", f'blocks = 2\nmethod = "{method}"'))
+@pytest.mark.parametrize(("method", "own"), [("blocks", "\n[arms.off.workload]\nclients = 5\n"), ("interleaved", "")])
+def test_an_arm_has_a_pooler_of_its_own(place, method: str, own: str) -> None:
+    pooled = (POOLED[0], POOLED[1].replace("pool_size = 1\n", f"pool_size = 1\n{own}"))
+    place.write_light_experiment(*SHORT, pooled, ("blocks = 2", f'blocks = 2\nmethod = "{method}"'))
     (place.directory / "light.sql").write_text(BUSY)
 
     result = place.run("run", "small.toml")
@@ -37,8 +38,8 @@ def test_an_arm_has_a_pooler_of_its_own(place, method: str) -> None:
     folder.assert_nothing_left()
     assert [row[2] for row in folder.runs()] == ["done"] * 4
     for run in (folder.path / "runs").iterdir():
-        # Three clients take turns at one session.
-        waiting = 2 if "-off-" in run.name else None
+        # Three clients, or the five of the arm, take turns at one session.
+        waiting = (4 if own else 2) if "-off-" in run.name else None
         assert largest(run, "pgbouncer.clients_waiting") == waiting
         assert largest(run, "pgbouncer.servers") == (None if waiting is None else 1)
     if method == "blocks":

@@ -1,4 +1,5 @@
 import os
+import shutil
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,13 +11,16 @@ from pgtrial.analysis.evidence import read_evidence
 from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.plan import make_plan
 from pgtrial.engine import folder as module
-from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder
+from pgtrial.engine.experiment import Permission, run_experiment
+from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder, note_begun
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.model.run import RunState
 from pgtrial.store import layout
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.plans import read_plan
 from pgtrial.store.sqlite import connect
-from pgtrial.store.state import State
+from pgtrial.store.state import STOPPED, State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
 FACTS = HostFacts(local=True, cores=((0,), (1,)), memory_available=8 << 30)
@@ -246,3 +250,38 @@ def test_lock_of_a_killed_process_is_gone(tmp_path):
     os.close(tell)
 
     assert not is_locked(tmp_path)
+
+
+def begin(folder, *, times):
+    """Begin the first run as often, as the schedule does it."""
+    with closing(State.open(folder, write=True)) as state:
+        for t in range(times):
+            row = state.begin_run(state.slots()[0], float(t))
+            note_begun(folder, state)
+            state.end_run(row.id, RunState.INTERRUPTED, t + 0.5)
+
+
+@pytest.fixture
+def attempt(loaded, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    return create_folder(loaded, make_plan(loaded.experiment, FACTS), tmp_path, tested=module.Tested())
+
+
+def test_of_a_copied_folder_only_the_one_that_went_on_goes_on(attempt, tmp_path):
+    begin(attempt, times=1)
+    copy = shutil.copytree(attempt, tmp_path / "copy")
+    begin(attempt, times=2)
+
+    with pytest.raises(StoreError, match=r"went on without it: it has 1 of the 3 runs begun") as caught:
+        run_experiment(copy, permission=Permission(), tell=pytest.fail)
+
+    assert "another attempt" in caught.value.hint
+
+
+def test_a_folder_that_was_moved_goes_on(attempt, tmp_path):
+    begin(attempt, times=2)
+    moved = attempt.rename(tmp_path / "moved")
+    with closing(State.open(moved, write=True)) as state:
+        state.set_meta(**{STOPPED: "the claim is decided"})  # so that nothing is left to do
+
+    run_experiment(moved, permission=Permission(), tell=pytest.fail)

@@ -1,7 +1,9 @@
 """Programs that tell of their requests: when they are ready, how they end, and what makes their words worthless."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end, find_marked, find_of_role, identify
+from pgtrial.store.command_log import LineError
 from pgtrial.workloads.base import Generator, Results
 from pgtrial.workloads.command import OUTPUT
 from support import wait_until
@@ -31,6 +34,8 @@ def play(tmp_path: Path, runner):
         needs_lag: bool = False,
         account: Account | None = None,
         looks: int = 10**6,
+        longest: float = 2.0,
+        **others: Any,
     ):
         """It is ended when it has been looked at ``looks`` times."""
         told: list[tuple[float, float | None]] = []
@@ -47,7 +52,12 @@ def play(tmp_path: Path, runner):
             directory="/",
             log_prefix=None,
             results=Results(
-                seconds=seconds, record=str(tmp_path / "record"), translate=lambda line: line, needs_lag=needs_lag
+                seconds=seconds,
+                record=str(tmp_path / "record"),
+                translate=lambda line: line,
+                needs_lag=needs_lag,
+                longest=longest,
+                **others,
             ),
         )
         outcome = runner.run(
@@ -185,3 +195,57 @@ def test_a_program_that_hides_is_found_by_what_it_was_started_for(play, tmp_path
     left = find_of_role(str(tmp_path), LOAD)
     assert len(left) == 1
     end(left)
+
+
+def test_a_program_that_works_from_its_start_on_and_ends_itself_is_left_to_it(play):
+    # It would fail if it were told to end.
+    whole = 'echo "{\\"t\\": $(date +%s.%N), \\"seconds\\": 2.5, \\"count\\": 7, \\"mean\\": 0.5}"'
+
+    outcome, _ = play(
+        f"trap 'exit 9' TERM; sleep 2; {whole}", seconds=0.5, longest=60.0, begins_silently=True, ends_itself=True
+    )
+
+    (summary,) = outcome.summaries
+    assert outcome.errors == ()
+    assert summary.processed == 7
+
+
+def test_a_program_that_does_not_end_itself_is_ended(play, monkeypatch):
+    monkeypatch.setattr(results, "_LAST", 0.2)
+
+    outcome, _ = play("while :; do sleep 0.1; done", begins_silently=True, ends_itself=True)
+
+    assert "it did not end within 0.2 s of its time" in error_of(outcome)
+
+
+def test_an_interval_is_longer_only_where_all_is_told_at_the_end(play):
+    outcome, _ = play('echo "{\\"t\\": $(date +%s.%N), \\"seconds\\": 30, \\"count\\": 1}"; sleep 60')
+
+    assert '"seconds" is not between 0 and 2' in error_of(outcome)
+
+
+def test_what_a_program_left_in_a_file_is_read_when_it_has_ended(play, tmp_path):
+    def left() -> Iterator[str]:
+        yield (tmp_path / "left").read_text().strip()
+
+    outcome, _ = play(f"trap '{ONCE} > $PLACE/left; exit 0' TERM; {TELL}", left=left)
+
+    (summary,) = outcome.summaries
+    assert outcome.errors == ()
+    assert summary.processed == len((tmp_path / "record").read_text().splitlines())
+    assert (tmp_path / "record").read_text().endswith((tmp_path / "left").read_text())  # behind what it has printed
+
+
+def test_a_file_that_tells_nothing_makes_the_rest_worthless(play):
+    def left() -> Iterator[str]:
+        raise LineError("there are 0 files")
+
+    outcome, _ = play(f"trap 'exit 0' TERM; {TELL}", left=left)
+
+    assert "what it left in a file tells of no request: there are 0 files" in error_of(outcome)
+
+
+def test_a_status_may_say_no_more_than_that_it_was_told_to_end(play):
+    script = f"{ONCE}; trap 'exit 105' TERM; while :; do sleep 0.05; done"
+
+    assert play(script, good_ends=frozenset({105}))[0].errors == ()

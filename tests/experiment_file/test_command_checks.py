@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -7,12 +8,18 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.load import examine, parse_experiment
-from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.reach import files_in, find_outside
+from pgtrial.experiment_file.result_formats import FORMATS, FormatName
+from pgtrial.workloads.adapters import ADAPTERS
 
 HEAD = 'format = 1\n[experiment]\nname = "x"\n'
 ARMS = '[arms.a.postgresql]\nwork_mem = "1MB"\n[arms.b.postgresql]\nwork_mem = "2MB"\n'
 LOAD = '[workload]\nkind = "command"\ncommand = ["python3", "load.py"]\n'
 SYSBENCH = '[workload]\nkind = "command"\nresults = "sysbench"\ncommand = ["sysbench", "oltp_read_write"]\n'
+
+
+def results(name: str) -> str:
+    return LOAD + f'results = "{name}"\n'
 
 
 def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
@@ -31,6 +38,9 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         LOAD + '[dataset]\nkind = "pgbench"\nscale = 3\n',
         LOAD + '[target]\nkind = "server"\ndatabase = "shop"\n[dataset]\nkind = "existing"\n',
         SYSBENCH,
+        results("go-tpc") + '[hypothesis]\nmetric = "pgbench.latency_mean"\n',
+        results("hammerdb") + '[hypothesis]\nmetric = "pgbench.tps"\n',
+        results("k6") + '[hypothesis]\nmetric = "pgbench.latency_p99"\n',
     ],
 )
 def test_what_is_right_is_not_refused(text: str) -> None:
@@ -51,6 +61,30 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (LOAD + '[target]\nkind = "host"\n', "target.kind", 'kind = "host" has no server, and a command needs one'),
         (LOAD + '[hypothesis]\nmetric = "fio.iops"\n', "hypothesis.metric", 'is not of kind "command"'),
         (SYSBENCH + "rate = 5\n", "workload.rate", "sysbench does not say when a request was due"),
+        (results("k6") + "rate = 5\n", "workload.rate", "k6 has the rate that its script says"),
+        (results("hdr") + "rate = 5\n", "workload.rate", "does not say when its requests were due"),
+        (
+            results("hammerdb") + '[hypothesis]\nmetric = "pgbench.latency_mean"\n',
+            "hypothesis.metric",
+            '"pgbench.latency_mean" cannot be had from results = "hammerdb": it tells no latency',
+        ),
+        (
+            results("go-tpc") + '[hypothesis]\nmetric = "pgbench.latency_p99"\n',
+            "hypothesis.metric",
+            "it tells only the mean of its latencies",
+        ),
+        (
+            results("go-tpc") + '[[hypothesis.and]]\nmetric = "pgbench.latency_p99"\n',
+            "hypothesis.and[0].metric",
+            "it tells only the mean of its latencies",
+        ),
+        (
+            results("pgreplay") + '[[criteria]]\nmetric = "stability.lowest"\n',
+            "criteria[0].metric",
+            "it tells all at its end, and nothing of any one second",
+        ),
+        (results("benchbase"), "workload.results", "BenchBase cannot reach a throw-away server, which has no port"),
+        (results("jmeter"), "workload.results", "jmeter"),
         (SYSBENCH.replace("oltp_read_write", "--tables=4"), "workload.command", "names no script behind the program"),
         (SYSBENCH.replace(', "oltp_read_write"', ""), "workload.command", "names no script behind the program"),
         ('[workload]\nmix = "oltp"\ncommand = ["x"]\n', "workload.command", 'no meaning with kind = "pgbench"'),
@@ -70,7 +104,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_files_lie_beneath_the_directory_of_the_experiment(tmp_path: Path) -> None:
     loaded = parse_experiment(HEAD + LOAD + 'files = "/etc/hostname"\n' + ARMS, "x", tmp_path)
 
-    (problem,) = find_outside(loaded.experiment, tmp_path)
+    (problem,) = find_outside(files_in(loaded.experiment), tmp_path)
 
     assert problem.path == "workload.files[0]"
 
@@ -95,3 +129,7 @@ def test_the_cheapest_method_for_a_command_is_blocks() -> None:
     experiment = parse_experiment(f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "auto"\n', "x", Path("/")).experiment
 
     assert make_plan(experiment, None).method.method == "blocks"
+
+
+def test_every_format_is_known_to_the_checks_and_to_the_load() -> None:
+    assert tuple(FORMATS) == get_args(FormatName) == tuple(adapter.name for adapter in ADAPTERS)

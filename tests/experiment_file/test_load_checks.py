@@ -9,7 +9,7 @@ from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.load import examine, parse_experiment
-from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.reach import files_in, find_outside
 
 HEAD = 'format = 1\n[experiment]\nname = "x"\n'
 MIX = '[workload]\nmix = "oltp"\n'
@@ -18,6 +18,7 @@ COMMAND = '[workload]\nkind = "command"\ncommand = ["a"]\n'
 PROTOCOLS = '[arms.a.workload]\nprotocol = "simple"\n[arms.b.workload]\nprotocol = "prepared"\n'
 
 
+SINGLE = '[workload]\nmix = "oltp"\nclients = 40\n'
 POOL = '[workload]\nmix = "oltp"\nclients = [4, 8]\n[arms.a]\n[arms.b.pgbouncer]\n'
 
 
@@ -35,6 +36,9 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         MIX + PROTOCOLS + '[target.workload]\nconnect = "each-transaction"\n',
         COMMAND + "[arms.a]\n[arms.b.workload]\ncommand = ['a', '--new']\n",
         POOL + "pool_size = 8\nmax_client_conn = 8\n",
+        SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 400\n[arms.b.pgbouncer]\npool_mode = 'transaction'\n",
+        SINGLE + '[factors."workload.clients"]\nlevels = [40, 400]\n[target.postgresql]\nmax_connections = 500\n',
+        COMMAND + "clients = 4\n[arms.a]\n[arms.b.workload]\nclients = 8\n",
         POOL + "pool_mode = 'transaction'\npool_size = 1\n",
         POOL + "pool_size = 1\n[arms.b.workload]\nconnect = 'each-transaction'\n",
         MIX + '[factors."pgbouncer.pool_size"]\nlevels = [20, 40]\n',
@@ -53,6 +57,15 @@ def test_what_is_right_is_not_refused(text: str) -> None:
             OWN + "[arms.a]\n[arms.b.workload]\nscripts = { write = 'w.sql' }\n",
             "arms.b.workload.scripts.write",
             "exist",
+        ),
+        (POOL + "pool_mode = 'transaction'\n[arms.b.workload]\nclients = 9\n", "arms.b.workload.clients", "one level"),
+        (SINGLE + "rate = 5\n[arms.a]\n[arms.b.workload]\nclients = 9\n", "arms.b.workload.clients", "no rate"),
+        (SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 1\n", "arms.b.workload.clients", "fewer than the 3 scen"),
+        (SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 0\n", "arms.b.workload.clients", "it must be at least 1"),
+        (
+            SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 90\n[arms.b.pgbouncer]\npool_size = 50\n",
+            "arms.b.pgbouncer.pool_size",
+            "of 90 clients 40 would wait",
         ),
         (MIX + "[arms.a]\n[arms.b.workload]\ncommand = ['x']\n", "arms.b.workload.command", "has no meaning"),
         (COMMAND + "[arms.a]\n[arms.b.workload]\nprotocol = 'simple'\n", "arms.b.workload.protocol", "has no meaning"),
@@ -110,7 +123,7 @@ def test_scripts_of_arms_lie_beneath_the_directory_of_the_experiment(tmp_path: P
     text = HEAD + OWN + "[arms.a]\n[arms.b.workload]\nscripts = { read = '/etc/hostname' }\n"
     experiment = parse_experiment(text, "x", tmp_path, check_files=False).experiment
 
-    (problem,) = find_outside(experiment, tmp_path)
+    (problem,) = find_outside(files_in(experiment), tmp_path)
 
     assert problem.path == "arms.b.workload.scripts.read"
 

@@ -14,6 +14,7 @@ from pgtrial.experiment_file.load import examine
 from pgtrial.export.follow_ups import FollowUp, follow_ups
 from pgtrial.findings.findings import Engagement, Findings
 from pgtrial.findings.message import message, verbatim
+from pgtrial.model.verdict import Verdict
 from support import EXPERIMENT, write_result_folder
 
 SIZES = (
@@ -53,6 +54,26 @@ def test_a_claim_that_is_not_decided_gets_the_blocks_that_it_needs(findings: Fin
 
     assert parsed(found["more-blocks"])["design"]["blocks"] == 15
     assert "about 9 more blocks would decide the claim" in found["more-blocks"].reason
+
+
+def test_of_an_experiment_that_is_not_finished_nothing_follows_from_the_verdict(findings: Findings) -> None:
+    needed = findings.needed.model_copy(update={"blocks": 9, "text": message("needed.blocks", count=9)})
+    asked = findings.hypothesis.model_copy(update={"verdict": Verdict.SUPPORTED, "provisional": True})
+    arms = tuple(arm for arm in findings.experiment.arms if arm.role != "placebo")
+    experiment = findings.experiment.model_copy(update={"arms": arms})
+    decided = findings.model_copy(update={"needed": needed, "placebo": (), "experiment": experiment})
+
+    assert {"placebo", "more-blocks"} <= {*suggested(decided, SIZES)}
+    going_on = suggested(decided.model_copy(update={"hypothesis": asked}), SIZES)
+    assert not {"placebo", "more-blocks"} & {*going_on}
+
+
+def test_the_command_says_that_an_experiment_goes_on(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", runs=9)
+
+    result = CliRunner().invoke(command, [str(folder), "-o", str(tmp_path / "next")])
+
+    assert f'its verdict is provisional: "pgtrial resume {folder}" goes on.' in result.output
 
 
 def test_a_setting_with_nothing_to_act_on_gets_something(findings: Findings) -> None:

@@ -184,7 +184,7 @@ def test_a_quick_run_grades_all_and_writes_nothing(monkeypatch, capsys):
 def test_an_unknown_stream_is_refused(capsys):
     with pytest.raises(SystemExit):
         runner.main(["--only", "nonsense"])
-    assert "no stream nonsense" in capsys.readouterr().err
+    assert "unknown: nonsense; there are white" in capsys.readouterr().err
 
 
 def test_otava_is_pinned_by_version_and_hash_without_an_address():

@@ -10,7 +10,6 @@ from scipy import stats
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.interval import mean_and_sd, t_interval
 from pgtrial.stats.paired import compare_blocks
@@ -21,27 +20,14 @@ from pgtrial.stats.power import (
     find_equivalence_power,
     find_power,
 )
+from support.comparisons import make_comparison
 
 within = CURRENT.log_bounds
 
 
 def observed(ratio, sd, *, blocks=6):
     """What was seen, with an interval that decides nothing."""
-    return Comparison(
-        ratio=ratio,
-        low=0.01,
-        high=100,
-        confidence=0.95,
-        p_value=0.5,
-        p_sign_flip=0.5,
-        hodges_lehmann=ratio,
-        hl_low=None,
-        hl_high=None,
-        blocks=blocks,
-        sd_log_ratio=sd,
-        information=blocks,
-        degrees=blocks - 1,
-    )
+    return make_comparison(ratio, 0.01, 100, sd=sd, blocks=blocks)
 
 
 def test_power_agrees_with_r():
@@ -151,6 +137,16 @@ def test_the_forecast_number_of_blocks_decides_with_the_promised_power(ratio, sd
     # A whole number of blocks exceeds 0.8 a little; four standard errors of the simulation are 0.035.
     found = simulated_power(ratio, sd, seen=8, blocks=8 + needed.blocks, is_decided=is_decided)
     assert 0.765 <= found <= 0.85
+
+
+def test_another_attempt_needs_what_its_own_confidence_asks_for():
+    seen = observed(1.06, 0.05)
+
+    again = blocks_needed(seen, bounds=within(0.03), better=Better.HIGHER, confidence=0.975)
+
+    stricter = replace(seen, confidence=0.975)
+    assert again == blocks_needed(stricter, bounds=within(0.03), better=Better.HIGHER)
+    assert again.blocks > blocks_needed(seen, bounds=within(0.03), better=Better.HIGHER).blocks
 
 
 def test_decided_already_and_out_of_reach_are_told_apart():

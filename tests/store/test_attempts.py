@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.attempts import ATTEMPTS, count_attempts, note_attempt, withdraw_attempt
+from pgtrial.store.attempts import ATTEMPTS, count_attempts, note_attempt, note_runs, runs_noted, withdraw_attempt
 from pgtrial.store.journal_file import VARIABLE
 
 
@@ -46,4 +46,15 @@ def test_lines_of_other_kinds_count_for_nothing(state: Path) -> None:
     others = ('{"withdrawn": [1.5]}', '{"withdrawn": "1.5"}', '{"claim": "a", "t": []}', '{"claim": ["a"]}')
     path.write_text(path.read_text() + "\n".join(others))
 
+    assert count_attempts("a") == 1
+
+
+def test_the_runs_of_an_attempt_are_the_most_that_were_noted_and_no_attempts() -> None:
+    note("a", 1.5)
+    for runs in (1, 3, 2):
+        note_runs(1.5, runs)
+    note_runs(2.5, 9)
+
+    assert runs_noted(1.5) == 3
+    assert runs_noted(3.5) == 0
     assert count_attempts("a") == 1

@@ -8,17 +8,31 @@ import pytest
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import RELATIVE_ERROR, bucket_value
 from pgtrial.store import parquet
-from pgtrial.store.command_log import CommandLog, LineError, parse_line, read_command
+from pgtrial.store.command_log import (
+    LONGEST_INTERVAL,
+    LONGEST_WHOLE,
+    CommandLog,
+    LineError,
+    parse_line,
+    read_command,
+)
 from pgtrial.store.transactions import IngestReport, ingest
 
 STARTED = 1_767_225_600.0
 HEARTBEAT = {"t": STARTED + 100}
 
 
-def make_log(folder: Path, *lines: dict[str, Any], seconds: int = 10, rate: float | None = None) -> CommandLog:
+def make_log(
+    folder: Path,
+    *lines: dict[str, Any],
+    seconds: int = 10,
+    rate: float | None = None,
+    longest: float = LONGEST_INTERVAL,
+) -> CommandLog:
     file = folder / "level0"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return CommandLog(level=0, scenario="command", files=(file,), window=(STARTED, STARTED + seconds), rate=rate)
+    window = (STARTED, STARTED + seconds)
+    return CommandLog(level=0, scenario="command", files=(file,), window=window, rate=rate, longest=longest)
 
 
 def request(after: float, latency: float = 0.01, **others: Any) -> dict[str, Any]:
@@ -56,6 +70,41 @@ def test_an_interval_that_begins_before_the_window_counts_in_part(tmp_path: Path
 
     assert (row.second, row.count) == (0, 50)
     assert read_command(make_log(tmp_path, line, HEARTBEAT)).requests == 1
+
+
+def test_requests_may_be_counted_without_their_latencies(tmp_path: Path) -> None:
+    counted = {"t": STARTED + 1, "seconds": 1, "count": 10}
+
+    (row,) = read_command(make_log(tmp_path, counted, HEARTBEAT)).rows
+    (mean,) = read_command(make_log(tmp_path, counted | {"mean": 0.5}, HEARTBEAT)).rows
+
+    assert (row.count, row.latency_sum, row.buckets) == (10, None, ())
+    assert (mean.count, mean.latency_sum, mean.buckets) == (10, 5.0, ())
+
+
+def test_latencies_of_some_requests_are_not_those_of_all(tmp_path: Path) -> None:
+    counted = {"t": STARTED + 1, "seconds": 1, "count": 10}
+
+    for other in (request(0.5), counted | {"mean": 0.5}):
+        with pytest.raises(WorkloadError, match="the latencies of some requests, and not those of others"):
+            read_command(make_log(tmp_path, counted, other, HEARTBEAT))
+
+
+def test_what_is_told_at_the_end_is_spread_over_all_the_measured_time(tmp_path: Path) -> None:
+    whole = {"t": STARTED + 12, "seconds": 15, "count": 1500, "mean": 0.1, "failed": 15}
+
+    found = read_command(make_log(tmp_path, whole, longest=LONGEST_WHOLE))
+
+    assert [row.count for row in found.rows] == [100] * 10
+    assert [row.failed for row in found.rows] == [1] * 10
+    assert (found.first, found.last) == (STARTED, STARTED + 10)
+
+
+def test_what_is_told_at_the_end_is_of_all_the_measured_time(tmp_path: Path) -> None:
+    late = {"t": STARTED + 12, "seconds": 9, "count": 90}
+
+    with pytest.raises(WorkloadError, match=r"begins 3\.0 s after the measured time has begun"):
+        read_command(make_log(tmp_path, late, longest=LONGEST_WHOLE))
 
 
 def test_failures_lag_and_retries_are_kept(tmp_path: Path) -> None:
@@ -144,6 +193,11 @@ def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
         ('{"t": 1, "latency": 1, "lag": -1}', '"lag" is no time in seconds'),
         ('{"t": 1, "latency": 1, "retries": -1}', '"retries" is no number of tries of one request'),
         ('{"t": 1, "latencies": [1], "retries": 1}', '"retries" is no number of tries of one request'),
+        ('{"t": 1, "count": -1}', '"count" is no number of requests'),
+        ('{"t": 1, "count": true}', '"count" is no number of requests'),
+        ('{"t": 1, "count": 1, "latency": 1}', 'it has both "count" and latencies'),
+        ('{"t": 1, "count": 1, "mean": -1}', "a latency is no time in seconds"),
+        ('{"t": 1, "mean": 1}', 'it has a "mean", and no "count" of what it is of'),
     ],
 )
 def test_a_line_that_tells_nothing_says_why(line: str, reason: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.design.levels import level_of
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
@@ -49,7 +50,6 @@ def planned(folder: Path):
         workload=experiment.workload,
         scenarios=scenarios_of(experiment, folder),
         seed=1,
-        clients=2,
         here=LocalHost(),
         there=LocalHost(),
         own_scripts=read_arm_scripts(arms, folder),
@@ -110,3 +110,13 @@ def test_a_script_that_cannot_be_read_is_named_with_its_place(folder):
         read_arm_scripts(resolve_arms(experiment), folder)
 
     assert caught.value.problems[0].path == "arms.new.workload.scripts.read"
+
+
+def test_an_arm_may_have_other_clients(folder):
+    (folder / "e.toml").write_text(TEXT.replace('connect = "each', 'clients = 7\nconnect = "each'))
+    experiment = load_experiment(folder / "e.toml").experiment
+    old, new, _ = resolve_arms(experiment)
+    level = LoadLevel(index=0, clients=2)
+
+    assert level_of(old, level) == level
+    assert level_of(new, level) == LoadLevel(index=0, clients=7)

@@ -1,17 +1,22 @@
 import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.errors import SpecError, WorkloadError
-from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
-from pgtrial.store.command_log import CommandLog, parse_line, read_command
-from pgtrial.workloads import sysbench
+from pgtrial.store.command_log import LONGEST_WHOLE, CommandLog, LineError, parse_line, read_command
+from pgtrial.workloads.adapters import sysbench
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
 from support.programs import needs_program
@@ -20,6 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"
 SERVER = {"PGHOST": "/run/pg", "PGPORT": "5433", "PGUSER": "me", "PGDATABASE": "shop"}
 SECONDS = 1.0
 needs_sysbench = needs_program("sysbench", "apt install sysbench", required_by="PGTRIAL_REQUIRE_SYSBENCH")
+needs_pgreplay = needs_program("pgreplay", "apt install pgreplay", required_by="PGTRIAL_REQUIRE_PGREPLAY")
 needs_psql = needs_program("psql", "apt install postgresql-client")
 
 
@@ -90,17 +96,67 @@ def test_what_sysbench_printed_is_read():
     assert any(each.retries > 0 for each in told)  # a deadlock, after which sysbench began the event again
 
 
+def test_a_program_that_ends_itself_is_told_a_little_more_than_its_time():
+    text = "<terminals>{clients}</terminals><time>{seconds}</time><rate>unlimited</rate>"
+    workload = command("benchbase", results="benchbase", files=["a.xml", "b.txt"])
+
+    generator = plan(workload, files={"a.xml": text, "b.txt": "{seconds}"}, seconds=21.0)
+
+    assert generator.scripts["a.xml"] == "<terminals>3</terminals><time>24</time><rate>unlimited</rate>"
+    assert generator.scripts["b.txt"] == "{seconds}"
+    assert generator.results is not None
+    assert generator.results.ends_itself
+
+
+def test_a_configuration_whose_figures_would_be_wrong_is_named(tmp_path):
+    (tmp_path / "a.xml").write_text("<terminals>{clients}</terminals><time>{seconds}</time><rate>100</rate>")
+    loaded = load_experiment(EXAMPLES / "experiment.toml").experiment
+    table = command("benchbase", results="benchbase", files=["a.xml"])
+
+    with pytest.raises(SpecError, match=r'"a\.xml": <rate> is not unlimited'):
+        files_of(loaded.model_copy(update={"workload": table}), tmp_path)
+
+
+@pytest.mark.parametrize(("names", "count"), [((), 0), (("a.raw.csv", "b.raw.csv"), 2)])
+def test_a_program_leaves_one_file(tmp_path, names, count):
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
+    (tmp_path / "results").mkdir()
+    for name in names:
+        (tmp_path / "results" / name).touch()
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match=f'there are {count} files "\\*.raw.csv", and one is expected'):
+        list(generator.results.left())
+
+
+def test_a_link_is_no_file_that_a_program_has_left(tmp_path):
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
+    (tmp_path / "a.raw.csv").symlink_to("/etc/hostname")
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match="cannot be read"):
+        list(generator.results.left())
+
+
 @pytest.fixture
 def work(served, tmp_path, runner):
     """What a command of the examples does on a server in a second, by its log."""
 
-    def run(workload: WorkloadTable, *, files: dict[str, str]):
+    def run(
+        workload: WorkloadTable,
+        *,
+        files: dict[str, str],
+        seconds: float = SECONDS,
+        on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+    ):
         generator = plan(
             workload,
             clients=2,
             files=files,
             environment=served.environment("postgres"),
-            seconds=SECONDS,
+            seconds=seconds,
             directory=str(tmp_path),
             record=tmp_path / "record",
         )
@@ -111,16 +167,24 @@ def work(served, tmp_path, runner):
                 [generator],
                 environment=served.environment("postgres"),
                 output=OUTPUT,
+                on_second=on_second,
             )
         )
         assert outcome.errors == ()
         lines = (tmp_path / "record").read_text().splitlines()
+        parsed = [parse_line(line, longest=LONGEST_WHOLE) for line in lines]
         log = CommandLog(
             level=0,
             scenario="command",
             files=(tmp_path / "record",),
-            window=(outcome.started - 600, max(parse_line(line).t for line in lines)),
+            window=(
+                min(told.t - told.seconds for told in parsed)
+                if workload.results == "pgreplay"
+                else outcome.started - 600,
+                max(told.t for told in parsed),
+            ),
             rate=None,
+            longest=LONGEST_WHOLE,
         )
         (summary,) = outcome.summaries
         assert summary.failed == 0
@@ -149,13 +213,70 @@ def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, wor
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
 
 
-@needs_sysbench
-def test_sysbench_tells_of_each_of_its_events(work, served, runner):
-    runner.run(execute_script(served.conninfo("postgres"), (EXAMPLES / "sysbench" / "setup.sql").read_text(), name="x"))
+@pytest.fixture(scope="module")
+def tables(served):
+    setup = (EXAMPLES / "sysbench" / "setup.sql").read_text()
+    asyncio.run(execute_script(served.conninfo("postgres"), setup, name="setup"))
 
+
+@needs_sysbench
+def test_sysbench_tells_of_each_of_its_events(work, tables):
     found = work(
         command("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000", results="sysbench"), files={}
     )
 
     assert found.requests > 0
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
+
+
+@needs_pgreplay
+def test_pgreplay_replays_a_log_with_its_timing(work, served):
+    """Of twenty statements a tenth of a second apart one fails, as it did in the original."""
+    entries = [("connection authorized: user=postgres database=postgres", "LOG")]
+    entries += [("statement: SELECT 1", "LOG")] * 18 + [("statement: SELECT 1/0", "LOG"), ("division by zero", "ERROR")]
+    entries += [("statement: SELECT 2", "LOG"), ("disconnection: session time: 0:00:02.000", "LOG")]
+    lines = [
+        f'2026-01-01 10:00:{number / 10:06.3f} UTC,"postgres","postgres",7,"[local]",6b06d898.7,{number},"",'
+        f'2026-01-01 10:00:00 UTC,3/4,0,{severity},00000,"{text}",,,,,,,,,"","client backend",,0\n'
+        for number, (text, severity) in enumerate(entries)
+    ]
+
+    found = work(command("pgreplay", "app.csv", results="pgreplay"), files={"app.csv": "".join(lines)}, seconds=2.0)
+
+    assert found.requests == 19  # without the one that fails, as it should
+    assert sum(row.failed for row in found.rows) == 0
+
+
+@needs_psql
+@needs_sysbench
+@pytest.mark.parametrize(
+    "words", [("python3", "load.py"), ("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000")]
+)
+def test_a_program_that_stands_still_counts_that_as_latency(work, accounts, tables, tmp_path, words):
+    """Why arms with a command cannot take turns: what it tells does not say how much of it was another's turn."""
+    stands_still = 1.5  # s
+    stopped: list[int] = []
+
+    def send(number: signal.Signals) -> None:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def stop_once(tps: float, _latency: float | None) -> bool:
+        if tps > 0 and not stopped:
+            stopped.extend(each.pid for each in find_marked(str(tmp_path)))
+            send(signal.SIGSTOP)
+            asyncio.get_running_loop().call_later(stands_still, send, signal.SIGCONT)
+        return False
+
+    is_sysbench = words[0] == "sysbench"
+    work(
+        command(*words, **({"results": "sysbench"} if is_sysbench else {})),
+        files={} if is_sysbench else {"load.py": (EXAMPLES / "load.py").read_text()},
+        seconds=3.0,
+        on_second=stop_once,
+    )
+
+    told = [parse_line(line) for line in (tmp_path / "record").read_text().splitlines()]
+    assert stopped
+    assert max(latency for each in told for latency, _ in each.latencies) > 0.9 * stands_still

@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.sessions import Array, find_series, pooled_mean
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.sampled import find_device, named
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Course, CourseLine
+from pgtrial.findings.over_time import Course, CourseLine
 from pgtrial.model.metrics import LOADS
 from pgtrial.model.observable import find_observable
 from pgtrial.model.series import WAITS

@@ -115,6 +115,16 @@ class Evidence:
         declared = self.experiment.hypothesis.confidence
         return self.rules.confidence(declared, attempts_before=self.attempts_before)
 
+    def confidence_of_more(self, confidence: float) -> float:
+        """By which more blocks are decided, if these are by ``confidence``: with the last of them done, in another
+        attempt.
+        """
+        if self.is_provisional or self.attempts_before is None:
+            return confidence
+        declared = self.experiment.hypothesis.confidence
+        another = self.rules.confidence(declared, attempts_before=self.attempts_before + 1)
+        return 1 - (1 - confidence) * (1 - another) / (1 - self.confidence)
+
     @property
     def comparisons(self) -> int:
         """Number of arms whose intervals hold at the same time."""

@@ -17,6 +17,7 @@ from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import BackgroundGroup, Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.model.metrics import COUNTERS, SEPARATE
 from pgtrial.model.run import RunRow
@@ -56,7 +57,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             _create_windows(db, evidence, widths)
             _create_source(db, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
-            _check_latencies(db, transactions)
+            _check_latencies(db, transactions, may_lack=evidence.experiment.workload.kind == COMMAND)
             db.execute(_query("latencies"))
             _check_buckets(db, transactions)
             buckets = db.execute(_query("buckets")).fetchnumpy()
@@ -139,8 +140,7 @@ def _create_source(
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
     several queries open the files only once. StoreError names a file in which values are missing.
     """
-    source = parquet.source(db, list(files.values()))
-    parquet.check_whole(db, name, list(files.values()))
+    source = parquet.source(db, list(files.values()), table=name)
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
@@ -151,10 +151,12 @@ def _create_source(
     )
 
 
-def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
+def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, may_lack: bool) -> None:
+    """A command may tell no more than how many requests it made: the load ``may_lack`` its latencies."""
     found = db.execute(
-        "SELECT run FROM counted WHERE count > 0 AND NOT coalesce(isfinite(latency_sum), false) "
-        "OR NOT coalesce(isfinite(lag_sum), true) LIMIT 1"
+        "SELECT run FROM counted WHERE count > 0 AND NOT coalesce(isfinite(latency_sum), ?) "
+        "OR NOT coalesce(isfinite(lag_sum), true) LIMIT 1",
+        [may_lack],
     ).fetchone()
     if found is not None:
         raise StoreError(f'file "{files[found[0]]}" is damaged: its times are no numbers')

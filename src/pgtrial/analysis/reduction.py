@@ -14,12 +14,12 @@ Cell = tuple[int, int, str | None]
 class Totals:
     """Transactions of a run's measured time at a load level.
 
-    ``latency_sum`` is in seconds, of the ``count`` that succeeded; ``lag_sum`` is the part of it by which they began
-    later than their schedule (open loop).
+    ``latency_sum`` is in seconds, of the ``count`` that succeeded, None of a load that tells of no latencies;
+    ``lag_sum`` is the part of it by which they began later than their schedule (open loop).
     """
 
     count: int
-    latency_sum: float
+    latency_sum: float | None
     failed: int
     skipped: int
     late: int

@@ -48,6 +48,8 @@ def command(*, folder: Path, output: Path) -> None:
         raise StoreError(f'cannot read "{path}": {err.strerror}') from err
     except ValueError as err:
         raise StoreError(f'"{path}" is damaged: {err}') from err
+    if findings.hypothesis.provisional:
+        echo(f'The experiment is not finished, and its verdict is provisional: "pgtrial resume {folder}" goes on.')
     if not found:
         echo("No question follows from this experiment.")
         return

@@ -22,7 +22,8 @@ from pgtrial.design.slice_time import (
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL

@@ -15,7 +15,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
-from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files
+from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
@@ -35,7 +35,7 @@ from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.reach import find_files_outside
+from pgtrial.experiment_file.reach import find_outside
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -80,6 +80,7 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
     caller = forget_caller()
     plan = load_stored(folder)
     with lock_folder(folder):
+        refuse_older_copy(folder)
         is_new = _is_new(folder)
         try:
             sweep(folder)
@@ -97,7 +98,8 @@ def refuse_files(plan: Plan, folder: Path, allowed: Sequence[Path]) -> None:
     """
     belongings = Belongings.of(folder)
     known = belongings.readable()
-    outside = find_files_outside(named_files(plan), folder / layout.FILES, (*allowed, *known))
+    roots = (*allowed, *known)
+    outside = find_outside(named_files(plan), folder / layout.FILES, roots, called="the files of the result folder")
     if problems := tuple(outside):
         raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
     belongings.add_readable(Path(name) for name in plan.experiment.dataset.load)

@@ -24,11 +24,12 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
-from pgtrial.store.attempts import note_attempt, withdraw_attempt
+from pgtrial.store.attempts import note_attempt, note_runs, runs_noted, withdraw_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.own_place import refuse_changeable
 from pgtrial.store.plans import ATTEMPTS, LOADED_DATA, REVISION, read_plan, write_plan
+from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 from pgtrial.workloads.command import files_of
 from pgtrial.workloads.data_files import data_files, resolve
@@ -145,9 +146,38 @@ def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> str:
 def forget_attempt(folder: Path) -> None:
     """Count an experiment as no attempt, because no run of it was begun."""
     with contextlib.closing(State.open(folder)) as state:
-        meta = state.meta()
-    if meta.get(ATTEMPTS):
-        withdraw_attempt(float(meta["created"]))
+        begun = _attempt_of(folder, state)
+    if begun is not None:
+        withdraw_attempt(begun)
+
+
+def note_begun(folder: Path, state: State) -> None:
+    """Record outside of the folder how many runs its experiment has begun, before anybody can see the last one's."""
+    begun = _attempt_of(folder, state)
+    if begun is not None:
+        note_runs(begun, len(state.runs()))
+
+
+def refuse_older_copy(folder: Path) -> None:
+    """Raise StoreError where the experiment of a folder went on elsewhere: of two continuations one could choose."""
+    with contextlib.closing(State.open(folder)) as state:
+        begun, runs = _attempt_of(folder, state), len(state.runs())
+    known = 0 if begun is None else runs_noted(begun)
+    if runs < known:
+        raise StoreError(
+            f'"{folder}" is a copy of an experiment that went on without it: it has {runs} of the {known} runs begun',
+            detail="Whoever continues an experiment twice, and shows one of the two, has tried twice.",
+            hint="Continue the folder that has all runs, or run the experiment anew, which counts as another attempt.",
+        )
+
+
+def _attempt_of(folder: Path, state: State) -> float | None:
+    """By what the attempt of a folder is known to ``store.attempts``; None where it is not one."""
+    meta = state.meta()
+    try:
+        return float(meta["created"]) if meta.get(ATTEMPTS) else None
+    except (KeyError, ValueError) as err:
+        raise damaged(folder / layout.STATE, f"table meta: {err}") from err
 
 
 def _with_stored_scripts(arm: Arm) -> Arm:

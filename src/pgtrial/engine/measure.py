@@ -19,16 +19,9 @@ from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
-from pgtrial.engine.sampler.control import (
-    Sampler,
-    SamplerConfig,
-    SamplerReport,
-    find_disks,
-    find_server,
-    remote_reader,
-)
+from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
-from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.knobs.tracing import Tracing

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.engine.loads.base import Load
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Host
 from pgtrial.model.load_sessions import beginning_of_names
 from pgtrial.model.run import LoadLevel

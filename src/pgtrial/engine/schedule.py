@@ -16,6 +16,7 @@ from pgtrial.design.plan import Plan as ExperimentPlan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
+from pgtrial.engine.folder import note_begun
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
@@ -132,6 +133,7 @@ class Schedule:
         """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
+        note_begun(self.folder, self.state)
         self.tell(
             RunStarted(
                 slot=unit[0],

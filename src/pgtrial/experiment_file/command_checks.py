@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
-from pgtrial.experiment_file.position import Found
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_checks import check_file
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.nearest import hint_name
 
 # What stands for a fact in a word of the command: "{clients}".
@@ -14,7 +16,7 @@ PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "database")
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
-_SYSBENCH = "sysbench"
+_SYSBENCH, _BENCHBASE = "sysbench", "benchbase"
 
 
 def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -44,15 +46,36 @@ def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[F
             yield ("workload", "files", index), message, "Rename one of them."
         seen.add(name.lower())
         yield from check_file(("workload", "files", index), file, folder)
+    yield from _check_format(experiment)
+
+
+def _check_format(experiment: Experiment) -> Iterator[Found]:
+    """What the results of the command cannot tell, and what its program cannot do."""
+    workload, target = experiment.workload, experiment.target
+    known = FORMATS[workload.results]
     if workload.results == _SYSBENCH:
-        yield from _check_sysbench(experiment)
+        yield from _check_sysbench(workload)
+    if workload.rate is not None and known.no_rate:
+        hint = 'Use clients alone, or a load of kind = "pgbench".'
+        yield ("workload", "rate"), f"a load with these results cannot have a rate: {known.no_rate}", hint
+    for index, claim in enumerate(experiment.hypothesis.claims):
+        if reason := known.lacks(claim.metric):
+            path: Path = ("hypothesis",) if index == 0 else ("hypothesis", "and", index - 1)
+            yield (*path, "metric"), *_cannot_be_had(claim.metric, workload.results, reason)
+    for index, criterion in enumerate(experiment.criteria):
+        if reason := known.lacks(criterion.metric):
+            yield ("criteria", index, "metric"), *_cannot_be_had(criterion.metric, workload.results, reason)
+    if workload.results == _BENCHBASE and target.kind != "server":
+        message = "BenchBase cannot reach a throw-away server, which has no port"
+        yield ("workload", "results"), message, 'Use kind = "server" in [target], with a host and a port.'
 
 
-def _check_sysbench(experiment: Experiment) -> Iterator[Found]:
-    workload = experiment.workload
+def _cannot_be_had(metric: str, results: str, reason: str) -> tuple[str, str]:
+    message = f'"{metric}" cannot be had from results = "{results}": {reason}'
+    return message, "docs/command.md says what each generator tells."
+
+
+def _check_sysbench(workload: WorkloadTable) -> Iterator[Found]:
     if len(workload.command) == 1 or (workload.command[1:2] and workload.command[1].startswith("-")):
         message = "the command of sysbench names no script behind the program"
         yield ("workload", "command"), message, 'Write it first: ["sysbench", "oltp_read_write", "--tables=4"].'
-    if workload.rate is not None:
-        message = "sysbench does not say when a request was due, so it cannot have a rate"
-        yield ("workload", "rate"), message, 'Use clients alone, or a load of kind = "pgbench".'

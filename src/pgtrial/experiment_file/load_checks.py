@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.arms import all_declared, arm_values, own_values
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.arms import Declared, all_declared, arm_values, own_values
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.workload_checks import check_file, client_levels, scenario_names
+from pgtrial.experiment_file.workload_checks import check_file, scenario_names
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
+from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
-from pgtrial.knobs.workload import CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.nearest import hint_name
 
 
@@ -20,7 +21,9 @@ def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator
     for declared in all_declared(experiment):
         if declared.knob != WORKLOAD or kind not in ("pgbench", COMMAND):
             continue
-        if (declared.key == COMMAND_KEY) != (kind == COMMAND):
+        if declared.key == CLIENTS:
+            yield from _check_clients(experiment, declared)
+        elif (declared.key == COMMAND_KEY) != (kind == COMMAND):
             message = f'"{declared.key}" in the load of an arm has no meaning with kind = "{kind}"'
             yield declared.path, message, "Remove it."
         elif declared.key.startswith(SCRIPTS):
@@ -31,16 +34,25 @@ def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator
             yield from check_file(declared.path, declared.value, folder)
 
 
+def _check_clients(experiment: Experiment, declared: Declared) -> Iterator[Found]:
+    workload = experiment.workload
+    if workload.rate is not None or len(workload.client_levels) > 1:
+        message = "an arm can have clients of its own only where the load has one level, and no rate"
+        yield declared.path, message, "Load levels are of all arms alike: give [workload] a single number of clients."
+    elif workload.has_own_sessions and int(declared.value) < len(workload.scenario_names):
+        message = f"{declared.value} clients are fewer than the {len(workload.scenario_names)} scenarios"
+        yield declared.path, message, 'Each scenario has clients of its own. Give more, or share = "transactions".'
+
+
 def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Whether PgBouncer lets all clients in, and gives each of them a session at some time."""
-    workload = experiment.workload
-    clients = max((round(level) for _, level in client_levels(experiment)), default=1)
-    clients += sum(scenario.sessions or 0 for scenario in workload.scenario)
     found: list[Found] = []
     for arm in arm_values(experiment).values():
         table = {key: declared for (knob, key), declared in arm.items() if knob == PGBOUNCER}
         if not table:
             continue
+        own = arm.get((WORKLOAD, CLIENTS))
+        clients = experiment.workload.most_sessions(None if own is None else int(own.value))
         values = {key: declared.value for key, declared in table.items()}
         most = values.get(MOST_CLIENTS)
         if most is not None and int(most) < clients:

@@ -61,6 +61,8 @@ _Found = Iterator[tuple[str, str, _File]]
 
 def _more_blocks(findings: Findings, file: _File) -> _Found:
     needed, done = findings.needed, findings.experiment.blocks_complete
+    if findings.hypothesis.provisional:  # its own blocks are still to come
+        return
     if needed.blocks is None or done + needed.blocks > MOST_BLOCKS:
         return
     design = {key: value for key, value in file.get("design", {}).items() if key not in ("budget", "stop", "looks")}
@@ -127,7 +129,8 @@ def _curve(findings: Findings, file: _File) -> _Found:
 
 
 def _placebo(findings: Findings, file: _File) -> _Found:
-    if findings.placebo or findings.hypothesis.verdict not in (Verdict.SUPPORTED, Verdict.REFUTED):
+    asked = findings.hypothesis
+    if findings.placebo or asked.provisional or asked.verdict not in (Verdict.SUPPORTED, Verdict.REFUTED):
         return
     if any(arm.role == "placebo" for arm in findings.experiment.arms):
         return

@@ -1,16 +1,17 @@
 """What the load does, where arms differ in it: the same work in another way."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
-from pgtrial.knobs.values import Command, Table, refuse, value_text
+from pgtrial.knobs.values import Command, Count, Table, refuse, value_text
 
 WORKLOAD = "workload"
 SCRIPTS, VARIABLES = "scripts.", "variables."  # what the keys of these tables begin with, followed by the name
-PROTOCOL, CONNECT, COMMAND = "protocol", "connect", "command"
+PROTOCOL, CONNECT, COMMAND, CLIENTS = "protocol", "connect", "command", "clients"
 UNIT = "a transaction of a scenario"
 
 
@@ -45,6 +46,10 @@ class LoadTable(Table):
     command: Command | None = Field(
         default=None, description="Another command for the load of kind command, such as another version of a program."
     )
+    clients: Count | None = Field(
+        default=None,
+        description="Another number of clients than that of [workload], where this has a single one and no rate.",
+    )
     unit: str | None = Field(
         default=None,
         description="What one transaction, or request, does. Arms are compared by it, so all have the same. Left out: "
@@ -61,7 +66,14 @@ class LoadTable(Table):
             found[CONNECT] = self.connect
         if self.command is not None:
             found[COMMAND] = write_command(self.command)
+        if self.clients is not None:
+            found[CLIENTS] = str(self.clients)
         return found
+
+
+def own_clients(table: Mapping[str, str]) -> int | None:
+    """The clients that an arm has of its own, by the texts of its load; None: those of the load level."""
+    return int(table[CLIENTS]) if CLIENTS in table else None
 
 
 def write_command(words: tuple[str, ...]) -> str:
@@ -77,7 +89,7 @@ class Workload(Knob):
     name = WORKLOAD
     about = About(
         sets="how the load does its work: scripts and their variables, query protocol, a connection for each "
-        "transaction, or another command",
+        "transaction, another command, or another number of clients",
         takes_effect="for the load of the arm",
         rights="none",
         verified="each script, or the command, is tried before anything is measured, as the arm has it",

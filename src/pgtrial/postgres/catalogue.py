@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.levels import ScenarioShare, load_levels, split_clients
+from pgtrial.design.levels import ScenarioShare, level_of, load_levels, split_clients
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Path as SpecPath
 from pgtrial.experiment_file.position import format_path
+from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Arm
@@ -163,11 +164,11 @@ def _advise_name(name: str, version: int) -> str:
 def _check_connections(experiment: Experiment, version: int, arms: Collection[str] | None) -> Iterator[SpecProblem]:
     """Whether the clients of the largest load level fit into every arm's max_connections."""
     facts = read_catalogue(version)["max_connections"]
-    needed = _most_clients(experiment) + OWN_CONNECTIONS
     seen: set[str] = set()  # what all arms share is said once
     for arm in resolve_arms(experiment):
-        if arms is not None and arm.name not in arms:
-            continue
+        if (arms is not None and arm.name not in arms) or PGBOUNCER in arm.knobs:
+            continue  # behind a pooler it is the pool that has to fit, which is seen when its server is up
+        needed = _most_clients(experiment, arm) + OWN_CONNECTIONS
         # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
         allowed = read_number(facts, arm.settings.get(facts.name, default))
@@ -187,9 +188,9 @@ def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, need
     )
 
 
-def _most_clients(experiment: Experiment) -> int:
+def _most_clients(experiment: Experiment, arm: Arm) -> int:
     shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in experiment.workload.scenario]
     return max(
         sum(split_clients(level.clients, shares).values()) if shares else level.clients
-        for level in load_levels(experiment.workload)
+        for level in (level_of(arm, level) for level in load_levels(experiment.workload))
     )

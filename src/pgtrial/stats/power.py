@@ -105,6 +105,7 @@ def blocks_needed(
     better: Better,
     power: float = 0.8,
     comparisons: int | None = None,
+    confidence: float | None = None,
     cap: int = 1000,
     in_range: bool = False,
 ) -> Needed:
@@ -112,10 +113,10 @@ def blocks_needed(
 
     The probability is an average over the truths that go with what was observed: the effect and the standard deviation
     are estimates, and to take them for the truth promises too much. With ``expect`` the decision is the verdict on that
-    claim, without it the region rule of ``decide``. ``comparisons``: default as in the comparison. ``cap`` limits the
-    blocks altogether. ``low`` and ``high`` are found where ``in_range`` asks for them. Out of reach: no interval, or an
-    effect that may as well lie on one side of a bound as on the other, so that no number of blocks is likely enough to
-    tell.
+    claim, without it the region rule of ``decide``. It will be at ``confidence``, and for ``comparisons`` at a time;
+    default: as in the comparison. ``cap`` limits the blocks altogether. ``low`` and ``high`` are found where
+    ``in_range`` asks for them. Out of reach: no interval, or an effect that may as well lie on one side of a bound as
+    on the other, so that no number of blocks is likely enough to tell.
     Source: O'Hagan, Stevens & Campbell, Pharm. Stat. 4 (2005) 187-201: assurance.
     """
     if expect is None:
@@ -127,7 +128,7 @@ def blocks_needed(
     if comparison.ratio is None or comparison.sd_log_ratio is None or comparison.sd_log_ratio <= NO_SPREAD:
         return Needed(blocks=None, reachable=False)
     done, lost = comparison.blocks, comparison.blocks - comparison.degrees
-    alpha = (1 - comparison.confidence) / (comparisons or comparison.comparisons)
+    alpha = (1 - (confidence or comparison.confidence)) / (comparisons or comparison.comparisons)
     means, sds = _truths(comparison, math.log(comparison.ratio), comparison.sd_log_ratio)
 
     @cache

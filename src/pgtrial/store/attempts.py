@@ -4,7 +4,7 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.errors import StoreError
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 def note_attempt(claim: str, *, digest: str, folder: Path, t: float) -> int | None:
     """Record that an experiment is begun; the number of earlier ones with the same claim, None if it is not known."""
     known = _append({"t": t, "claim": claim, "digest": digest, "folder": str(folder)})
-    return None if known is None else _count(known, claim)
+    return None if known is None else _count(_lines(known), claim)
 
 
 def withdraw_attempt(t: float) -> None:
@@ -28,13 +28,29 @@ def withdraw_attempt(t: float) -> None:
     _append({"withdrawn": t})
 
 
+def note_runs(t: float, runs: int) -> None:
+    """Record that the attempt noted at ``t`` has begun so many runs."""
+    _append({"of": t, "runs": runs})
+
+
+def runs_noted(t: float) -> int:
+    """How many runs the attempt noted at ``t`` had begun at most, as far as that can be read."""
+    return max(
+        (runs for line in _read() if line.get("of") == t and isinstance(runs := line.get("runs"), int)), default=0
+    )
+
+
 def count_attempts(claim: str) -> int:
     """How many there were, as far as that can be read."""
+    return _count(_read(), claim)
+
+
+def _read() -> list[Mapping[str, object]]:
     try:
-        return _count(read_file(state_directory() / ATTEMPTS, limit=_LONGEST), claim)
+        return _lines(read_file(state_directory() / ATTEMPTS, limit=_LONGEST))
     except (OSError, ValueError, StoreError) as err:
         _log.info("attempts are not counted: %s", err)
-        return 0
+        return []
 
 
 def _append(line: Mapping[str, object]) -> bytes | None:
@@ -52,8 +68,11 @@ def _append(line: Mapping[str, object]) -> bytes | None:
     return known
 
 
-def _count(known: bytes, claim: str) -> int:
-    lines = [*map(_parse, known.splitlines())]
+def _lines(known: bytes) -> list[Mapping[str, object]]:
+    return [*map(_parse, known.splitlines())]
+
+
+def _count(lines: Sequence[Mapping[str, object]], claim: str) -> int:
     withdrawn = {line["withdrawn"] for line in lines if isinstance(line.get("withdrawn"), float)}
     return sum(line.get("claim") == claim and line.get("t") not in withdrawn for line in lines)
 

@@ -9,14 +9,14 @@ CREATE TABLE transactions (
                                  -- parts of its own slices are measured time, one after the other
     scenario     VARCHAR NOT NULL,
     count        BIGINT NOT NULL,    -- transactions that succeeded
-    latency_sum  DOUBLE,         -- s, of those
+    latency_sum  DOUBLE,         -- s, of those; missing of a load that tells of no latencies
     failed       BIGINT NOT NULL,    -- given up after a serialization failure or a deadlock
     skipped      BIGINT NOT NULL,    -- open loop: not begun because already too late
     late         BIGINT NOT NULL,    -- above the latency limit
     retried      BIGINT,         -- succeeded after at least one retry
     retries      BIGINT,
     lag_sum      DOUBLE,         -- s, open loop: start after schedule
-    buckets      INTEGER[],      -- latency histogram: bucket indexes (model/histogram.py) …
+    buckets      INTEGER[],      -- latency histogram: bucket indexes (model/histogram.py), empty where only means are told …
     bucket_counts BIGINT[]       -- … and how many transactions fell into each
 );
 

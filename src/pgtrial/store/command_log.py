@@ -16,6 +16,7 @@ from pgtrial.model.histogram import bucket_of
 from pgtrial.store.fio_log import SecondRow
 
 LONGEST_INTERVAL = 2.0  # s of one line: its requests are spread evenly over it
+LONGEST_WHOLE = 86400.0  # s of a line that tells of all at the end
 LONGEST_LINE = 1 << 20  # bytes
 MOST_LINES = 50_000_000  # of one load level
 _LONGEST_LATENCY = 86400.0  # s
@@ -29,8 +30,9 @@ _SHOWN = 100  # characters of a line that is wrong
 class Told(NamedTuple):
     """A line: what ended in the ``seconds`` before ``t`` (0: at ``t``), with its latencies in seconds and their counts.
 
-    ``lag`` is the mean time in seconds from when a request was due to when it was sent, None where nothing is said;
-    ``retries`` how often the one request of a line was tried again.
+    ``counted`` are those of which no latency is told, but their ``mean``, None where that is not told either. ``lag``
+    is the mean time in seconds from when a request was due to when it was sent, None where nothing is said; ``retries``
+    how often the one request of a line was tried again.
     """
 
     t: float
@@ -39,11 +41,18 @@ class Told(NamedTuple):
     failed: int
     lag: float | None
     retries: int
+    counted: int = 0
+    mean: float | None = None
 
     @property
     def done(self) -> int:
         """Requests that succeeded."""
-        return sum(count for _, count in self.latencies)
+        return self.counted + sum(count for _, count in self.latencies)
+
+    @property
+    def latency_sum(self) -> float:
+        """Of all whose latencies are known, in seconds."""
+        return sum(latency * count for latency, count in self.latencies) + self.counted * (self.mean or 0.0)
 
 
 class LineError(Exception):
@@ -53,10 +62,11 @@ class LineError(Exception):
 READY = Told(t=0.0, seconds=0.0, latencies=(), failed=0, lag=None, retries=0)  # says only that the load has begun
 
 
-def parse_line(line: str, *, needs_lag: bool = False) -> Told:
+def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_INTERVAL) -> Told:
     """What a line tells. Raises LineError that says what is wrong with it.
 
-    ``needs_lag``: requests arrive at a rate, so that it matters when they were due.
+    ``needs_lag``: requests arrive at a rate, so that it matters when they were due. ``longest`` is the longest
+    interval of a line, in seconds.
     """
     try:
         found = json.loads(line)
@@ -67,8 +77,8 @@ def parse_line(line: str, *, needs_lag: bool = False) -> Told:
     if found.get("ready") is True and "t" not in found:
         return READY
     t, seconds = _number(found, "t"), _number(found, "seconds", otherwise=0.0)
-    if not 0 <= seconds <= LONGEST_INTERVAL:
-        raise LineError(f'"seconds" is not between 0 and {LONGEST_INTERVAL:g}')
+    if not 0 <= seconds <= longest:
+        raise LineError(f'"seconds" is not between 0 and {longest:g}')
     if "latency" in found and "latencies" in found:
         raise LineError('it has both "latency" and "latencies"')
     failed, retries = found.get("failed", 0), found.get("retries", 0)
@@ -77,12 +87,36 @@ def parse_line(line: str, *, needs_lag: bool = False) -> Told:
     if type(retries) is not int or not 0 <= retries <= _MOST_REQUESTS or (retries and "latency" not in found):
         raise LineError('"retries" is no number of tries of one request')
     latencies = _latencies(found)
+    counted, mean = _counted(found)
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
         raise LineError('"lag" is no time in seconds')
-    if needs_lag and latencies and lag is None:
+    if needs_lag and (latencies or counted) and lag is None:
         raise LineError('it has no "lag", the time from when a request was due to when it was sent')
-    return Told(t=t, seconds=seconds, latencies=latencies, failed=int(failed), lag=lag, retries=retries)
+    return Told(
+        t=t,
+        seconds=seconds,
+        latencies=latencies,
+        failed=int(failed),
+        lag=lag,
+        retries=retries,
+        counted=counted,
+        mean=mean,
+    )
+
+
+def _counted(found: Mapping[str, Any]) -> tuple[int, float | None]:
+    """How many requests are only counted, and the mean of their latencies."""
+    if "count" not in found:
+        if "mean" in found:
+            raise LineError('it has a "mean", and no "count" of what it is of')
+        return 0, None
+    count = found["count"]
+    if "latency" in found or "latencies" in found:
+        raise LineError('it has both "count" and latencies')
+    if type(count) is not int or not 0 <= count <= _MOST_REQUESTS:
+        raise LineError('"count" is no number of requests')
+    return count, _latency(found["mean"]) if "mean" in found else None
 
 
 def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
@@ -119,7 +153,8 @@ class CommandLog:
     """The output of one program at one load level; ``files`` has its only file.
 
     ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``rate`` the
-    requests per second that were asked for, None in a closed loop.
+    requests per second that were asked for, None in a closed loop. ``longest`` is the longest interval of a line: one
+    that is longer than the window tells of all of it at once.
     """
 
     level: int
@@ -127,6 +162,7 @@ class CommandLog:
     files: tuple[Path, ...]
     window: tuple[float, float]
     rate: float | None
+    longest: float = LONGEST_INTERVAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +179,8 @@ class CommandRead:
 class _Second:
     buckets: dict[int, int] = field(default_factory=dict)
     latency_sum: float = 0.0
+    counted: int = 0  # without a latency of their own
+    has_latencies: bool = True  # of all of them, or at least their mean
     failed: int = 0
     lag_sum: float | None = None
     retried: int = 0
@@ -157,8 +195,8 @@ class _Second:
         buckets = tuple(sorted(self.buckets))
         return SecondRow(
             second=second,
-            count=sum(self.buckets.values()),
-            latency_sum=self.latency_sum,
+            count=self.counted + sum(self.buckets.values()),
+            latency_sum=self.latency_sum if self.has_latencies else None,
             buckets=buckets,
             bucket_counts=tuple(self.buckets[bucket] for bucket in buckets),
             failed=self.failed,
@@ -175,11 +213,16 @@ def read_command(log: CommandLog) -> CommandRead:
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
     inside: list[float] = []
+    kinds: set[tuple[bool, bool]] = set()
     for told in _lines(log):
+        kinds |= {(told.counted > 0, told.mean is not None)} if told.done else set()
         requests += told.done + told.failed
         until = max(until, told.t)
-        if log.window[0] <= told.t < log.window[1] and (told.latencies or told.failed):
+        if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
+        if told.seconds > LONGEST_INTERVAL:
+            _check_whole(told, log)
+            inside += log.window
         for second, share in _spread(told, log.window):
             own = seconds.setdefault(second, _Second())
             done = 0
@@ -188,6 +231,11 @@ def read_command(log: CommandLog) -> CommandRead:
                 if part:
                     own.add(latency, part)
                     done += part
+            if counted := share(told.counted):
+                own.counted += counted
+                own.latency_sum += counted * (told.mean or 0.0)
+                own.has_latencies &= told.mean is not None
+                done += counted
             own.failed += share(told.failed)
             own.retried += told.retries > 0
             own.retries += told.retries
@@ -200,9 +248,21 @@ def read_command(log: CommandLog) -> CommandRead:
             else "the command told of no request",
             detail="What it has not written out by then is lost.",
         )
+    if len(kinds) > 1:
+        raise WorkloadError("the command tells the latencies of some requests, and not those of others")
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
     _check_rate(log, sum(row.count + row.failed for row in rows))
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
+
+
+def _check_whole(told: Told, log: CommandLog) -> None:
+    """What is told at the end is of all the time alike, so it has to be of all the measured time."""
+    late = told.t - told.seconds - log.window[0]
+    if late > 0:
+        raise WorkloadError(
+            f"what the command told at its end begins {late:.1f} s after the measured time has begun",
+            detail="Nobody knows how much of it was in the measured time.",
+        )
 
 
 def _check_rate(log: CommandLog, arrived: int) -> None:
@@ -239,7 +299,7 @@ def _spread(told: Told, window: tuple[float, float]) -> Iterator[tuple[int, _Sha
     """The seconds of the window in which a line has requests, and which share of them."""
     start, stop = window
     begin, end = told.t - told.seconds, told.t
-    if not told.latencies and not told.failed:
+    if not told.done and not told.failed:
         return
     if told.seconds == 0:
         if start <= end < stop:
@@ -258,7 +318,8 @@ def _lines(log: CommandLog) -> Iterator[Told]:
             if number > MOST_LINES:
                 raise WorkloadError(f"the command told more than {MOST_LINES:,} lines")
             try:
-                yield parse_line(line.decode("utf-8", "replace"), needs_lag=log.rate is not None)
+                text = line.decode("utf-8", "replace")
+                yield parse_line(text, needs_lag=log.rate is not None, longest=log.longest)
             except LineError as err:
                 raise explain_line(line.decode("utf-8", "replace"), err) from err
 

@@ -36,11 +36,14 @@ class HistogramLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondRow:
-    """What ended in a second of the measured time; ``count`` without what ``failed``, sums in seconds."""
+    """What ended in a second of the measured time; ``count`` without what ``failed``, sums in seconds.
+
+    ``latency_sum`` is None of a load that tells of no latencies.
+    """
 
     second: int
     count: int
-    latency_sum: float
+    latency_sum: float | None
     buckets: tuple[int, ...]
     bucket_counts: tuple[int, ...]
     failed: int = 0

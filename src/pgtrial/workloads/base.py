@@ -1,7 +1,7 @@
 """The common interface of load generators: how to call one, and how to parse its output."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,13 +12,22 @@ class Results:
 
     It works for ``seconds`` from its first line on. ``record`` is the file that takes its lines, None: they are only
     counted. ``translate`` makes of a line of its output one as store/command_log.py reads it, None of one that tells of
-    no request. ``needs_lag``: it has to say of each request how late it was sent.
+    no request. ``needs_lag``: it has to say of each request how late it was sent. A line may tell of ``longest``
+    seconds. ``good_ends`` are statuses beside 0 that say no more than that it was told to end.
+
+    One that ``ends_itself`` is not told to end, and one that ``begins_silently`` works from its start on. ``left``
+    reads the lines that it has written into a file by its end; it raises LineError.
     """
 
     seconds: float
     record: str | None
     translate: Callable[[str], str | None]
     needs_lag: bool
+    longest: float
+    good_ends: frozenset[int] = frozenset()
+    ends_itself: bool = False
+    begins_silently: bool = False
+    left: Callable[[], Iterator[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,31 @@
 """Call a program of the user's choice that loads a server and tells of its requests, as docs/command.md says."""
 
+import io
+import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from pgtrial.errors import SpecError, WorkloadError
+from pgtrial.errors import SpecError, SpecProblem, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
-from pgtrial.experiment_file.experiment import COMMAND, Experiment, WorkloadTable
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.result_formats import FORMATS
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
-from pgtrial.workloads import sysbench
+from pgtrial.safe_files import open_file
+from pgtrial.store.command_log import LONGEST_INTERVAL, LONGEST_WHOLE, LineError
+from pgtrial.workloads.adapters import BY_NAME
+from pgtrial.workloads.adapters.base import Left
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed
 from pgtrial.workloads.scenarios import read_script
 
 # What the environment calls what the command may have in braces.
 _OF_SERVER = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "database": "PGDATABASE"}
 _LARGEST_SEED = 2**31 - 1  # that every program takes
+_SPARE = 3  # s that one works longer that ends by itself: a load is left to work a little longer than is measured
 
 # It tells of its progress by its results, and of what went wrong as it likes.
 OUTPUT = Output(
@@ -34,9 +44,12 @@ def files_of(experiment: Experiment, folder: Path) -> dict[str, str]:
     Raises SpecError with every file that cannot be read.
     """
     found, problems = {}, []
+    adapter = BY_NAME[experiment.workload.results]
     for index, file in enumerate(experiment.workload.files):
         text, problem = read_script(file, folder, path=f"workload.files[{index}]")
         found[Path(file).name] = text
+        if problem is None and (said := adapter.objection(file, text)):
+            problem = SpecProblem(path=f"workload.files[{index}]", message=f'"{file}": {said}')
         problems += [problem] if problem is not None else []
     if problems:
         raise SpecError(problems[0].message, problems=tuple(problems))
@@ -71,30 +84,51 @@ def plan_command(
         "seed": str(number),
         **{name: environment[variable] for name, variable in _OF_SERVER.items() if variable in environment},
     }
-    is_sysbench = workload.results == sysbench.NAME
-    words = sysbench.arrange(workload.command) if is_sysbench else workload.command
+    adapter = BY_NAME[workload.results]
+    if adapter.ends_itself:
+        facts["seconds"] = str(math.ceil(seconds) + _SPARE)
+    tells_at_end = adapter.ends_itself or FORMATS[workload.results].is_told_at_end
+    filled = {name: _fill(text, facts) if adapter.fill(name) else text for name, text in files.items()}
     return Generator(
-        argv_tail=tuple(_fill(word, facts) for word in words[1:]),
+        argv_tail=tuple(_fill(word, facts) for word in adapter.arrange(workload.command)[1:]),
         environment={
             NAME: f"{LOAD}{COMMAND}",
             "PGTRIAL_CLIENTS": facts["clients"],
             "PGTRIAL_RATE": facts["rate"],
             "PGTRIAL_SECONDS": facts["seconds"],
             "PGTRIAL_SEED": facts["seed"],
-            **(sysbench.environment(workload.command) if is_sysbench else {}),
+            **adapter.environment(workload.command),
         },
         scenario_names=(COMMAND,),
         clients=level.clients,
         directory=directory,
         log_prefix=None,
-        scripts={**files, **(sysbench.scripts() if is_sysbench else {})},
+        scripts={**filled, **adapter.adds()},
         results=Results(
             seconds=seconds,
             record=None if record is None else str(record),
-            translate=sysbench.translate if is_sysbench else lambda line: line,
+            translate=adapter.translator(files),
             needs_lag=level.rate is not None,
+            longest=LONGEST_WHOLE if tells_at_end else LONGEST_INTERVAL,
+            good_ends=adapter.good_ends,
+            ends_itself=adapter.ends_itself,
+            begins_silently=adapter.begins_silently,
+            left=None if adapter.left is None else partial(_read_left, Path(directory), adapter.left),
         ),
     )
+
+
+def _read_left(directory: Path, left: Left) -> Iterator[str]:
+    """The lines of the only file that a program has left below its directory. Raises LineError."""
+    paths = [Path(parent) / name for parent, _, names in os.walk(directory) for name in names]
+    paths = [path for path in paths if path.name.endswith(left.suffix)]
+    if len(paths) != 1:
+        raise LineError(f'there are {len(paths)} files "*{left.suffix}", and one is expected')
+    try:
+        with open_file(paths[0]) as file, io.TextIOWrapper(file, "utf-8", "replace", newline="") as text:
+            yield from left.read(text)
+    except OSError as err:
+        raise LineError(f'"{paths[0].name}" cannot be read: {err.strerror}') from err
 
 
 def _fill(word: str, facts: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from pgtrial.design.levels import ScenarioShare, split_clients
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.base import Generator, Progress, Summary, derive_seed

@@ -2,17 +2,21 @@
 
 import math
 import shutil
+from contextlib import closing
 
 import pytest
 
 from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.compare.subjects import RULE, letter
+from pgtrial.design.registration import attempts_digest
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ExperimentComparison
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.interval import mean_and_sd
 from pgtrial.stats.meta import combine
+from pgtrial.store.plans import ATTEMPTS, ATTEMPTS_DIGEST, DIGEST
+from pgtrial.store.state import State
 from support import EXPERIMENT
 
 SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
@@ -142,6 +146,17 @@ def test_two_experiments_have_an_interval_of_their_own_mean(monday, tuesday, com
     widest = max(math.log(study.high / study.low) for study in contrast.studies)
     assert math.log(pooled.these_high / pooled.these_low) < widest
     assert pooled.these_low < pooled.ratio < pooled.these_high
+
+
+def test_attempts_at_a_claim_are_combined_as_surely_as_the_last_of_them(monday, write, compare):
+    again = write("again", seed=12)
+    with closing(State.open(again, write=True)) as state:
+        state.set_meta(**{ATTEMPTS: "2", ATTEMPTS_DIGEST: attempts_digest(state.meta()[DIGEST], "2")})
+
+    pooled = claim(compare(monday, again)).pooled
+
+    assert pooled is not None
+    assert pooled.confidence == pytest.approx(1 - 0.05 / 6)
 
 
 def test_arms_of_one_experiment_are_left_to_it(write, compare):

@@ -29,7 +29,6 @@ from pgtrial.stats.paired import FEW_BLOCKS
 ALL_LEVELS = "all load levels"
 FEW_EXPERIMENTS = 5
 HETEROGENEOUS = 0.1  # p of F; it has little power with few experiments, hence not 0.05
-DEFAULT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,13 +195,14 @@ class Study:
 
 
 def combine_studies(studies: Sequence[Study]) -> Pooled:
-    """Of two studies or more."""
-    confidence = common([study.effect.confidence for study in studies])
+    """Of two studies or more, at the highest of their confidences: what is combined of several attempts at a claim is
+    as sure as the last of them alone, so that whoever combines after each errs no more often than the first alone.
+    """
     return combine(
         [study.known.mean for study in studies],
         [study.known.error for study in studies],
         [study.known.degrees for study in studies],
-        confidence=confidence or DEFAULT_CONFIDENCE,
+        confidence=max(study.effect.confidence for study in studies),
     )
 
 
@@ -342,10 +342,10 @@ def _compare(first: Place, second: Place) -> Indirect | None:
     known = [_known_effect(contrast) for _, contrast in (first, second)]
     if known[0] is None or known[1] is None:
         return None
-    confidences = [
+    confidence = max(
         subject.findings.hypothesis.confidence for group, _ in (first, second) for subject, _ in group.members
-    ]
-    found = difference(known[0], known[1], confidence=common(confidences) or DEFAULT_CONFIDENCE)
+    )
+    found = difference(known[0], known[1], confidence=confidence)
     contrast = first[1]
     titles = [" / ".join(dict.fromkeys(_names(place))) for place in (second, first)]
     if titles[0] == titles[1]:  # "after" of one pipeline's run and of another's: their letters tell them apart

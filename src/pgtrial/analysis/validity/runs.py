@@ -9,6 +9,9 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
+from pgtrial.design.levels import level_of
+from pgtrial.experiment_file.result_formats import FORMATS, Latencies
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
@@ -199,7 +202,8 @@ def _steal_share(assessment: Assessment, run: RunRow, window: Phase) -> float | 
 def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
     """No CPU is left, and yet most of the load's sessions have nothing to do: the load generator holds them up."""
     evidence = assessment.evidence
-    clients = {level.index: level.clients for level in evidence.levels if level.rate is None}
+    arms = {arm.name: arm for arm in evidence.arms}
+    closed = {level.index: level for level in evidence.levels if level.rate is None}
     saturated = []
     for run in evidence.valid:
         for window in measured(run):
@@ -207,14 +211,34 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
             busy = assessment.increase(run.id, level, CPU_BUSY, object=CPU_OBJECT)
             idle = assessment.increase(run.id, level, CPU_IDLE, object=CPU_OBJECT)
             waits = assessment.reduction.waits.get((run.id, level))
-            if level not in clients or waits is None or busy is None or idle is None or busy + idle == 0:
+            if level not in closed or waits is None or busy is None or idle is None or busy + idle == 0:
                 continue
             active = sum(wait.sessions for wait in waits)
-            if busy / (busy + idle) > BUSY_SHARE and active < ACTIVE_SHARE * clients[level]:
+            if (
+                busy / (busy + idle) > BUSY_SHARE
+                and active < ACTIVE_SHARE * level_of(arms[run.slot.arm], closed[level]).clients
+            ):
                 saturated.append(run.id)
     if saturated:
         runs = tuple(dict.fromkeys(saturated))
         yield caveat("generator-saturated", about=runs, in_runs=in_runs(len(runs), len(evidence.valid)))
+
+
+_SAID = {"k6": "iterations", "benchbase": "from-execution", "pgreplay": "replay"}
+
+
+def check_told(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What the generator does not tell, so that nobody looks for it, and what its latencies are of."""
+    workload = assessment.evidence.experiment.workload
+    if workload.kind != COMMAND:
+        return
+    known = FORMATS[workload.results]
+    if known.latencies is not Latencies.EACH:
+        yield caveat(f"generator-tells.{known.latencies.value}")
+    if known.is_told_at_end:
+        yield caveat("generator-tells.at-end")
+    if workload.results in _SAID:
+        yield caveat(f"generator-tells.{_SAID[workload.results]}")
 
 
 # Checks of loads on files whose latencies are not the whole time of a request.

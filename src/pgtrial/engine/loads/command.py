@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.levels import level_of
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
-from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.workload import CLIENTS, WORKLOAD, own_clients, read_command
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
-from pgtrial.knobs.workload import WORKLOAD, read_command
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.work_directory import make_own, remove_directories
@@ -57,14 +58,15 @@ class CommandLoad:
         return {}  # none that is known to be SQL
 
     def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
-        return frozenset({(WORKLOAD, COMMAND_KEY)} & {(WORKLOAD, key) for key in arm.knobs.get(WORKLOAD, {})})
+        return frozenset((WORKLOAD, key) for key in arm.knobs.get(WORKLOAD, {}) if key in (COMMAND_KEY, CLIENTS))
 
     def facts(self) -> Mapping[str, str]:
         return {"load generator/program": str(self.program)}
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Let the program work for a second on each server version, as the arm has it."""
-        check_connections(arm, server.settings, clients=self.clients)
+        own = own_clients(arm.knobs.get(WORKLOAD, {}))
+        check_connections(arm, server.settings, clients=self.clients if own is None else own)
         what = (server.version, pooling(arm), self._workload(arm).command)
         if what in self.tried:
             return
@@ -112,7 +114,7 @@ class CommandLoad:
     ) -> tuple[Generator, ...]:
         record = directory.with_name(RECORDED) / f"level{level.index}" if logged else None
         sign = 1 if logged else -1
-        return (self._plan(arm, server, level, block=sign * block, seconds=seconds, record=record),)
+        return (self._plan(arm, server, level_of(arm, level), block=sign * block, seconds=seconds, record=record),)
 
     def _plan(
         self,
@@ -161,6 +163,7 @@ class CommandLoad:
                 files=(Path(each.results.record),),
                 window=window,
                 rate=level.rate,
+                longest=each.results.longest,
             )
             for each in generators
             if each.results is not None and each.results.record is not None

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.levels import level_of
 from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
-from pgtrial.knobs.workload import CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.knobs.workload import CLIENTS, CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import connect, execute, fetch
@@ -55,7 +56,6 @@ class PgbenchLoad:
     workload: WorkloadTable
     scenarios: tuple[Scenario, ...]
     seed: int
-    clients: int
     here: Host
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
@@ -71,14 +71,17 @@ class PgbenchLoad:
 
     def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
         table = arm.knobs.get(WORKLOAD, {})
-        return frozenset((WORKLOAD, key) for key in table if key.startswith(_TABLES) or key in (PROTOCOL, CONNECT))
+        return frozenset(
+            (WORKLOAD, key) for key in table if key.startswith(_TABLES) or key in (PROTOCOL, CONNECT, CLIENTS)
+        )
 
     def facts(self) -> Mapping[str, str]:
         return {}  # pgbench is one of PostgreSQL's programs, and told with them
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Run each scenario once on each server version, as the arm has it."""
-        check_connections(arm, server.settings, clients=self.clients)
+        own = own_clients(arm.knobs.get(WORKLOAD, {}))
+        check_connections(arm, server.settings, clients=self.workload.most_sessions(own))
         for scenario in self._scenarios(arm):
             what = (server.version, pooling(arm), self._workload(arm).protocol, scenario)
             if what not in self.tried:
@@ -148,7 +151,7 @@ class PgbenchLoad:
         seed = self.seed + block
         return plan_generators(
             self._scenarios(arm),
-            level,
+            level_of(arm, level),
             workload=self._workload(arm),
             seconds=seconds,
             cpus=len(os.sched_getaffinity(0)),

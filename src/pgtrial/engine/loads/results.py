@@ -27,6 +27,7 @@ SPARE = 1.0  # s of work beyond what is measured, so that all of that has been t
 _EVERY = 0.1  # s between two looks at the output
 _SECOND = 1.0  # s of progress
 _LAST = 10.0  # s for it to end once it is told to
+_SHARE_LEFT = 0.5  # of its time, for one that ends by itself to do so
 _HELD = 2.0  # s for the end of its outputs, once it has ended
 _PIPE = 1 << 20  # bytes that it can write between two looks, where the system allows it
 _CHUNK = 1 << 16
@@ -92,17 +93,23 @@ class Listener:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill_session()
                 await self._drain(record)
+                if self.results.left is not None and status == 0 and not self.trouble:
+                    self._take_left(self.results.left, record)
         finally:
             waiting.cancel()
             os.close(self.output)
             os.close(self.errors)
         if self.trouble:
             enough.set()
-        elif not (status == 0 or (self.told_to_end and status in (-signal.SIGTERM, 128 + signal.SIGTERM))):
+        elif not self._ended_well(status):
             enough.set()
             said = self._said.decode("utf-8", "replace")
             self.trouble = "; ".join(last_words(said)) or f"it ended with status {status} and said nothing"
         return self._end(end)
+
+    def _ended_well(self, status: int) -> bool:
+        good = {-signal.SIGTERM, 128 + signal.SIGTERM, *self.results.good_ends}
+        return status == 0 or (self.told_to_end and status in good)
 
     def _end(self, end: float) -> End:
         return End(
@@ -166,21 +173,29 @@ class Listener:
                 self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
 
     def _take(self, line: str, record: BinaryIO | None) -> None:
-        translated = self.results.translate(line) if line.strip() else None
-        if translated is None:
-            return
         try:
-            told = parse_line(translated, needs_lag=self.results.needs_lag)
-            self._check_time(told)
+            translated = self.results.translate(line) if line.strip() else None
+            if translated is not None:
+                self._count(translated, record)
         except LineError as err:
             self.trouble = f"it printed a line that tells of no request: {err}. {shown_line(line)}"
-            return
+
+    def _take_left(self, left: Callable[[], Iterator[str]], record: BinaryIO | None) -> None:
+        try:
+            for line in left():
+                self._count(line, record)
+        except LineError as err:
+            self.trouble = f"what it left in a file tells of no request: {err}"
+
+    def _count(self, translated: str, record: BinaryIO | None) -> None:
+        told = parse_line(translated, needs_lag=self.results.needs_lag, longest=self.results.longest)
+        self._check_time(told)
         if self.ready is None:
             self.ready = time.time()
             self.is_ready.set()
         self.done += told.done
         self.failed += told.failed
-        self._latency += sum(latency * count for latency, count in told.latencies)
+        self._latency += told.latency_sum
         if record is not None:
             record.write(f"{translated}\n".encode())
 
@@ -188,15 +203,25 @@ class Listener:
         if told is not READY and not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
             raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
 
+    def begin(self) -> None:
+        """It works from its start on, and says so by no line."""
+        self.ready = time.time()
+        self.is_ready.set()
+
     def stop(self) -> None:
+        if self.results.ends_itself:
+            return
         self.told_to_end = True
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
 
     async def kill_late(self) -> None:
         """Kill it unless it ends in time; then nobody knows what it has not told."""
-        if not await ends_within(self.process, _LAST):
-            self.trouble = f"it did not end within {_LAST:g} s of SIGTERM"
+        ends_itself = self.results.ends_itself
+        patience = _LAST + _SHARE_LEFT * self.results.seconds if ends_itself else _LAST
+        if not await ends_within(self.process, patience):
+            whence = "its time" if ends_itself else "SIGTERM"
+            self.trouble = f"it did not end within {patience:g} s of {whence}"
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill_session()
 
@@ -214,6 +239,9 @@ def _chunks(reader: int) -> Iterator[bytes]:
 
 async def work(listeners: Sequence[Listener]) -> None:
     """Let programs work for their time, which begins with the first line of the last of them, and end them."""
+    for listener in listeners:
+        if listener.results.begins_silently:
+            listener.begin()
     waiting = {asyncio.ensure_future(each.is_ready.wait()) for each in listeners}
     try:
         await asyncio.wait(waiting, timeout=PATIENCE)

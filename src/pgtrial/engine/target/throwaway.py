@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.levels import client_levels
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -24,7 +23,7 @@ from pgtrial.knobs.slowdown import (
     server_environment,
 )
 from pgtrial.knobs.standby import STANDBY
-from pgtrial.knobs.workload import PROTOCOL, WORKLOAD
+from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -150,12 +149,11 @@ class ThrowawayTarget:
         workload = self.experiment.workload
         program = await find_pooler(self.host, self.account)
         require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
-        constant = sum(scenario.sessions or 0 for scenario in workload.scenario)
         self.pooler = Pooler(
             program=program,
             cluster=self.cluster(arm),
             table=table,
-            clients=max(client_levels(workload)) + constant,
+            clients=workload.most_sessions(own_clients(arm.knobs.get(WORKLOAD, {}))),
         )
         await self.pooler.start()
         return self.pooler.environment()

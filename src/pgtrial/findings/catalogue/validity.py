@@ -345,6 +345,44 @@ VALIDITY_CAVEATS = {
             "it may do the work, and wait for the device, before."
         ),
     ),
+    "generator-tells": Entry(
+        severity=Severity.INFO,
+        when="a load of kind command whose generator tells less of its requests than pgbench does, or in another way "
+        "([command.md](command.md))",
+    ),
+    "generator-tells.mean": Entry(
+        text=N_("The load generator tells only the mean of its latencies: there are no percentiles."),
+    ),
+    "generator-tells.none": Entry(
+        text=N_("The load generator tells no latencies: there is throughput alone."),
+        hint=N_("HammerDB's counter has the commits and rollbacks of the whole server, also those of other sessions."),
+    ),
+    "generator-tells.at-end": Entry(
+        text=N_(
+            "The load generator tells all at its end: how its throughput changed from second to second is not known, "
+            "and is drawn as if it had not."
+        ),
+    ),
+    "generator-tells.iterations": Entry(
+        text=N_(
+            "A latency is that of an iteration of the k6 script, with all that it does; of a single query k6 tells "
+            "nothing."
+        ),
+        hint=N_("It is that of a query where an iteration makes one query and does nothing else."),
+    ),
+    "generator-tells.from-execution": Entry(
+        text=N_(
+            "BenchBase times a transaction from when a worker takes it up; which transactions failed it does not "
+            "tell, only how many."
+        ),
+    ),
+    "generator-tells.replay": Entry(
+        text=N_(
+            "The throughput of a replay is that of its log, whatever the server could do. pgreplay tells its lag in "
+            "whole seconds, and its mean latency in milliseconds; whether it or the server was late it does not tell."
+        ),
+        hint=N_("Compare mean latencies, or what the server used."),
+    ),
     "emulated-disk": Entry(
         severity=Severity.INFO,
         text=plural(

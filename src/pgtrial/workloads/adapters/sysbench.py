@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-NAME = "sysbench"
+from pgtrial.workloads.adapters.base import Adapter, Files, Translate
+
 _OURS = "pgtrial-sysbench.lua"
 _CONNECTION = ("--pgsql-host={host}", "--pgsql-port={port}", "--pgsql-user={user}", "--pgsql-db={database}")
 
@@ -39,7 +40,7 @@ def environment(command: Sequence[str]) -> dict[str, str]:
     return {"PGTRIAL_SYSBENCH_SCRIPT": command[1]}
 
 
-def scripts() -> dict[str, str]:
+def _scripts() -> dict[str, str]:
     return {_OURS: _text()}
 
 
@@ -51,3 +52,10 @@ def _text() -> str:
 def translate(line: str) -> str | None:
     """A line of our script; None of what sysbench itself says."""
     return line if line.startswith("{") else None
+
+
+def _translator(_files: Files) -> Translate:
+    return translate
+
+
+ADAPTER = Adapter(name="sysbench", arrange=arrange, environment=environment, adds=_scripts, translator=_translator)

@@ -1,0 +1,60 @@
+"""What the formats of results can tell, which a load generator writes: what they cannot tell is refused as a metric."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pgtrial.model.metrics import LATENCY_MEAN, QUANTILES, STEADINESS
+
+FormatName = Literal["json", "hdr", "openmetrics", "sysbench", "hammerdb", "benchbase", "go-tpc", "k6", "pgreplay"]
+
+
+class Latencies(StrEnum):
+    """What is known of the latencies: of each request, or of many their mean, or nothing."""
+
+    EACH = "each"
+    MEAN = "mean"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFormat:
+    """``no_rate`` says why a load with it cannot have a rate, "" if it can. One that ``is_told_at_end`` says nothing of
+    any one second. With a ``program`` it is of this one alone.
+    """
+
+    latencies: Latencies = Latencies.EACH
+    no_rate: str = ""
+    is_told_at_end: bool = False
+    program: str = ""
+
+    def lacks(self, metric: str) -> str:
+        """Why a metric cannot be had, "" if it can."""
+        quantiles = {each.name for each, _ in QUANTILES}
+        if self.latencies is Latencies.NONE and metric in {LATENCY_MEAN.name, *quantiles}:
+            return "it tells no latency"
+        if self.latencies is Latencies.MEAN and metric in quantiles:
+            return "it tells only the mean of its latencies"
+        if self.is_told_at_end and metric in {each.name for each in STEADINESS}:
+            return "it tells all at its end, and nothing of any one second"
+        return ""
+
+
+FORMATS: dict[str, ResultFormat] = {
+    "json": ResultFormat(),
+    "hdr": ResultFormat(no_rate="a histogram does not say when its requests were due"),
+    "openmetrics": ResultFormat(
+        latencies=Latencies.MEAN, is_told_at_end=True, no_rate="a sum does not say when its requests were due"
+    ),
+    "sysbench": ResultFormat(program="sysbench", no_rate="sysbench does not say when a request was due"),
+    "hammerdb": ResultFormat(program="HammerDB", latencies=Latencies.NONE, no_rate="HammerDB knows no rate"),
+    "benchbase": ResultFormat(
+        program="BenchBase",
+        no_rate="BenchBase times a transaction from when it is taken up, and drops what queues beyond 10,000",
+    ),
+    "go-tpc": ResultFormat(program="go-tpc", latencies=Latencies.MEAN, no_rate="go-tpc knows no rate"),
+    "k6": ResultFormat(program="k6", no_rate="k6 has the rate that its script says"),
+    "pgreplay": ResultFormat(
+        program="pgreplay", latencies=Latencies.MEAN, is_told_at_end=True, no_rate="a replay has the rate of its log"
+    ),
+}
