@@ -13,7 +13,7 @@ from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end, find_marked, find_of_role, identify
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.base import Generator, Results
 from pgtrial.workloads.command import OUTPUT
 from support import wait_until
