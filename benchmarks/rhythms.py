@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+from batches import SampledMean, mean_of_batches
 
 from pgtrial.collectors import sessions
 from pgtrial.engine.sampler.control import Disks, Sampler, SamplerConfig
@@ -37,7 +38,6 @@ from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
-from pgtrial.stats.sampling import SampledMean, mean_of_batches
 
 DATABASE = "postgres"
 CLIENTS = 8

@@ -8,8 +8,8 @@ from typing import Any
 
 import vl_convert
 
-from pgtrial.findings.causes import Panel
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.over_time import Panel
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.curve import curve_charts

@@ -8,8 +8,9 @@ from typing import Any
 
 from ground_truth.cases import Case
 from pgtrial.analysis.causes.stability import LIKELY
-from pgtrial.findings.causes import Causes, LatencyBudget, Limit, Resource
+from pgtrial.findings.causes import Causes, Limit, Resource
 from pgtrial.findings.message import say
+from pgtrial.findings.session_time import LatencyBudget
 from pgtrial.units import parse_bytes
 
 LEVEL = 0  # every case has one load level

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gym.schedule import WHOLE, Schedule
+from pgtrial.stats.late import SHAPES, Speeds, late_changes
+from pgtrial.stats.slices import PARTS
 
 TICK = 0.25  # s, in which the speed of a machine is constant
 OWN_NOISE = 0.03  # of the work of one second, that no other second has
@@ -50,7 +53,7 @@ class Measured:
     observation was there, (experiments, observations); the control's never do. ``times``: mean seconds of testing until
     so many observations of both arms are there, (observations,). ``turns``: where arms take turns, log ratios of the
     treated arm to the control before what counts of each slice and in both halves of that, (3, experiments,
-    observations).
+    observations), and by how much they would change for what comes late, (experiments, observations, shapes).
     """
 
     control: NDArray[np.float64]
@@ -59,6 +62,7 @@ class Measured:
     failed: NDArray[np.intp]
     times: NDArray[np.float64]
     turns: NDArray[np.float64] | None = None
+    late: NDArray[np.float64] | None = None
 
     def first(self, count: int) -> "Measured":
         """As if there were only so many observations."""
@@ -69,6 +73,7 @@ class Measured:
             failed=self.failed[:, :count],
             times=self.times[:count],
             turns=None if self.turns is None else self.turns[:, :, :count],
+            late=None if self.late is None else self.late[:, :count],
         )
 
     def with_effect(self, ratio: float) -> "Measured":
@@ -94,8 +99,11 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         )
     slowed = -stream.place * schedule.is_late() + stream.debt * schedule.arm
 
+    def done(begin: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+        return speeds.work(begin + shift, end + shift) * np.exp(slowed - _debts(stream, schedule, begin, end))
+
     def rates(begin: NDArray[np.float64], end: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        work = speeds.work(begin + shift, end + shift) * np.exp(slowed - _debts(stream, schedule, begin, end))
+        work = done(begin, end)
         return [
             _by_observation(work * (schedule.arm == arm), schedule)
             / _by_observation((end - begin) * (schedule.arm == arm), schedule)
@@ -103,12 +111,14 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         ]
 
     control, treated = rates(schedule.counted, schedule.end)
-    turns = None
+    turns = late = None
     if schedule.takes_turns:
         middle = (schedule.counted + schedule.end) / 2
         windows = (schedule.start, schedule.counted), (schedule.counted, middle), (middle, schedule.end)
         turns = np.stack([np.log(other) - np.log(one) for one, other in (rates(*window) for window in windows)])
-    return Measured(control=control, treated=treated, after=after, failed=failed, times=times, turns=turns)
+        edges = np.linspace(schedule.counted, schedule.end, PARTS + 1)
+        late = _late(schedule, edges, np.stack([done(*each) / (each[1] - each[0]) for each in pairwise(edges)]))
+    return Measured(control=control, treated=treated, after=after, failed=failed, times=times, turns=turns, late=late)
 
 
 class _Speeds:
@@ -192,6 +202,26 @@ def _debts(
         debt, now = goal[:, place] + (first[:, place] - goal[:, place]) * left, schedule.end[:, place]
     there = [np.exp(-(time - schedule.start) / stream.fades) for time in (begin, end)]
     return np.asarray(goal + (first - goal) * (there[0] - there[1]) * stream.fades / (end - begin))
+
+
+def _late(schedule: Schedule, edges: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What ``late_changes`` makes of each observation; ``edges`` (5, …) and ``rates`` (4, experiments, stretches)."""
+    found = np.empty((schedule.experiments, schedule.observations, len(SHAPES)))
+    for observation in range(schedule.observations):
+        mine = schedule.observation == observation
+        for place in range(schedule.experiments):
+            arm = schedule.arm[place, mine].astype(np.intp)
+            found[place, observation] = late_changes(
+                Speeds(
+                    started=edges[:-1, place, mine].ravel(),
+                    ended=edges[1:, place, mine].ravel(),
+                    rate=rates[:, place, mine].ravel(),
+                    arm=np.tile(arm, PARTS),
+                    turns=np.column_stack([schedule.start[place, mine], schedule.end[place, mine], arm]),
+                    slice=schedule.slice_length,
+                )
+            )
+    return found
 
 
 def _time_at_work(schedule: Schedule, begin: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ class Schedule:
     of the machine or WHOLE; ``start``, ``counted`` and ``end`` are seconds since the experiment began, and nothing
     before ``counted`` counts. Of shape (stretches,): ``observation`` is the place among those of its arm that the
     stretch adds to, ``group`` the stretches for which the data are made afresh together, ``unit`` those that are
-    repeated together after a failure.
+    repeated together after a failure. ``slice_length``: the usual one of arms that take turns, in seconds, else 0.
     """
 
     arm: NDArray[np.int8]
@@ -29,6 +29,7 @@ class Schedule:
     observation: NDArray[np.intp]
     group: NDArray[np.intp]
     unit: NDArray[np.intp]
+    slice_length: float = 0.0
 
     @property
     def experiments(self) -> int:
@@ -64,6 +65,7 @@ class Schedule:
             observation=self.observation,
             group=self.group,
             unit=self.unit,
+            slice_length=self.slice_length,
         )
 
     def is_late(self) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from gym.contenders.base import Answer, Contender
 from gym.contenders.pgtrial import CLAIMS, MARGIN
 from gym.machine import Measured, Stream, measure
-from pgtrial.experiment_file.experiment import Expect
+from pgtrial.experiment_file.hypothesis_table import Expect
 
 EFFECTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)  # by which the arm with the change is slower
 SHARES = (0.8, 0.95)  # of experiments that have a true verdict after the minutes that are told

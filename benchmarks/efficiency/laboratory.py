@@ -15,7 +15,7 @@ from pgtrial.engine.host_facts import read_facts
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.errors import PreflightError, WorkloadError
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.model.run import LoadLevel, Slice

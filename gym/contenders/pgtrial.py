@@ -20,7 +20,8 @@ from gym.schedule import RUN, WARM_UP, WHOLE, Schedule, plain_runs
 from pgtrial.analysis.evidence import confidence_due
 from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.design.plan import MOST_SEEDS, Plan, make_plan, plan_schedule
-from pgtrial.experiment_file.experiment import Expect, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
@@ -31,6 +32,7 @@ from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import Attempts, bound_failures, excess_share
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile
+from pgtrial.stats.late import bound_late
 
 Method = Literal["blocks", "interleaved", "duet"]
 MARGIN = 0.03  # of the claims
@@ -86,6 +88,7 @@ class Pgtrial:
                 after=measured.after[place] if self.method == "blocks" else None,
                 failed=measured.failed[place] if self.method == "blocks" else None,
                 turns=None if measured.turns is None else measured.turns[:, place],
+                late=None if measured.late is None else measured.late[place],
                 guard=plan.method.guard,
                 slice=plan.method.slice or 0.0,
             )
@@ -157,6 +160,7 @@ def _shared_time(plan: Plan, blocks: int, seeds: Sequence[int]) -> Schedule:
         observation=owner,
         group=owner,
         unit=owner,
+        slice_length=plan.method.slice,
     )
 
 
@@ -176,14 +180,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One experiment: log ratios of its blocks, (n,). ``after`` and ``failed`` are None where arms share the time,
-    ``turns``, (3, n), where they do not take turns; ``slice`` and the ``guard`` in it are in seconds.
+    """One experiment: log ratios of its blocks, (n,). ``after`` and ``failed`` are None where arms share the time;
+    ``turns``, (3, n), and ``late``, (n, shapes), where they do not take turns. ``slice`` and the ``guard`` in it are in
+    seconds.
     """
 
     log_ratios: NDArray[np.float64]
     after: NDArray[np.bool_] | None
     failed: NDArray[np.intp] | None
     turns: NDArray[np.float64] | None = None
+    late: NDArray[np.float64] | None = None
     guard: float = 0.0
     slice: float = 0.0
 
@@ -199,6 +205,8 @@ class Series:
             counted = self.slice - self.guard
             turns = Turns(washout=washout, early=early, late=late, guard=self.guard, counted=counted)
             comparison = bound_fade(comparison, turns)
+        if self.late is not None:
+            comparison = bound_late(comparison, self.late[:blocks])
         failed = 0 if self.failed is None else int(self.failed[:blocks].sum())
         if not failed:
             return Found(blocks=blocks, comparison=comparison, bounded=comparison)

@@ -13,7 +13,7 @@ from pgtrial.analysis.effects.stopping import decide
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.experiment_file.experiment import AndTable
+from pgtrial.experiment_file.hypothesis_table import AndTable
 from pgtrial.findings.message import say
 from pgtrial.model.verdict import Verdict
 

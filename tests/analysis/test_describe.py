@@ -6,7 +6,7 @@ import pytest
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.findings.message import say
 from pgtrial.model.run import RunState
 

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,6 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from support import DUET, INTERLEAVED, Simulation, write_result_folder
 
-Build = Callable[..., Assessment]
 NUMBER = "pg_stat_checkpointer.num_timed"
 CHECKS = vars(slice_checks)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgtrial.analysis.evidence import Evidence, measured, read_evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.errors import StoreError
@@ -14,6 +14,7 @@ from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from support import EXPERIMENT, TransactionRow, write_result_folder, write_transactions
+from support.folder import first_file, first_window
 
 WAL = "pg_stat_wal.wal_bytes"
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')
@@ -30,23 +31,12 @@ def one(template: Path, tmp_path: Path) -> Path:
     return shutil.copytree(template, tmp_path / "it's one")
 
 
-def run_file(folder: Path, name: str) -> Path:
-    (path,) = folder.glob(f"runs/*/{name}")
-    return path
-
-
-def window(folder: Path) -> tuple[float, float]:
-    (run,) = read_evidence(folder).valid
-    (phase,) = measured(run)
-    return phase.start, phase.end
-
-
 def reduce_folder(folder: Path) -> Reduction:
     return reduce_runs(read_evidence(folder))
 
 
 def write_wal(folder: Path, readings: list[tuple[float, float]], name: str = "") -> None:
-    write_samples((Sample(t, WAL, name, value) for t, value in readings), run_file(folder, layout.SAMPLES))
+    write_samples((Sample(t, WAL, name, value) for t, value in readings), first_file(folder, layout.SAMPLES))
 
 
 def test_totals_and_histograms_are_those_of_the_rows(one: Path) -> None:
@@ -55,7 +45,7 @@ def test_totals_and_histograms_are_those_of_the_rows(one: Path) -> None:
         TransactionRow(level=0, second=1, scenario="a", count=50, latency=0.01, skipped=2),
         TransactionRow(level=0, second=1, scenario="b", count=7, latency=0.5),
     ]
-    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
 
     reduction = reduce_folder(one)
 
@@ -74,7 +64,7 @@ def test_totals_and_histograms_are_those_of_the_rows(one: Path) -> None:
 
 def test_rows_of_a_level_without_a_window_are_left_out(one: Path) -> None:
     rows = [TransactionRow(level=level, second=0, scenario="a", count=5, latency=0.01) for level in (0, 1)]
-    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
 
     assert set(reduce_folder(one).totals) == {(1, 0, None), (1, 0, "a")}
 
@@ -85,7 +75,7 @@ def test_a_second_has_its_own_95th_percentile(one: Path) -> None:
         TransactionRow(level=0, second=2, scenario="a", count=400, latency=0.1),
         TransactionRow(level=0, second=3, scenario="a", count=0, latency=1.0, failed=4),
     ]
-    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
 
     first, second, last = reduce_folder(one).bins[1, 0]
 
@@ -104,7 +94,7 @@ def test_seconds_in_a_row_without_a_transaction_are_a_stall(
     one: Path, seconds: tuple[int, ...], stall: int | None
 ) -> None:
     rows = [TransactionRow(level=0, second=second, scenario="a", count=9, latency=0.01) for second in seconds]
-    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
 
     assert reduce_folder(one).stalls.get((1, 0)) == stall
 
@@ -119,7 +109,7 @@ def test_a_long_run_has_wider_bins(tmp_path: Path) -> None:
 
 
 def test_an_increase_is_interpolated_at_the_ends_of_the_window(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     # 2 B/s before the window's first reading, 8 B/s in the middle, 100 B/s over its end.
     write_wal(one, [(start - 1, 0), (start + 1, 4), (end - 1, 20), (end + 1, 220)])
 
@@ -127,33 +117,33 @@ def test_an_increase_is_interpolated_at_the_ends_of_the_window(one: Path) -> Non
 
 
 def test_readings_outside_the_window_do_not_matter(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     write_wal(one, [(start - 2, 900), (start - 1, 0), (start, 10), (end, 50), (end + 1, 0)])
 
     assert reduce_folder(one).increases[1, 0, WAL] == {"": pytest.approx(40)}
 
 
 def test_counter_reset_yields_no_increase(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     write_wal(one, [(start - 1, 100), (start + 1, 120), (start + 2, 0), (end + 1, 30)])
 
     assert (1, 0, WAL) not in reduce_folder(one).increases
 
 
 def test_a_reset_of_one_object_leaves_no_increase_of_the_counter(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     samples = [
         *(Sample(t, "disk.reads", "vda", value) for t, value in ((start, 0), (end, 10))),
         *(Sample(t, "disk.reads", "vdb", value) for t, value in ((start, 9), (end, 0))),
     ]
-    write_samples(samples, run_file(one, layout.SAMPLES))
+    write_samples(samples, first_file(one, layout.SAMPLES))
 
     assert (1, 0, "disk.reads") not in reduce_folder(one).increases
 
 
 @pytest.mark.parametrize("ends", [(1.5, 0.0), (0.0, -1.5)])
 def test_readings_that_do_not_reach_over_the_window_yield_no_increase(one: Path, ends: tuple[float, float]) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     first, last = start + ends[0], end + ends[1]
     write_wal(one, [(first, 0), (first + 1, 10), (last - 1, 20), (last, 30)])
 
@@ -164,7 +154,7 @@ def test_readings_that_do_not_reach_over_the_window_yield_no_increase(one: Path,
 
 
 def test_a_step_stands_for_the_rest_of_the_window_when_the_next_reading_was_not_due_yet(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     # 10 B/s at first, 30 B/s at last; half a second of the window lies before the first reading, 0.75 s after the last.
     readings = [(start + 0.5, 0), (start + 1.5, 10), (end - 1.75, 20), (end - 0.75, 50)]
     write_wal(one, readings)
@@ -173,14 +163,14 @@ def test_a_step_stands_for_the_rest_of_the_window_when_the_next_reading_was_not_
 
 
 def test_the_longest_gap_between_readings_is_kept(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     write_wal(one, [(start - 1, 0), (start + 0.5, 1), (start + 3.5, 2), (end + 1, 3)])
 
     assert reduce_folder(one).gaps == {1: pytest.approx(3.0)}
 
 
 def test_only_active_client_sessions_of_the_load_are_waits(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     rows = [
         WaitRow(start, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 20),
         WaitRow(start, 10, "client backend", "pgtrial/all", "active", "IO", "WALSync", "END", 5),
@@ -190,7 +180,7 @@ def test_only_active_client_sessions_of_the_load_are_waits(one: Path) -> None:
         WaitRow(start, 10, "parallel worker", "pgtrial/all", "active", "", "", "SELECT ?", 10),
         WaitRow(end, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 1000),
     ]
-    write_waits(rows, run_file(one, layout.WAITS))
+    write_waits(rows, first_file(one, layout.WAITS))
 
     # 20 polls: 20 / 20 sessions on a CPU and (5 + 15) / 20 in WALSync.
     assert reduce_folder(one).waits == {
@@ -202,15 +192,15 @@ def test_only_active_client_sessions_of_the_load_are_waits(one: Path) -> None:
 
 
 def test_polls_without_an_active_session_are_known(one: Path) -> None:
-    start, _ = window(one)
+    start, _ = first_window(one)
     rows = [WaitRow(start, 10, "checkpointer", "", "", "Activity", "CheckpointerMain", "", 10)]
-    write_waits(rows, run_file(one, layout.WAITS))
+    write_waits(rows, first_file(one, layout.WAITS))
 
     assert reduce_folder(one).waits == {(1, 0): ()}
 
 
 def test_a_missing_transactions_file_is_named(one: Path) -> None:
-    path = run_file(one, layout.TRANSACTIONS)
+    path = first_file(one, layout.TRANSACTIONS)
     path.unlink()
 
     with pytest.raises(StoreError) as caught:
@@ -220,32 +210,28 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_histogram_that_lacks_a_value_is_damage(one: Path) -> None:
-    path = run_file(one, layout.TRANSACTIONS)
+@pytest.mark.parametrize(
+    ("file", "column", "said"),
+    [
+        (layout.TRANSACTIONS, "list_append(buckets, 7) AS buckets", "values of its histograms are missing"),
+        (layout.SAMPLES, "value::VARCHAR AS value", 'values of "value" are no numbers'),
+    ],
+    ids=["a histogram that lacks a value", "a reading that is a text"],
+)
+def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, said: str) -> None:
+    path = first_file(one, file)
     name = str(path).replace("'", "''")
     with parquet.connect() as db:
-        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (list_append(buckets, 7) AS buckets) FROM '{name}'")
+        db.execute(f"CREATE TABLE t AS SELECT * REPLACE ({column}) FROM '{name}'")
         path.unlink()
         db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
 
-    with pytest.raises(StoreError, match="is damaged: values of its histograms are missing"):
-        reduce_folder(one)
-
-
-def test_a_reading_that_is_a_text_is_damage(one: Path) -> None:
-    path = run_file(one, layout.SAMPLES)
-    name = str(path).replace("'", "''")
-    with parquet.connect() as db:
-        db.execute(f"CREATE TABLE t AS SELECT * REPLACE (value::VARCHAR AS value) FROM '{name}'")
-        path.unlink()
-        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
-
-    with pytest.raises(StoreError, match='is damaged: values of "value" are no numbers'):
+    with pytest.raises(StoreError, match=f"is damaged: {said}"):
         reduce_folder(one)
 
 
 def test_a_damaged_file_is_named(one: Path) -> None:
-    path = run_file(one, layout.TRANSACTIONS)
+    path = first_file(one, layout.TRANSACTIONS)
     path.write_bytes(path.read_bytes()[:-20])
 
     with pytest.raises(StoreError, match=r"transactions\.parquet"):
@@ -253,8 +239,8 @@ def test_a_damaged_file_is_named(one: Path) -> None:
 
 
 def test_a_run_without_samples_still_counts_and_is_listed(one: Path) -> None:
-    run_file(one, layout.SAMPLES).unlink()
-    run_file(one, layout.WAITS).unlink()
+    first_file(one, layout.SAMPLES).unlink()
+    first_file(one, layout.WAITS).unlink()
 
     reduction = reduce_folder(one)
 

@@ -12,7 +12,7 @@ import pytest
 from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import MARK, Operations, session_group
@@ -337,7 +337,6 @@ def test_root_writes_the_script_of_a_trial_before_the_account_can_move_its_direc
         workload=WorkloadTable.model_validate({"mix": "select-only"}),
         scenarios=(Scenario(name="s", script="SELECT 1;"),),
         seed=1,
-        clients=1,
         here=host,
         there=host,
     )

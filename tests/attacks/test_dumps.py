@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.events import ignore
 from pgtrial.engine.target.base import DATABASE
-from pgtrial.engine.target.loading import Loader
 from pgtrial.experiment_file.code_uses import find_in_sql
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.store.belongings import Belongings
-from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.psql_script import PsqlScript
+from support.loading import empty_database, load
 
 COMMAND = "COPY (SELECT 1) TO PROGRAM 'touch {mark}';\n"
 # Each makes it look as if the command were among the data of a COPY, where psql executes it.
@@ -129,27 +125,8 @@ def test_statements_that_execute_more_than_sql_are_listed(sql: str) -> None:
 
 @pytest.fixture
 def database(served: ThrowawayCluster) -> Iterator[str]:
-    asyncio.run(execute(served.conninfo(), f"CREATE DATABASE {DATABASE}"))
-    yield served.conninfo(DATABASE)
-    asyncio.run(execute(served.conninfo(), f"DROP DATABASE {DATABASE} WITH (FORCE)"))
-
-
-def load(cluster: ThrowawayCluster, folder: Path, *names: str) -> None:
-    tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "select-only"}, "arms": {"a": {}, "b": {}}}
-    files = data_files(Experiment.model_validate(tables | {"dataset": {"kind": "sql", "load": names}}), folder)
-    loader = Loader(
-        host=cluster.host,
-        programs=cluster.programs,
-        conninfo=cluster.conninfo(DATABASE),
-        environment=cluster.host_environment(DATABASE),
-        is_own=True,
-        copies=cluster.directory.parent,
-        account=cluster.account,
-        belongings=Belongings.of(folder),
-        may_run=False,
-        tell=ignore,
-    )
-    asyncio.run(loader.load(files, [file.digest() for file in files]))
+    with empty_database(served) as conninfo:
+        yield conninfo
 
 
 @pytest.mark.pg

@@ -1,6 +1,7 @@
 """An experiment file that names files of whoever runs it: they are not read, unless he says so."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.safe_files import open_file
+from pgtrial.store import layout
 from pgtrial.workloads import data_files, psql_script, scenarios
 
 EXPERIMENT = """
@@ -186,3 +188,18 @@ def test_data_that_a_received_folder_names_are_read_only_if_allowed(
     for given in (("--allow-files", str(place)), ()):  # what was allowed once is on record
         assert main(["resume", "-q", *given, str(folder)]) == 2
         assert "--allow-code" in capsys.readouterr().err  # it is read, and asks for that now
+
+
+def test_a_received_folder_cannot_name_a_file_of_the_home_directory(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(place, dataset='load = "own.sql"')
+    with sqlite3.connect(folder / layout.STATE) as db:
+        plan = json.loads(db.execute("SELECT value FROM meta WHERE key = 'plan'").fetchone()[0])
+        plan["experiment"]["dataset"]["load"] = ["~/secret.sql"]
+        db.execute("UPDATE meta SET value = ? WHERE key = 'plan'", [json.dumps(plan)])
+
+    assert main(["resume", "-q", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "is not beneath the files of the result folder" in told
+    assert "geheim" not in told

@@ -75,7 +75,7 @@ def run_blocks(seeds: random.Random, *, blocks: int, fade: float, delay: float) 
 
 @pytest.mark.slow
 def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() -> None:
-    told = []
+    told, late = [], 0
     for fade, delay, name in (
         (0.125, 0.0, "it fades in ⅛ slice"),
         (0.25, 0.0, "¼"),
@@ -83,6 +83,10 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
         (1.0, 0.0, "1"),
         (0.0, 0.5, "it comes after ½ slice"),
         (0.0, 1.0, "1"),
+        (0.0, 2.0, "2"),
+        (0.0, 4.0, "4"),
+        (0.0, 8.0, "8"),
+        (1.0, 2.0, "2 slices, and fades in 1"),
     ):
         seeds, effects, supported, reversed_, held = random.Random(1), [], 0, 0, 0
         for _ in range(EXPERIMENTS):
@@ -101,16 +105,20 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
             f"{name}: {change_text(1 + effect / 100)}, the truth in {percent(held, EXPERIMENTS)} of the intervals, "
             f"invalid in {percent(reversed_, EXPERIMENTS)}"
         )
-        if delay == 0:
+        if delay == 0 or fade == 0:
             assert held >= 85
         if fade <= 0.5 and delay <= 0.5:
             assert effect < -5
-        assert supported == 0
+        if delay < 2:
+            assert supported == 0
+        late += supported
+    assert late <= 0.05 * 4 * EXPERIMENTS
     record(
         Row(
             number=1,
             defect="b slows down what comes after it by 10 %, whoever runs it (turns, truth −10 %, “not worse by 3 %”)",
             before="next slice: +2.5 %, supported in 100 %, no caveat",
-            after="; ".join(told) + "; supported in none",
+            after="; ".join(told)
+            + f"; supported in none, and in {percent(late, 4 * EXPERIMENTS)} of those that come 2 slices late and more",
         )
     )

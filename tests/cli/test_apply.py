@@ -126,9 +126,13 @@ def test_each_kind_of_setting_has_its_place(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_an_arm_that_is_not_there_is_an_error_that_lists_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    analysed: list[Path] = []
+    monkeypatch.setattr("pgtrial.cli.findings.find_findings", lambda folder, language: analysed.append(folder))
+
     assert main(["apply", str(make(tmp_path / "r")), "--arm", "of"]) == 2
+    assert analysed == []
     assert 'there is no arm "of". The arms are on, off' in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from pgtrial.cli.main import main
 from support import write_result_folder
 
 PATIENCE = 60.0  # s
-
-Serve = Callable[..., "subprocess.Popen[str]"]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from pgtrial.collectors import COLLECTORS
-from pgtrial.collectors.base import ExtensionCollector
+from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector
 from pgtrial.errors import PreflightError
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -69,7 +69,9 @@ def executing() -> "Callable[..., AbstractContextManager[psycopg.Connection[Any]
 
 def _extensions_of(programs: Programs) -> list[str]:
     """Those of the collectors' extensions that an installation comes with."""
-    wanted = sorted({collector.extension for collector in COLLECTORS if isinstance(collector, ExtensionCollector)})
+    wanted = sorted(
+        {collector.extension for collector in COLLECTORS if isinstance(collector, ExtensionCollector)} - {NO_EXTENSION}
+    )
     return [name for name in wanted if any(programs.directory.parent.rglob(f"{name}.so"))]
 
 

@@ -8,8 +8,10 @@ import psycopg
 import pytest
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import pg_buffercache, pg_stat_statements, pg_wait_sampling
-from pgtrial.collectors.base import find_statement, in_schema
+from pgtrial.collectors import pg_buffercache, pg_stat_statements, pg_wait_sampling, relations
+from pgtrial.collectors.base import by_column, find_statement, in_schema
+from pgtrial.engine.sampler.link import columns_of, rows_of
+from support import wait_until
 
 pytestmark = pytest.mark.pg
 
@@ -88,6 +90,32 @@ def test_buffers_of_the_database_are_counted_by_relation(extended: Any) -> None:
     assert "pg_database" not in {about for _, about in found}  # of all databases
 
 
+def test_tables_have_sizes_and_dead_rows(extended: Any) -> None:
+    with extended.connect() as connection:
+        connection.execute("CREATE TABLE wares AS SELECT i, 'x' AS name FROM generate_series(1, 5000) AS i")
+        connection.execute("CREATE INDEX ON wares (i)")
+        connection.execute("DELETE FROM wares WHERE i <= 2000")
+        statement = find_statement(relations.NAME, connection.info.server_version)
+        assert statement is not None
+
+        def read() -> dict[tuple[str, str], float]:
+            result = connection.pgconn.exec_params(statement.encode(), [])
+            return {
+                (metric, about): value
+                for metric, about, value in by_column("relations", columns_of(result), rows_of(result))
+            }
+
+        try:
+            found = wait_until(read, lambda found: found.get(("relations.dead_rows", "wares")))
+        finally:
+            connection.execute("DROP TABLE wares")
+
+    assert found["relations.dead_rows", "wares"] == 2000
+    assert found["relations.live_rows", "wares"] == 3000
+    assert found["relations.table_bytes", "wares"] > 100_000
+    assert found["relations.index_bytes", "wares"] > 50_000
+
+
 def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
     extended: Any, executing: Callable[..., Any]
 ) -> None:
@@ -97,7 +125,7 @@ def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
 
     def read(sessions: bytes) -> bytes:
         """Read once; the sessions that are there, for the next reading."""
-        payload = ask(connection, "pg_wait_sampling", sessions)
+        payload = ask(connection, "pg_wait_sampling", sessions, b"pgtrial:own/")
         latest.update({(s.metric, s.object): s.value for s in follower(time.monotonic(), payload)})
         pid, is_there = payload["columns"].index("pid"), payload["columns"].index("is_there")
         return ("{" + ",".join({row[pid] for row in payload["rows"] if row[is_there] == "t"}) + "}").encode()
@@ -106,8 +134,8 @@ def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
     with extended.connect() as connection:
         statement, conninfo = "SELECT pg_sleep(60)", extended.cluster.conninfo("shop")
         with (
-            executing(statement, conninfo, application_name="pgtrial/sleepy") as load,
-            executing(statement, conninfo),
+            executing(statement, conninfo, application_name="pgtrial:own/sleepy") as load,
+            executing(statement, conninfo, application_name="pgtrial:other/sleepy"),
         ):
             sessions, deadline = b"{}", time.monotonic() + 10
             while latest.get(sleep, 0) < 10:

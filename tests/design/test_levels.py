@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.run import LoadLevel
 
 

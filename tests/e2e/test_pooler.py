@@ -52,7 +52,7 @@ def test_an_arm_has_a_pooler_of_its_own(place, method: str, own: str) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ((POOLED[0], POOLED[1].replace("= 1", "= 200")), 'arm "off": max_connections is 100, 203 are needed'),
+        ((POOLED[0], POOLED[1].replace("= 1", "= 200")), 'arm "off": max_connections is 100, 204 are needed'),
         (PREPARED, 'cannot have pool_mode = "transaction" with protocol = "prepared"'),
     ],
 )

@@ -3,12 +3,10 @@ import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import ignore
 from pgtrial.engine.hooks import HOOK, Hooks
 from pgtrial.engine.schedule import Schedule
@@ -18,9 +16,9 @@ from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.experiment import Experiment, HooksTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import RunState, Slot
-from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support import EXPERIMENT
+from support.schedules import make_schedule
 
 SLOT = Slot(number=3, block=2, position=1, arm="off")
 
@@ -73,7 +71,7 @@ def test_a_hook_whose_time_is_over_is_ended_with_all_that_it_started(state, tmp_
     assert state.events()[0][2]["status"] is None
 
 
-def test_hooks_stand_around_blocks_and_runs(state, tmp_path, monkeypatch):
+def test_hooks_stand_around_blocks_and_runs(tmp_path, monkeypatch):
     log = tmp_path / "log"
 
     async def execute(self: Schedule, rows: Any, *, most_disturbed: float | None) -> Mapping[str, float | None]:
@@ -87,22 +85,11 @@ def test_hooks_stand_around_blocks_and_runs(state, tmp_path, monkeypatch):
     content = tomllib.loads(EXPERIMENT)
     moments = ("before_block", "after_block", "before_run", "after_run")
     content["hooks"] = dict.fromkeys(moments, argv)
-    planned = make_plan(Experiment.model_validate(content))
-    write_plan(state, planned)
-    plan: Any = SimpleNamespace(measured_time=1.0)
-    other: Any = None
-    schedule = Schedule(
-        planned=planned,
-        folder=tmp_path,
-        state=state,
-        target=other,
-        plan=plan,
-        arms={arm.name: arm for arm in planned.arms},
-        tell=ignore,
-        hooks=Hooks(table=planned.experiment.hooks, host=LocalHost(), state=state, folder=tmp_path, tell=ignore),
-    )
-    count = len(planned.arms)
+    schedule = make_schedule(content, tmp_path)
+    planned, count = schedule.planned, len(schedule.planned.arms)
     asyncio.run(schedule.run(planned.slots[: 2 * count]))
+    states = {run.state for run in schedule.state.runs()}
+    schedule.state.close()
 
     expected = [
         line
@@ -122,7 +109,7 @@ def test_hooks_stand_around_blocks_and_runs(state, tmp_path, monkeypatch):
         )
     ]
     assert log.read_text().splitlines() == expected
-    assert {run.state for run in state.runs()} == {RunState.DONE}
+    assert states == {RunState.DONE}
 
 
 def test_hooks_are_code_of_the_file():

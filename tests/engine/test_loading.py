@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.events import ignore
-from pgtrial.engine.target.base import DATABASE
-from pgtrial.engine.target.loading import Loader
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
-from pgtrial.workloads.data_files import data_files
+from support.loading import empty_database, load
 
 SOURCE = r"""
 CREATE ROLE shop;
@@ -47,36 +43,8 @@ def dumps(served: ThrowawayCluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def database(served: ThrowawayCluster) -> Iterator[str]:
-    """Connection to an empty database, in which the data belong."""
-    asyncio.run(execute(served.conninfo(), f"CREATE DATABASE {DATABASE}"))
-    yield served.conninfo(DATABASE)
-    asyncio.run(execute(served.conninfo(), f"DROP DATABASE {DATABASE} WITH (FORCE)"))
-
-
-def load(cluster: ThrowawayCluster, folder: Path, *names: str, may_run: bool = False, digest: str = "") -> None:
-    experiment = Experiment.model_validate(
-        {
-            "format": 1,
-            "experiment": {"name": "x"},
-            "dataset": {"kind": "sql", "load": names},
-            "workload": {"mix": "select-only"},
-            "arms": {"a": {}, "b": {}},
-        }
-    )
-    loader = Loader(
-        host=cluster.host,
-        programs=cluster.programs,
-        conninfo=cluster.conninfo(DATABASE),
-        environment=cluster.host_environment(DATABASE),
-        is_own=True,
-        copies=cluster.directory.parent,
-        account=cluster.account,
-        belongings=Belongings.of(folder),
-        may_run=may_run,
-        tell=ignore,
-    )
-    files = data_files(experiment, folder)
-    asyncio.run(loader.load(files, [digest or file.digest() for file in files]))
+    with empty_database(served) as conninfo:
+        yield conninfo
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -98,7 +98,7 @@ class Reader:
         return Extensions(
             databases,
             version_num=150018,
-            parameters={"database": b"shop"},
+            parameters={"database": b"shop", "load": b"pgtrial:0123/"},
             interval=1.0,
             add=lambda t, source, payload: self.added.append((t, source)),
             remark=self.remarks.append,
@@ -141,10 +141,20 @@ def test_database_without_extensions_is_left_alone(place: Place) -> None:
     opened = Reader().open("control", "shop")
     opened.start()
 
-    assert place.open == set()
+    assert place.open == {"shop"}
     opened.tick(place.now + 1)
     opened.finish()
-    assert {name for _, name in place.asked} == {"quiet"}
+    assert {name for database, name in place.asked if database == "control"} == {"quiet"}
+
+
+def test_tables_of_the_load_are_looked_at_without_an_extension_every_ten_seconds(place: Place) -> None:
+    opened = Reader().open("control", "shop")
+    opened.start()
+    tick(place, opened, seconds=25)
+    opened.finish()
+
+    assert of(place, "relations") == ["shop"] * 4
+    assert place.open == set()
 
 
 def test_loads_database_is_spared_what_another_one_can_tell(place: Place) -> None:
@@ -184,7 +194,9 @@ def test_sessions_of_the_reading_before_are_asked_for_once_more(place: Place) ->
     second = place.parameters["pg_wait_sampling"]
     tick(place, opened, seconds=1)
 
-    assert (first, second, place.parameters["pg_wait_sampling"]) == ([b"{}"], [b"{7}"], [b"{}"])
+    last = place.parameters["pg_wait_sampling"]
+    assert [sessions for sessions, _ in (first, second, last)] == [b"{}", b"{7}", b"{}"]
+    assert {load for _, load in (first, second, last)} == {b"pgtrial:0123/"}
 
 
 def test_extension_that_cannot_be_read_is_said_once_and_left_alone(place: Place) -> None:

@@ -4,6 +4,7 @@ from typing import cast
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler.link import SessionSums, columns_of, rows_of
+from pgtrial.model.load_sessions import beginning_of_names
 
 
 class Result:
@@ -24,7 +25,8 @@ class Result:
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
     return cast(
-        PGresult, Result([b"state", b"query", b"query_id"], *((*row, None) if len(row) == 2 else row for row in rows))
+        PGresult,
+        Result([b"state", b"query", b"query_id", b"application"], *((*row, None, None)[:4] for row in rows)),
     )
 
 
@@ -38,8 +40,8 @@ def test_alike_sessions_of_several_polls_are_one_row() -> None:
     assert sums.drain() == {
         "polls": 2,
         "late": 0,
-        "columns": ("state", "query", "query_id", "sessions"),
-        "rows": [["active", None, None, "3"], [None, None, None, "1"]],
+        "columns": ("state", "query", "query_id", "application", "sessions"),
+        "rows": [["active", None, None, None, "3"], [None, None, None, None, "1"]],
     }
     assert sums.polls == []
 
@@ -52,16 +54,16 @@ def test_answer_that_came_late_counts_for_all_moments_it_was_due_at() -> None:
 
     found = sums.drain()
     assert (found["polls"], found["late"]) == (4, 2)
-    assert found["rows"] == [["active", None, None, "3"], ["idle", None, None, "1"]]
+    assert found["rows"] == [["active", None, None, None, "3"], ["idle", None, None, None, "1"]]
 
 
 def test_statements_that_the_server_counts_as_one_have_one_text() -> None:
     sums = SessionSums()
     sums.add(1.0, answer((b"active", b"SELECT 1 /* a */", b"7"), (b"active", b"SELECT  2 /* b */", b"7")), count=1)
 
-    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", "2"]]
+    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", None, "2"]]
     sums.add(2.0, answer((b"active", b"SELECT 3 /* c */", b"7")), count=1)
-    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", "1"]]
+    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", None, "1"]]
 
 
 def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
@@ -75,7 +77,17 @@ def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
         count=1,
     )
 
-    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", None, "2"]]
+    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", None, None, "2"]]
+
+
+def test_sessions_of_another_experiment_are_not_the_loads() -> None:
+    own, other = (beginning_of_names("machine", folder, "before") for folder in ("/results/own", "/results/other"))
+    sums = SessionSums(load=own)
+    names = (f"{own}read", f"{other}read", "pgtrial", "psql")
+
+    sums.add(1.0, answer(*((b"idle", None, None, name.encode()) for name in names)), count=1)
+
+    assert [row[3] for row in sums.drain()["rows"]] == ["pgtrial/read", f"{other}read", "pgtrial", "psql"]
 
 
 def test_next_second_begins_anew() -> None:
@@ -85,11 +97,11 @@ def test_next_second_begins_anew() -> None:
 
     sums.add(2.0, answer((b"idle", None)), count=1)
 
-    assert (sums.t, sums.drain()["rows"]) == (2.0, [["idle", None, None, "1"]])
+    assert (sums.t, sums.drain()["rows"]) == (2.0, [["idle", None, None, None, "1"]])
 
 
 def test_result_is_texts() -> None:
     result = answer((b"\xc3\xa9", None), (b"\xff", b"1"))
 
-    assert columns_of(result) == ("state", "query", "query_id")
-    assert rows_of(result) == [["é", None, None], ["�", "1", None]]
+    assert columns_of(result) == ("state", "query", "query_id", "application")
+    assert rows_of(result) == [["é", None, None, None], ["�", "1", None, None]]

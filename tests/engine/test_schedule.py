@@ -1,22 +1,18 @@
 import asyncio
 import tomllib
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgtrial.design.plan import make_plan
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.store import layout
-from pgtrial.store.plans import write_plan
-from pgtrial.store.state import State
 from support import EXPERIMENT
+from support.schedules import make_schedule
 
 
 @pytest.fixture
@@ -35,24 +31,12 @@ def attempt(tmp_path, monkeypatch, runs) -> Callable[[BaseException], tuple[RunS
 
         monkeypatch.setattr(Schedule, "_execute", execute)
         monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
-        experiment = Experiment.model_validate(tomllib.loads(EXPERIMENT))
-        planned = make_plan(experiment)
-        state, told = State.create(tmp_path), []
-        write_plan(state, planned)
-        plan: Any = SimpleNamespace(measured_time=1.0)
-        other: Any = None
-        schedule = Schedule(
-            planned=planned,
-            folder=tmp_path,
-            state=state,
-            target=other,
-            plan=plan,
-            arms={arm.name: arm for arm in planned.arms},
-            tell=told.append,
-        )
+        told: list[Any] = []
+        schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, tell=told.append)
+        state = schedule.state
         bug = not isinstance(happens, PgTrialError | KeyboardInterrupt)
         with pytest.raises(WorkloadError if bug else type(happens)):
-            asyncio.run(schedule.run(planned.slots[:1]))
+            asyncio.run(schedule.run(schedule.planned.slots[:1]))
         *_, run = state.runs()
         runs.extend(state.runs())
         state.close()
@@ -100,23 +84,10 @@ def test_a_run_that_was_disturbed_is_repeated_and_the_last_repeat_counts(tmp_pat
     monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
     content = tomllib.loads(EXPERIMENT)
     content.setdefault("design", {}).update(disturbed="30%", repeats=2)
-    planned = make_plan(Experiment.model_validate(content))
-    state = State.create(tmp_path)
-    write_plan(state, planned)
-    plan: Any = SimpleNamespace(measured_time=1.0)
-    other: Any = None
-    schedule = Schedule(
-        planned=planned,
-        folder=tmp_path,
-        state=state,
-        target=other,
-        plan=plan,
-        arms={arm.name: arm for arm in planned.arms},
-        tell=lambda _event: None,
-    )
-    asyncio.run(schedule.run(planned.slots[:1]))
+    schedule = make_schedule(content, tmp_path)
+    asyncio.run(schedule.run(schedule.planned.slots[:1]))
 
-    states = [run.state for run in state.runs()]
-    state.close()
+    states = [run.state for run in schedule.state.runs()]
+    schedule.state.close()
     assert states == [RunState.INVALID] * (valid_from - 1) + [RunState.DONE]
     assert limits == [0.3, 0.3, None][:valid_from]

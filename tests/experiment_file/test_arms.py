@@ -298,7 +298,7 @@ def test_what_a_job_does_not_say_has_its_default() -> None:
 
     assert (log.fsync, log.share, log.engine, log.depth) == (1, 3.0, "psync", 1)
     assert (data.fsync, data.share) == (0, 1.0)
-    assert (log.writes, log.is_sequential, data.writes, data.is_sequential) == (True, True, False, False)
+    assert (log.writes, data.writes) == (True, False)
 
 
 def test_the_state_of_the_cache_is_the_arms_own_or_that_of_all() -> None:

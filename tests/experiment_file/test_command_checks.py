@@ -8,7 +8,7 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.load import examine, parse_experiment
-from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.reach import files_in, find_outside
 from pgtrial.experiment_file.result_formats import FORMATS, FormatName
 from pgtrial.workloads.adapters import ADAPTERS
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_files_lie_beneath_the_directory_of_the_experiment(tmp_path: Path) -> None:
     loaded = parse_experiment(HEAD + LOAD + 'files = "/etc/hostname"\n' + ARMS, "x", tmp_path)
 
-    (problem,) = find_outside(loaded.experiment, tmp_path)
+    (problem,) = find_outside(files_in(loaded.experiment), tmp_path)
 
     assert problem.path == "workload.files[0]"
 

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import Expect, RampTable, WarmupTable
+from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.experiment_file.load import examine, load_experiment, locate_problems, parse_experiment
+from pgtrial.experiment_file.workload_table import RampTable, WarmupTable
 
 GOOD = """\
 format = 1

@@ -9,7 +9,7 @@ from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.load import examine, parse_experiment
-from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.reach import files_in, find_outside
 
 HEAD = 'format = 1\n[experiment]\nname = "x"\n'
 MIX = '[workload]\nmix = "oltp"\n'
@@ -123,7 +123,7 @@ def test_scripts_of_arms_lie_beneath_the_directory_of_the_experiment(tmp_path: P
     text = HEAD + OWN + "[arms.a]\n[arms.b.workload]\nscripts = { read = '/etc/hostname' }\n"
     experiment = parse_experiment(text, "x", tmp_path, check_files=False).experiment
 
-    (problem,) = find_outside(experiment, tmp_path)
+    (problem,) = find_outside(files_in(experiment), tmp_path)
 
     assert problem.path == "arms.b.workload.scripts.read"
 

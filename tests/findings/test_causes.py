@@ -2,9 +2,10 @@
 
 import json
 
-from pgtrial.findings.causes import CPU, CPU_QUEUE, OUTSIDE, SCHEDULE_LAG, Causes, Evidence, Limit, Resource, Suspect
+from pgtrial.findings.causes import Causes, Evidence, Limit, Resource, Suspect
 from pgtrial.findings.message import Message, message, say, verbatim
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, name_statement
+from pgtrial.findings.session_time import CPU, CPU_QUEUE, OUTSIDE, SCHEDULE_LAG
 from pgtrial.language import find_language, speak
 
 

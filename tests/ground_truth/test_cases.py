@@ -13,8 +13,10 @@ from ground_truth import __main__ as runner
 from ground_truth import cases, left_overs, needs, page, scoring, volumes
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
-from pgtrial.findings.causes import BudgetPart, Causes, LatencyBudget, Limit, Period, Resource, Stability
+from pgtrial.findings.causes import Causes, Limit, Resource
+from pgtrial.findings.over_time import Period, Stability
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 
 ROOT = Path(__file__).parents[2]
 HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressure", "transparent_huge_pages"}

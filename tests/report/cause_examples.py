@@ -7,41 +7,45 @@ from collections.abc import Mapping, Sequence
 from pgtrial.findings.causes import (
     ArmScore,
     Association,
-    BackgroundWait,
-    BudgetDifference,
-    BudgetPart,
     Causes,
     Check,
-    Course,
-    CourseLine,
     CriterionValue,
     Crossing,
     CurveModel,
-    Dip,
-    DipSign,
-    DipWait,
     Evidence,
-    LatencyBudget,
     LegacyMetrics,
     Level,
     Limit,
     LoadKind,
+    Recommendation,
+    Resource,
+    Scorecard,
+    Suspect,
+)
+from pgtrial.findings.message import Message, message, verbatim
+from pgtrial.findings.over_time import (
+    Course,
+    CourseLine,
+    Dip,
+    DipSign,
+    DipWait,
     LogSummary,
     Mark,
     Panel,
     PanelLine,
+    Period,
+    Stability,
+)
+from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import (
+    BackgroundWait,
+    BudgetDifference,
+    BudgetPart,
+    LatencyBudget,
     Pareto,
     ParetoItem,
-    Period,
-    Recommendation,
-    Resource,
-    Scorecard,
-    Stability,
-    Suspect,
     WaitType,
 )
-from pgtrial.findings.message import Message, message, verbatim
-from pgtrial.findings.record import Estimate
 
 # Milliseconds per transaction of the lower load level; they add up to the latency.
 PARTS: Mapping[str, Mapping[tuple[str, str], float]] = {

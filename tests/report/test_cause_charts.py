@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import vl_convert
 
-from pgtrial.findings.causes import Mark
 from pgtrial.findings.message import verbatim
+from pgtrial.findings.over_time import Mark
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.associations import association_chart
 from pgtrial.report.charts.base import KIND_COLOURS, kind_rank, place_bytes

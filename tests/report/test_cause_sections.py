@@ -3,8 +3,9 @@ import re
 import pytest
 
 from pgtrial.export.tables import tables_of
-from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
+from pgtrial.findings.causes import Causes, Estimate, Evidence, Level
 from pgtrial.findings.message import message, verbatim
+from pgtrial.findings.over_time import LogSummary
 from pgtrial.language import find_language, speak
 from pgtrial.narrate.facts import tell_facts
 from pgtrial.report.cause_words import (

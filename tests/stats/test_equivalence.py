@@ -9,10 +9,10 @@ from scipy import stats
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import beyond_p, claim_bound, decide, equivalence_p, judge
 from pgtrial.stats.interval import t_interval
 from pgtrial.stats.paired import compare_blocks
+from support.comparisons import make_comparison
 
 within = CURRENT.log_bounds
 
@@ -23,21 +23,7 @@ NO_INTERVAL = compare_blocks([100], [150])
 def comparison_with(ratio, *, half, blocks=10):
     """The 95 % interval reaches from ratio / e^half to ratio · e^half."""
     sd = half / (t_interval(0, 1, blocks, confidence=0.95).high)
-    return Comparison(
-        ratio=ratio,
-        low=ratio * math.exp(-half),
-        high=ratio * math.exp(half),
-        confidence=0.95,
-        p_value=0.5,
-        p_sign_flip=0.5,
-        hodges_lehmann=ratio,
-        hl_low=None,
-        hl_high=None,
-        blocks=blocks,
-        sd_log_ratio=sd,
-        information=blocks,
-        degrees=blocks - 1,
-    )
+    return make_comparison(ratio, ratio * math.exp(-half), ratio * math.exp(half), sd=sd, blocks=blocks)
 
 
 def test_two_one_sided_tests_agree_with_statsmodels():

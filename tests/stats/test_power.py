@@ -10,7 +10,6 @@ from scipy import stats
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.interval import mean_and_sd, t_interval
 from pgtrial.stats.paired import compare_blocks
@@ -21,27 +20,14 @@ from pgtrial.stats.power import (
     find_equivalence_power,
     find_power,
 )
+from support.comparisons import make_comparison
 
 within = CURRENT.log_bounds
 
 
 def observed(ratio, sd, *, blocks=6):
     """What was seen, with an interval that decides nothing."""
-    return Comparison(
-        ratio=ratio,
-        low=0.01,
-        high=100,
-        confidence=0.95,
-        p_value=0.5,
-        p_sign_flip=0.5,
-        hodges_lehmann=ratio,
-        hl_low=None,
-        hl_high=None,
-        blocks=blocks,
-        sd_log_ratio=sd,
-        information=blocks,
-        degrees=blocks - 1,
-    )
+    return make_comparison(ratio, 0.01, 100, sd=sd, blocks=blocks)
 
 
 def test_power_agrees_with_r():

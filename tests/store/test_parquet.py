@@ -66,5 +66,5 @@ def test_a_value_that_each_row_has_is_not_missing(tmp_path: Path, column: str, i
         one = f'SELECT * REPLACE (CASE WHEN t <> 7 THEN "{column}" END AS "{column}") FROM ({rows})'
         parquet.write_query(db, one, damaged)
         with pytest.raises(StoreError, match=column) if is_damage else nullcontext():
-            parquet.check_whole(db, "samples", [whole, damaged])
-        parquet.check_whole(db, "samples", [whole])
+            parquet.source(db, [whole, damaged], table="samples")
+        parquet.source(db, [whole], table="samples")

@@ -6,6 +6,7 @@ import tomllib
 from itertools import groupby
 from pathlib import Path
 
+from pgtrial.analysis.evidence import measured, read_evidence
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import MethodChoice
@@ -106,3 +107,14 @@ def write_result_folder(
     state.close()
     write_all(files)
     return folder
+
+
+def first_file(folder: Path, name: str) -> Path:
+    """A file of the first run."""
+    return min(folder.glob(f"{layout.RUNS}/*/{name}"))
+
+
+def first_window(folder: Path) -> tuple[float, float]:
+    """When measuring began in the first valid run, of one load level, and when it ended: seconds since the epoch."""
+    (phase,) = measured(read_evidence(folder).valid[0])
+    return phase.start, phase.end

@@ -50,7 +50,6 @@ def planned(folder: Path):
         workload=experiment.workload,
         scenarios=scenarios_of(experiment, folder),
         seed=1,
-        clients=2,
         here=LocalHost(),
         there=LocalHost(),
         own_scripts=read_arm_scripts(arms, folder),

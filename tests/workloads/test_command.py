@@ -9,8 +9,8 @@ import pytest
 
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.errors import SpecError, WorkloadError
-from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import LoadLevel

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.pgbench import LARGEST_WEIGHT, Generator, integer_weights, plan_generators, split_rate
 from pgtrial.workloads.scenarios import Scenario

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.histogram import bucket_value
 from pgtrial.model.run import LoadLevel
 from pgtrial.store.parquet import read

@@ -6,8 +6,8 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.sampled import named
-from pgtrial.findings.causes import CPU, IDLE_IN_TRANSACTION
 from pgtrial.findings.findings import Observation
+from pgtrial.findings.session_time import CPU, IDLE_IN_TRANSACTION
 from pgtrial.model.run import RunRow
 from pgtrial.model.series import WAIT, WAITS
 

@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.sessions import Array, find_series, pooled_mean
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.sampled import find_device, named
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Course, CourseLine
+from pgtrial.findings.over_time import Course, CourseLine
 from pgtrial.model.metrics import LOADS
 from pgtrial.model.observable import find_observable
 from pgtrial.model.series import WAITS
@@ -19,11 +19,14 @@ MOST_TYPES = 6  # wait types, the largest ones
 _DIGITS = 4  # significant ones; more than can be seen
 _CPU = ("vmstat.us", "vmstat.sy", "vmstat.wa")
 _OF_DEVICE = ("iostat.iops", "iostat.bytes", "iostat.r_await", "iostat.w_await", "iostat.aqu", "iostat.util")
+_TABLES = ("tables.bytes", "tables.indexes", "tables.dead", "tables.row_bytes")
+_LEAST_GROWTH = 1.01  # of the tables, for a course to be worth its place
 _MEMORY = ("vmstat.available", "vmstat.cache", "vmstat.swpd", "dirty.bytes", "db.hit_ratio")
 
 
 def draw_courses(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[Course, ...]:
-    """Throughput and latency, waits by type, CPU, the device that the data are on, memory and dirty pages.
+    """Throughput and latency, waits by type, CPU, the device that the data are on, memory, dirty pages, and the tables
+    where they change.
 
     A point is the mean over its seconds in all runs of the arm; null where nothing is known, such as between two load
     levels. What is zero throughout, or was not read, has no course.
@@ -48,7 +51,7 @@ def _keys(evidence: Evidence, timelines: Sequence[Timeline]) -> Iterator[tuple[s
     yield from ((name, "") for name in _CPU)
     for device in sorted({find_device([each for each in timelines if each.arm == arm.name]) for arm in evidence.arms}):
         yield from ((name, device) for name in _OF_DEVICE if device)
-    yield from ((name, "") for name in _MEMORY)
+    yield from ((name, "") for name in (*_MEMORY, *_TABLES))
 
 
 def _course(evidence: Evidence, timelines: Sequence[Timeline], key: tuple[str, str], *, width: int) -> Course | None:
@@ -59,6 +62,8 @@ def _course(evidence: Evidence, timelines: Sequence[Timeline], key: tuple[str, s
         if (line := _line([each for each in timelines if each.arm == arm.name], key, width=width)) is not None
     }
     if known is None or not any(np.nanmax(line) > 0 for line in lines.values()):
+        return None
+    if key[0] in _TABLES and not any(np.nanmax(line) > _LEAST_GROWTH * np.nanmin(line) for line in lines.values()):
         return None
     count = max(line.size for line in lines.values())
     return Course(

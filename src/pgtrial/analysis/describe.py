@@ -7,7 +7,7 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
 from pgtrial.design.data_size import arm_scales, largest_files
-from pgtrial.experiment_file.experiment import COMMAND, WarmupTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import GUARD, OTHER, ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim

@@ -9,8 +9,8 @@ from functools import partial
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED, LogEvent, add_numbers, add_up, pair_entries
 from pgtrial.analysis.slices import stretches, windows
-from pgtrial.findings.causes import LogSummary, Mark
 from pgtrial.findings.message import Message, message, verbatim
+from pgtrial.findings.over_time import LogSummary, Mark
 from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout

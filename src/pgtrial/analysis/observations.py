@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
-from pgtrial.analysis.slices import Window, turn_rates, windows
+from pgtrial.analysis.slices import Window, late_turns, turn_rates, windows
 from pgtrial.findings.findings import Observation
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
@@ -34,15 +34,20 @@ def observe_runs(evidence: Evidence, reduction: Reduction) -> tuple[Observation,
 
 
 def observe_turns(evidence: Evidence, reduction: Reduction) -> tuple[Observation, ...]:
-    """Throughput at the beginning of slices and in what counts of them, of runs whose arms took turns.
+    """Throughput at the beginning of slices and in what counts of them, of runs whose arms took turns, and by how much
+    the log ratio of an arm would change for what comes later.
 
-    They tell what an arm leaves behind for the next one, and are no results of their own.
+    They tell what an arm leaves behind for the next ones, and are no results of their own.
     """
+    if evidence.is_duet:
+        return ()
+    runs = {run.id: run for run in evidence.valid if run.slices}
+    told = [(run.id, turn_rates(reduction, run)) for run in runs.values()]
+    for arm in evidence.arms:
+        if runs and evidence.rules.bears_late and arm != evidence.control:
+            told += late_turns(evidence, reduction, arm.name).items()
     return tuple(
-        _observation(run, name, None, ALL, value)
-        for run in evidence.valid
-        if run.slices and not evidence.is_duet
-        for name, value in turn_rates(reduction, run).items()
+        _observation(runs[run], name, None, ALL, value) for run, found in told for name, value in found.items()
     )
 
 

@@ -17,7 +17,7 @@ from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import BackgroundGroup, Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.experiment import COMMAND
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.model.metrics import COUNTERS, SEPARATE
 from pgtrial.model.run import RunRow
@@ -140,8 +140,7 @@ def _create_source(
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
     several queries open the files only once. StoreError names a file in which values are missing.
     """
-    source = parquet.source(db, list(files.values()))
-    parquet.check_whole(db, name, list(files.values()))
+    source = parquet.source(db, list(files.values()), table=name)
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],

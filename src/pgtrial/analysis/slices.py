@@ -1,6 +1,7 @@
 """The measured time of a run: its windows, or the counted parts of its slices if arms shared a block's time."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import ArmSlices, Slices
 from pgtrial.model.run import RunRow, Slice
 from pgtrial.stats.dependence import ORDER_ALPHA
+from pgtrial.stats.late import SHAPES, Speeds, late_changes
 from pgtrial.stats.slices import (
     PARTS,
     carry_over,
@@ -128,6 +130,7 @@ def windows(run: RunRow) -> tuple[Window, ...]:
 
 
 TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
+LATE = tuple(f"turn.late.{number}" for number in range(len(SHAPES)))  # and of those of what comes later than they do
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
@@ -193,6 +196,45 @@ def turn_rates(reduction: Reduction, run: RunRow) -> dict[str, float]:
     half = _seconds(run) / 2
     rates = (_washout_rate(reduction, run), *(quarters.reshape(2, -1).sum(axis=1) / half))
     return {name: float(rate) for name, rate in zip(TURNS, rates, strict=True) if math.isfinite(rate)}
+
+
+def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, dict[str, float]]:
+    """By run of the arm what ``late_changes`` gives for its block, the mean over load levels, named by LATE."""
+    control, others = evidence.control, [each.name for each in evidence.arms if each.name != arm]
+    numbers = {arm: 1} | {
+        name: 0 if control and name == control.name else 2 + place for place, name in enumerate(others)
+    }
+    found = {}
+    for _, run in evidence.pairs(arm):
+        block = [each for each in evidence.valid if each.slot.block == run.slot.block]
+        levels = [
+            late_changes(_speeds(evidence, reduction, [(numbers[each.slot.arm], each) for each in block], window.level))
+            for window in windows(run)
+            if all((each.id, window.level) in reduction.parts for each in block)
+        ]
+        if levels:
+            changes = zip(LATE, np.mean(levels, axis=0), strict=True)
+            found[run.id] = {name: float(change) for name, change in changes if math.isfinite(change)}
+    return found
+
+
+def _speeds(evidence: Evidence, reduction: Reduction, block: Sequence[tuple[int, RunRow]], level: int) -> Speeds:
+    rows, turns = [], []
+    for arm, run in block:
+        for each, parts in zip(slices_of(run, level), reduction.parts[run.id, level], strict=True):
+            edges = np.linspace(each.counted, each.ended, PARTS + 1)
+            rates = parts * PARTS / each.seconds
+            rows += [(*place, rate, arm) for place, rate in zip(pairwise(edges), rates, strict=True)]
+            turns.append((each.started, each.ended, arm))
+    started, ended, rate, arms = np.array(rows, dtype=np.float64).T
+    return Speeds(
+        started=started,
+        ended=ended,
+        rate=rate,
+        arm=arms.astype(np.intp),
+        turns=np.array(turns, dtype=np.float64),
+        slice=evidence.method.slice,
+    )
 
 
 def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], *, is_long: bool) -> _Array:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import CPU
 from pgtrial.findings.findings import WaitShare
+from pgtrial.findings.session_time import CPU
 
 _Kind = tuple[str, str]  # (wait type, wait event)
 

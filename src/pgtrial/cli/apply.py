@@ -39,15 +39,24 @@ def command(*, folder: Path, arm: str | None) -> None:
     """
     from pgtrial.store.plans import read_plan
 
-    reason, name = (_tell_verdict(folder), arm) if arm is not None else _find_winner(folder)
     arms = {one.name: one for one in read_plan(folder).arms}
-    if name not in arms:
-        raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
-    lines = [*_tell(arms[name], reason)]
+    if arm is not None:
+        chosen = _find_arm(arms, arm)  # first: the verdict takes long
+        reason = _tell_verdict(folder)
+    else:
+        reason, winner = _find_winner(folder)
+        chosen = _find_arm(arms, winner)
+    lines = [*_tell(chosen, reason)]
     for line in lines:  # a comment that goes on in the next line is one no more
         if not _ON_ONE_LINE.fullmatch(line):
             raise PgTrialError(f"the folder has a text that pgtrial does not print: {line!r}")
     echo("\n".join(lines))
+
+
+def _find_arm(arms: "Mapping[str, Arm]", name: str) -> "Arm":
+    if name not in arms:
+        raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
+    return arms[name]
 
 
 def _tell_verdict(folder: Path) -> str:

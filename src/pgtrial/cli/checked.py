@@ -13,7 +13,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import quick_experiment
 from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
-from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.reach import files_in, find_outside
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
@@ -154,7 +154,7 @@ def check_text(
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
         raise refuse(source_name, problems)
-    problems = locate_problems(text, [*problems, *find_outside(experiment, folder, allow_files)])
+    problems = locate_problems(text, [*problems, *find_outside(files_in(experiment), folder, allow_files)])
     # The file may be wrong in whatever way, and still name a program.
     servers = _find_servers(experiment, may_run=allow_code and not problems)
     for server in servers:

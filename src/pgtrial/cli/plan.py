@@ -16,7 +16,7 @@ from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, 
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import COMMAND, WarmupTable
+from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
 from pgtrial.postgres.connect import split_statements

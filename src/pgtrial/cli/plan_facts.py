@@ -17,7 +17,8 @@ from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
-from pgtrial.experiment_file.experiment import RELATIONS, AndTable, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.hypothesis_table import RELATIONS, AndTable
 from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Outlook, Scope
 from pgtrial.knobs.fio import FIO, FileJobTable

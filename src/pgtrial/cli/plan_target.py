@@ -11,6 +11,7 @@ from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.standby import STANDBY
 from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
@@ -122,7 +123,9 @@ def data_text(checked: Checked) -> str:
         times = 2 * clusters + len(checked.plan.arms)
         return f"{made}: about {size}, stored {times} times ({snapshots} and a copy for each arm)"
     twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
-    return f"{made}: about {size}, stored twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
+    standby = ", and once more for a standby" * any(STANDBY in arm.knobs for arm in checked.plan.arms)
+    each = f", for each of {clusters} clusters" * (clusters > 1)
+    return f"{made}: about {size}, stored twice ({twice}){each}{standby}"
 
 
 def own_settings_text(checked: Checked) -> str:
@@ -201,6 +204,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
         for variant in dict.fromkeys(arm.variant for arm in arms):
             has_twins = checked.plan.method.method in ("interleaved", "duet")
             copies = sum(arm.variant == variant for arm in arms) if has_twins else 1
+            copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
             size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return

@@ -15,6 +15,7 @@ from pgtrial.collectors import (
     proc_vmstat,
     process_cpu,
     progress,
+    relations,
     replication,
     server_views,
     sessions,
@@ -52,5 +53,6 @@ COLLECTORS: tuple[
     sessions.COLLECTOR,
     pg_wait_sampling.COLLECTOR,
     *pg_stat_statements.COLLECTORS,
+    relations.COLLECTOR,
     pg_buffercache.COLLECTOR,
 )

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pgtrial.model.metric import Kind, Metric, Sample
 
 _SQL = Path(__file__).with_name("sql")
+NO_EXTENSION = ""  # what is read in the same way, and is there without an extension
 _EXTENSION_SCHEMA = "@extschema@"  # the notation of an extension's own scripts
 
 Value = str | None  # as PostgreSQL's text format gives it; None is NULL
@@ -104,7 +105,8 @@ class ProcessCollector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionCollector:
-    """Reads an extension, if a database has it, with sql/NAME.pgVERSION.sql; @extschema@ stands for its schema.
+    """Reads an extension, if a database has it, with sql/NAME.pgVERSION.sql; @extschema@ stands for its schema. With
+    NO_EXTENSION it is what every database has.
 
     Without the extension, nothing is read and nothing is reported. ``every`` is the number of seconds between readings,
     0 for every tick; the first and the last tick always have one. ``at_end``: read only once, when the load is over.

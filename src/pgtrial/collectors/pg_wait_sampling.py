@@ -47,6 +47,6 @@ COLLECTOR = ExtensionCollector(
     name=NAME,
     extension="pg_wait_sampling",
     metrics=(*counters(NAME, "", "count"), *gauges(NAME, "s", "period")),
-    parameters=("sessions",),
+    parameters=("sessions", "load"),
     follow=EventSums,
 )

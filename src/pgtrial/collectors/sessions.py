@@ -17,6 +17,7 @@ from pgtrial.model.metric import Metric
 NAME = "sessions"
 POLLS = "sessions.polls"
 LATE = "sessions.late"
+APPLICATION = "application"  # the column with the name that the session has given itself
 QUERY = "query"  # the column with the statement
 QUERY_ID = "query_id"  # the column with what is the same of all statements that differ in literals only; may be NULL
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike

@@ -13,7 +13,8 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
+from pgtrial.experiment_file.workload_table import WarmupTable, WorkloadTable
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import RampTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import RampTable, WorkloadTable
 from pgtrial.knobs.workload import WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
@@ -14,10 +14,10 @@ from pgtrial.model.run import LoadLevel
 def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
     """Every load level in the order of the file.
 
-    A ramp of clients is rounded to whole clients, and what rounding makes equal is kept once. With rates, a single
-    number of clients (or a single rate) holds for all levels; two lists are paired. SpecError if their lengths differ.
+    With rates, a single number of clients (or a single rate) holds for all levels; two lists are paired. SpecError if
+    their lengths differ.
     """
-    clients = client_levels(workload)
+    clients = workload.client_levels
     rates = rate_levels(workload)
     count = max(len(clients), len(rates))
     if {len(clients), len(rates)} - {1, count}:
@@ -32,13 +32,6 @@ def level_of(arm: Arm, level: LoadLevel) -> LoadLevel:
     """A load level as an arm has it, which may have other clients."""
     clients = own_clients(arm.knobs.get(WORKLOAD, {}))
     return level if clients is None else replace(level, clients=clients)
-
-
-def client_levels(workload: WorkloadTable) -> tuple[int, ...]:
-    clients = workload.clients
-    if isinstance(clients, RampTable):
-        return tuple(dict.fromkeys(max(1, round(level)) for level in clients.expand()))
-    return (clients,) if isinstance(clients, int) else clients
 
 
 def rate_levels(workload: WorkloadTable) -> Sequence[float | None]:

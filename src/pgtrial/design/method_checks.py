@@ -22,10 +22,12 @@ from pgtrial.design.slice_time import (
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
@@ -323,6 +325,9 @@ def _check_knobs(case: Case) -> Iterator[Objection]:
     pools = {table.get("huge_pages", {}).get("size", "none") for table in tables}
     if pools != {"none"} and "huge_pages" not in differing:
         text = "the pool of huge pages is made for one server"
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+    if any(STANDBY in table for table in tables):
+        text = "a standby goes on while the server that it follows stands still, and on the CPUs of all arms"
         yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
     if any("cpus" in table.get("cgroup", {}) for table in tables):
         text = "a limit of CPUs by control group says nothing beside CPUs of one's own"

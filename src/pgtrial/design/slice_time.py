@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 
 from pgtrial.design.effect_timing import Difference, find_differences
-from pgtrial.design.levels import client_levels
 from pgtrial.design.slices import GUARD, LENGTH_SPREAD, duet_guard
-from pgtrial.experiment_file.experiment import (
-    DEFAULT_DUET_SLICE,
-    DEFAULT_SLICE,
-    DEFAULT_SWITCH_SLICE,
-    Experiment,
-)
+from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, DEFAULT_SWITCH_SLICE, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming
 from pgtrial.model.arm import Arm
 
@@ -64,7 +58,7 @@ def duet_slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
     workload = experiment.workload
     shortest = max(
         DEFAULT_DUET_SLICE,
-        SECONDS_PER_CLIENT * max(client_levels(workload)),
+        SECONDS_PER_CLIENT * max(workload.client_levels),
         workload.duration / MOST_DUET_SLICES,
     )
     length = experiment.design.slice or min(shortest, LONGEST_DUET_SLICE)

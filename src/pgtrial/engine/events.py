@@ -150,7 +150,7 @@ Event = (
 class Observer(Protocol):
     """Receives every event of an experiment."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: Event, /) -> None: ...
 
 
 def ignore(_event: Event) -> None:

@@ -35,7 +35,7 @@ from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.reach import find_files_outside
+from pgtrial.experiment_file.reach import find_outside
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -51,6 +51,7 @@ from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State
 
@@ -97,7 +98,8 @@ def refuse_files(plan: Plan, folder: Path, allowed: Sequence[Path]) -> None:
     """
     belongings = Belongings.of(folder)
     known = belongings.readable()
-    outside = find_files_outside(named_files(plan), folder / layout.FILES, (*allowed, *known))
+    roots = (*allowed, *known)
+    outside = find_outside(named_files(plan), folder / layout.FILES, roots, called="the files of the result folder")
     if problems := tuple(outside):
         raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
     belongings.add_readable(Path(name) for name in plan.experiment.dataset.load)
@@ -269,6 +271,7 @@ async def _try_and_plan(
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),
+        machine=identify_machine(),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
         restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),

@@ -19,20 +19,14 @@ from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
-from pgtrial.engine.sampler.control import (
-    Sampler,
-    SamplerConfig,
-    SamplerReport,
-    find_disks,
-    find_server,
-    remote_reader,
-)
+from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
-from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
+from pgtrial.model.load_sessions import NAME, name_on_server
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.stats.steady import is_steady, steady_window
@@ -45,8 +39,7 @@ _PATIENCE = 10.0  # s for them to end at all
 _SESSIONS = """
     SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
     FROM pg_catalog.pg_stat_activity
-    -- On an existing server there may be those of another experiment.
-    WHERE application_name LIKE 'pgtrial/%%' AND datname = %s AND usename = current_user
+    WHERE pg_catalog.starts_with(application_name, %s)
     -- Those of a pooler stay, for the next client.
     AND NOT (%s AND state OPERATOR(pg_catalog.=) 'idle')
 """
@@ -174,7 +167,7 @@ class Measurement(ABC):
 
     def _generators(self, level: LoadLevel, *, seconds: float, logged: bool) -> list[OwnedGenerator]:
         return [
-            (name, replace(generator, environment={**member.server.environment, **generator.environment}))
+            (name, replace(generator, environment=self._environment(name, generator)))
             for name, member in self.group.members.items()
             for generator in self.group.plan.load.generators(
                 member.arm,
@@ -186,6 +179,13 @@ class Measurement(ABC):
                 logged=logged,
             )
         ]
+
+    def _environment(self, arm: str, generator: Generator) -> dict[str, str]:
+        """How a generator reaches its arm's server, and what its sessions are called there."""
+        environment = {**self.group.members[arm].server.environment, **generator.environment}
+        if NAME in environment:
+            environment[NAME] = name_on_server(environment[NAME], self.group.plan.beginning_of_names(arm))
+        return environment
 
     async def _run_load(
         self,
@@ -215,8 +215,8 @@ class Measurement(ABC):
             left = await end_load(plan.mark, plan.client_host)
             if left:
                 raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
-        for member in self.group.members.values():
-            await end_sessions(member.server)
+        for name, member in self.group.members.items():
+            await end_sessions(member.server, plan.beginning_of_names(name))
         return outcome
 
     def _keep(
@@ -283,6 +283,7 @@ class WholeMeasurement(Measurement):
             remote=remote_reader(host, clock_offset=clock_offset),
             server_pid=find_server(host.ops, server.directories),
             load_conninfo=server.conninfo(server.database),
+            load_sessions=self.group.plan.beginning_of_names(name),
             console="" if server.pooler is None else server.pooler.console,
         )
         return {name: config}
@@ -329,8 +330,9 @@ class WholeMeasurement(Measurement):
         self._keep(name, level, generators, outcome, window=window)
 
 
-async def end_sessions(server: RunningServer) -> None:
-    """Wait until the load's sessions have ended; terminate those that still run an abandoned query.
+async def end_sessions(server: RunningServer, beginning: str) -> None:
+    """Wait until the load's sessions, whose names have this ``beginning``, have ended; terminate those that still run
+    an abandoned query.
 
     Raises InvalidRunError when they stay. Without a server there are none.
     """
@@ -338,7 +340,7 @@ async def end_sessions(server: RunningServer) -> None:
         return
     begun = time.monotonic()
     pooled = server.pooler is not None
-    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, server.database, pooled]))[0][0]:
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE, beginning, pooled]))[0][0]:
         if time.monotonic() > begun + _PATIENCE:
             raise InvalidRunError(f"sessions of the load are still connected {_PATIENCE:g} s after its end")
         await asyncio.sleep(0.02)

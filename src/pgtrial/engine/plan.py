@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.engine.loads.base import Load
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Host
+from pgtrial.model.load_sessions import beginning_of_names
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.settings import Setting
 
@@ -22,6 +23,7 @@ class Plan:
     client_host: Host  # where the load generator runs: this machine
     baseline: Mapping[str, Setting]  # the control's settings, for the record of changes
     mark: str  # in the environment of every process of the experiment
+    machine: str  # from which the load comes
     sysctls: tuple[str, ...]  # kernel settings that some arm sets
     restore: Literal["each-run", "each-block", "never"]
     watches_pages: bool = False  # some arm sets which pages memory is made of
@@ -30,3 +32,7 @@ class Plan:
     def measured_time(self) -> float:
         """Measured seconds of one run."""
         return len(self.levels) * self.workload.duration
+
+    def beginning_of_names(self, arm: str) -> str:
+        """How the names of the sessions of an arm's load begin on the server."""
+        return beginning_of_names(self.machine, self.mark, arm)

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import DISK, STORAGE, put_disk
-from pgtrial.experiment_file.experiment import PLACEBO, ArmTable, Experiment, FactorTable, WorkloadTable
+from pgtrial.experiment_file.experiment import PLACEBO, ArmTable, Experiment, FactorTable
 from pgtrial.experiment_file.position import Found, Path, format_path
 from pgtrial.experiment_file.wording import word_error
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.knobs import KnobTables, is_list
 from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FIO, Cache, FileJobTable, FileWork
 from pgtrial.knobs.postgresql import POSTGRESQL

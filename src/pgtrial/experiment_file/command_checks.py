@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import COMMAND, Experiment, WorkloadTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_checks import check_file
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.nearest import hint_name
 
 # What stands for a fact in a word of the command: "{clients}".

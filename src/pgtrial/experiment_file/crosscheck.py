@@ -14,8 +14,9 @@ from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, c
 from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
 from pgtrial.experiment_file.command_checks import check_command
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
-from pgtrial.experiment_file.experiment import PLACEBO, AndTable, Expect, Experiment, HypothesisTable
+from pgtrial.experiment_file.experiment import PLACEBO, Experiment
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
+from pgtrial.experiment_file.hypothesis_table import AndTable, Expect, HypothesisTable
 from pgtrial.experiment_file.knob_checks import (
     check_arms_on_disks,
     check_completeness,

@@ -1,49 +1,30 @@
-"""The experiment file as pydantic models, one class per table; the field descriptions are its documentation.
+"""The experiment file as pydantic models, one class per table; the field descriptions are its documentation. Tables
+with much to say have modules of their own.
 
 Only the shape of single values is checked here. What needs two places of the file, or the file system, is in
 ``crosscheck.py``; the wording of the errors is in ``wording.py``.
 """
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
-from pgtrial.experiment_file.result_formats import FormatName
-from pgtrial.experiment_file.values import (
-    Connection,
-    DatabaseName,
-    DataFiles,
-    Duration,
-    FixedTime,
-    Host,
-    SettingLevels,
-    SliceTime,
-)
+from pgtrial.experiment_file.hypothesis_table import HypothesisTable
+from pgtrial.experiment_file.values import Connection, DatabaseName, DataFiles, Duration, Host, SettingLevels, SliceTime
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
-from pgtrial.knobs.fio import FILES, FIO, FileJobTable
+from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
-from pgtrial.knobs.values import Command, Count, Flag, Positive, Ratio, Table, Version, refuse
-from pgtrial.knobs.workload import UNIT
-from pgtrial.model.metric import Better
+from pgtrial.knobs.values import Command, Flag, Ratio, Table, Version, refuse
 
 FORMAT = 1
-COMMAND = "command"  # kind of a load by a program of the user's choice, and name of its only scenario
-MIX_SCENARIOS = {
-    "oltp": ("read", "insert", "update"),
-    "olap": ("read", "insert", "update"),
-    "tpcb-like": ("tpcb-like",),
-    "simple-update": ("simple-update",),
-    "select-only": ("select-only",),
-}
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
-DEFAULT_DURATION = 30.0  # s
 DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
@@ -52,31 +33,6 @@ DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call signi
 RESOURCES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
 
 Restore = Literal["each-run", "each-block", "never"]
-
-
-class Expect(StrEnum):
-    BETTER = "better"
-    WORSE = "worse"
-    NOT_WORSE = "not-worse"
-    EQUIVALENT = "equivalent"
-    DIFFERENT = "different"
-    LOWER = "lower"
-    HIGHER = "higher"
-
-
-# Claims of a direction, whichever is good.
-DIRECTIONS = {Expect.LOWER: Better.LOWER, Expect.HIGHER: Better.HIGHER}
-
-# How a claim reads: "large is better than small".
-RELATIONS: dict[str, str] = {
-    Expect.BETTER: "better than",
-    Expect.WORSE: "worse than",
-    Expect.NOT_WORSE: "not worse than",
-    Expect.EQUIVALENT: "equivalent to",
-    Expect.DIFFERENT: "different from",
-    Expect.LOWER: "lower than",
-    Expect.HIGHER: "higher than",
-}
 
 
 # What a load on files has where the file says nothing: there is no server, a process is a client, nothing is warmed up
@@ -95,56 +51,6 @@ class ExperimentTable(Table):
         description="Name of the experiment; also the first part of the result folder's name."
     )
     description: str = Field(default="", description="Free text for the report.")
-
-
-_METRIC = "pgbench.tps, cost.cpu_seconds, stability.lowest, iostat.r_await, waits.IO and all others of metrics.md"
-
-
-class AndTable(Table):
-    """Another metric of the claim, which holds only if all of its metrics do."""
-
-    metric: str = Field(description=f"What is compared: {_METRIC}.")
-    scenario: str | None = Field(
-        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
-    )
-    expect: Expect = Field(
-        default=Expect.DIFFERENT,
-        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
-    )
-    margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
-
-
-class HypothesisTable(Table):
-    """The claim to test. Left out: does the second arm differ from the first in throughput?"""
-
-    claim: str = Field(default="", description="The claim in one sentence, as shown in the report.")
-    arm: str | None = Field(
-        default=None,
-        description="The arm the claim is about. Left out: the second arm; the first is the control.",
-    )
-    metric: str = Field(
-        default="pgbench.tps",
-        description=f"What is compared: {_METRIC}. Left out: pgbench.tps, with fio fio.bandwidth.",
-    )
-    scenario: str | None = Field(
-        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
-    )
-    expect: Expect = Field(
-        default=Expect.DIFFERENT,
-        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
-    )
-    margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
-    also: tuple[AndTable, ...] = Field(
-        default=(), alias="and", description="Other metrics of the claim: it is supported only if it is in all of them."
-    )
-    confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
-        default=0.95, description="Confidence of the intervals."
-    )
-
-    @property
-    def claims(self) -> "tuple[HypothesisTable | AndTable, ...]":
-        """Every metric of the claim, the first one first."""
-        return (self, *self.also)
 
 
 class TargetTable(KnobTables):
@@ -226,185 +132,11 @@ class DatasetTable(Table):
     )
 
 
-class ScenarioTable(Table):
-    """One SQL script of the workload, with its share."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
-    file: str | None = Field(default=None, description="pgbench script, relative to the experiment file.")
-    builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = Field(
-        default=None, description="One of pgbench's own scripts, instead of a file."
-    )
-    share: Positive | None = Field(
-        default=None,
-        description="Share of the sessions or transactions, relative to the other scenarios. Left out: 1.",
-    )
-    sessions: Count | None = Field(
-        default=None, description="Constant number of sessions instead of a share, at every load level."
-    )
-
-
-class RampTable(Table):
-    """Load levels by rule: ``{ ramp = "exponential", from = 5, to = 22, levels = 6 }``."""
-
-    ramp: Literal["linear", "exponential"] = Field(description="Equal steps, or equal ratios.")
-    start: Positive = Field(alias="from", description="First load level.")
-    stop: Positive = Field(alias="to", description="Last load level.")
-    levels: Annotated[int, Field(strict=True, ge=2, le=100)] = Field(description="Number of load levels.")
-
-    def expand(self) -> tuple[float, ...]:
-        """The levels, both ends exact, not rounded."""
-        steps = self.levels - 1
-        if self.ramp == "linear":
-            inner = [self.start + (self.stop - self.start) * i / steps for i in range(1, steps)]
-        else:
-            inner = [self.start * (self.stop / self.start) ** (i / steps) for i in range(1, steps)]
-        return (self.start, *inner, self.stop)
-
-
-class WarmupTable(Table):
-    """Warm-up until steady, with a custom cap."""
-
-    mode: Literal["auto"] = Field(default="auto", description="Until the load is steady.")
-    cap: Duration = Field(description="At most this long.")
-
-
 def _some_resources(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in RESOURCES:
             refuse(f'"{name}" is no resource; write {", ".join(RESOURCES)}')
     return names if names else refuse("the list of resources is empty")
-
-
-def _levels_tag(value: Any) -> str | None:
-    # Chosen by the type of the value, so that an error speaks of the one form that was meant, not of all three.
-    if isinstance(value, dict | RampTable):
-        return "<ramp>"
-    if isinstance(value, list | tuple):
-        return "<list>"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "<number>"
-    return None
-
-
-def _warmup_tag(value: Any) -> str:
-    if isinstance(value, dict | WarmupTable):
-        return "<table>"
-    return "<auto>" if value == "auto" else "<time>"
-
-
-def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return values if values else refuse("the list of load levels is empty")
-
-
-_LEVELS = Discriminator(_levels_tag)
-ClientLevels = Annotated[
-    Annotated[Count, Tag("<number>")]
-    | Annotated[tuple[Count, ...], AfterValidator(_some), Tag("<list>")]
-    | Annotated[RampTable, Tag("<ramp>")],
-    _LEVELS,
-]
-RateLevels = Annotated[
-    Annotated[Positive, Tag("<number>")]
-    | Annotated[tuple[Positive, ...], AfterValidator(_some), Tag("<list>")]
-    | Annotated[RampTable, Tag("<ramp>")],
-    _LEVELS,
-]
-Warmup = Annotated[
-    Annotated[Literal["auto"], Tag("<auto>")]
-    | Annotated[FixedTime, Tag("<time>")]
-    | Annotated[WarmupTable, Tag("<table>")],
-    Discriminator(_warmup_tag),
-]
-
-
-class WorkloadTable(Table):
-    """The load."""
-
-    kind: Literal["pgbench", "fio", "command"] = Field(
-        default="pgbench",
-        description="The load generator. pgbench: on a server. fio: on files, without a server. command: on a server, "
-        "by a program of your choice.",
-    )
-    command: Command = Field(
-        default=(),
-        description="The program and its arguments, for kind command. {clients}, {rate}, {seconds}, {seed}, {host}, "
-        "{port}, {user} and {database} in an argument stand for these.",
-    )
-    files: DataFiles = Field(
-        default=(),
-        description="Files that the command needs, relative to the experiment file; they are put into the directory "
-        "where it is started.",
-    )
-    results: FormatName = Field(
-        default="json",
-        description="How the command tells of its requests. json: it prints lines of JSON. hdr: the lines of an "
-        "HdrHistogram log. openmetrics: a text at its end. Otherwise it is that program.",
-    )
-    mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
-        default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."
-    )
-    scenario: tuple[ScenarioTable, ...] = Field(default=(), description="Own scenarios, instead of a mix.")
-    job: tuple[FileJobTable, ...] = Field(
-        default=(),
-        description="Concurrent jobs of a load on files (fio). Left out: one job, defined by the fio tables of "
-        "target and arms.",
-    )
-    unit: str = Field(
-        default=UNIT,
-        description="What one transaction, or request, does. Arms whose load differs do the same in it. Left out: "
-        f"{UNIT}.",
-    )
-    share: Literal["sessions", "transactions"] = Field(
-        default="sessions",
-        description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction.",
-    )
-    clients: ClientLevels = Field(
-        default=8,
-        description="Load levels: a number, a list, or a ramp. With fio the number of its processes. Left out: 8, "
-        "with fio 1.",
-    )
-    rate: RateLevels | None = Field(
-        default=None,
-        description="Open loop: transactions per second that arrive regardless of the server. Levels as for clients.",
-    )
-    latency_limit: Duration | None = Field(
-        default=None,
-        description="Transactions that take longer count as late; with a rate, transactions already late before "
-        "they start are skipped and counted.",
-    )
-    duration: Duration = Field(
-        default=DEFAULT_DURATION,
-        description=f"Measured time per load level, in whole seconds. Left out: {DEFAULT_DURATION:g} s; with a budget "
-        "as long as tells most in that time.",
-    )
-    warmup: Warmup = Field(
-        default="auto",
-        description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
-        'or { cap = "2min" } for another cap. Left out: "auto", with fio 0.',
-    )
-    protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
-    threads: Count | None = Field(
-        default=None, description="pgbench threads. Left out: as many as CPUs, at most the clients."
-    )
-    max_tries: Count = Field(
-        default=1, description="Tries of a transaction that fails with a serialization error or a deadlock."
-    )
-
-    @property
-    def scenario_names(self) -> tuple[str, ...]:
-        """Names of the scenarios, or of the jobs of a load on files; () when there is neither a mix nor a scenario."""
-        if self.kind == FIO:
-            return tuple(job.name for job in self.job) or (FILES,)
-        if self.kind == COMMAND:
-            return (COMMAND,)
-        if self.scenario:
-            return tuple(scenario.name for scenario in self.scenario)
-        return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
-
-    @property
-    def has_own_sessions(self) -> bool:
-        """Whether there are several scenarios, each with sessions of its own."""
-        return self.kind != FIO and self.share == "sessions" and len(self.scenario_names) > 1
 
 
 class ArmTable(KnobTables):

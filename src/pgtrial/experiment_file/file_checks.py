@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import WORK, Values, all_declared, arm_values, job_tables, work_of
-from pgtrial.experiment_file.experiment import COMMAND, Experiment, RampTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.workload_table import COMMAND, RampTable
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.units import format_bytes, parse_bytes

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import Declared, all_declared, arm_values, own_values
-from pgtrial.experiment_file.experiment import COMMAND, Experiment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.workload_checks import check_file, client_levels, scenario_names
+from pgtrial.experiment_file.workload_checks import check_file, scenario_names
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
 from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
@@ -35,7 +36,7 @@ def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator
 
 def _check_clients(experiment: Experiment, declared: Declared) -> Iterator[Found]:
     workload = experiment.workload
-    if workload.rate is not None or len(list(client_levels(experiment))) > 1:
+    if workload.rate is not None or len(workload.client_levels) > 1:
         message = "an arm can have clients of its own only where the load has one level, and no rate"
         yield declared.path, message, "Load levels are of all arms alike: give [workload] a single number of clients."
     elif workload.has_own_sessions and int(declared.value) < len(workload.scenario_names):
@@ -45,16 +46,13 @@ def _check_clients(experiment: Experiment, declared: Declared) -> Iterator[Found
 
 def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Whether PgBouncer lets all clients in, and gives each of them a session at some time."""
-    workload = experiment.workload
-    common = max((round(level) for _, level in client_levels(experiment)), default=1)
-    constant = sum(scenario.sessions or 0 for scenario in workload.scenario)
     found: list[Found] = []
     for arm in arm_values(experiment).values():
         table = {key: declared for (knob, key), declared in arm.items() if knob == PGBOUNCER}
         if not table:
             continue
         own = arm.get((WORKLOAD, CLIENTS))
-        clients = constant + (common if own is None else int(own.value))
+        clients = experiment.workload.most_sessions(None if own is None else int(own.value))
         values = {key: declared.value for key, declared in table.items()}
         most = values.get(MOST_CLIENTS)
         if most is not None and int(most) < clients:

@@ -18,31 +18,24 @@ from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 OPTION = "--allow-files"
 
 
-def find_outside(experiment: Experiment, folder: Path, allowed: Sequence[Path] = ()) -> Iterator[SpecProblem]:
-    """Files that lie neither beneath ``folder`` nor beneath an ``allowed`` directory, wherever links lead."""
-    roots = (folder, *allowed)
-    for path, name in _named(experiment):
-        if "\0" in name:
-            continue  # no file; another check says so
-        place = folder / expand_home(Path(name))
-        if not any(is_beneath(place, root) for root in roots):
-            yield SpecProblem(
-                path=path,
-                message=f'"{name}" is not beneath the directory of the experiment file',
-                hint=f"If it is to be read, add {OPTION} {os.path.realpath(place.parent)}.",
-            )
-
-
-def find_files_outside(
-    named: Iterable[tuple[str, str]], folder: Path, allowed: Sequence[Path]
+def find_outside(
+    named: Iterable[tuple[str, str]],
+    folder: Path,
+    allowed: Sequence[Path] = (),
+    *,
+    called: str = "the directory of the experiment file",
 ) -> Iterator[SpecProblem]:
-    """The same for files by where they are named, of an experiment that is in its result folder."""
+    """Files, each after where it is named, that lie neither beneath ``folder``, which messages call ``called``, nor
+    beneath an ``allowed`` directory, wherever links lead.
+    """
     for path, name in named:
-        place = folder / name
+        if "\0" in name:
+            continue  # no file; whatever reads it says so
+        place = folder / expand_home(Path(name))
         if not any(is_beneath(place, root) for root in (folder, *allowed)):
             yield SpecProblem(
                 path=path,
-                message=f'"{name}" is not beneath the files of the result folder',
+                message=f'"{name}" is not beneath {called}',
                 hint=f"If it is to be read, add {OPTION} {os.path.realpath(place.parent)}.",
             )
 
@@ -52,7 +45,8 @@ def is_beneath(path: Path, root: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
-def _named(experiment: Experiment) -> Iterator[tuple[str, str]]:
+def files_in(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Where an experiment file names a file, and its name."""
     for index, scenario in enumerate(experiment.workload.scenario):
         if scenario.file is not None:
             yield f"workload.scenario[{index}].file", scenario.file

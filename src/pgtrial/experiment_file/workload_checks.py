@@ -5,9 +5,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, RampTable, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.values import MOST_CLIENTS
 from pgtrial.nearest import hint_name
@@ -93,14 +94,14 @@ def check_shares(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
                 yield ("workload", "scenario", index, "sessions"), message, 'Use share = "sessions".'
         return
     count = len(shared) if workload.scenario else len(scenario_names(experiment))
-    for path, clients in client_levels(experiment):
+    for path, clients in _declared_clients(experiment):
         if clients < count:
             message = f"{clients:g} clients are too few for {count} scenarios"
             hint = 'Every scenario has clients of its own; share = "transactions" lets all clients run all scenarios.'
             yield path, message, hint
 
 
-def client_levels(experiment: Experiment) -> Iterator[tuple[Path, float]]:
+def _declared_clients(experiment: Experiment) -> Iterator[tuple[Path, float]]:
     """The numbers of clients in the file, each with its path; of a ramp its ends."""
     clients = experiment.workload.clients
     if isinstance(clients, RampTable):
@@ -117,8 +118,7 @@ def check_levels(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     counts: dict[str, int] = {}
     for key, levels in (("clients", workload.clients), ("rate", workload.rate)):
         if isinstance(levels, RampTable):
-            values = [max(1, round(level)) for level in levels.expand()] if key == "clients" else list(levels.expand())
-            counts[key] = len(set(values))
+            counts[key] = len(workload.client_levels if key == "clients" else set(levels.expand()))
             if key == "clients" and max(levels.start, levels.stop) > MOST_CLIENTS:
                 yield ("workload", key), f"the ramp reaches more than {MOST_CLIENTS} clients", ""
             if levels.start == levels.stop:

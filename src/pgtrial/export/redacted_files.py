@@ -15,6 +15,7 @@ from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.model.load_sessions import LOAD
 from pgtrial.safe_files import new_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout, parquet
@@ -31,9 +32,8 @@ COLUMN_FILES = {
 }
 # Columns of PostgreSQL's and pgtrial's own words, and what the load's sessions call themselves.
 _WORD_COLUMNS = {"metric", "backend_type", "state", "wait_type", "wait_event", "queryid"}
-_OWN_APPLICATION = "pgtrial/"
 # Metrics whose objects are relations, alone or before the name of a phase.
-_OF_RELATIONS = ("pg_buffercache.", "pg_stat_progress_")
+_OF_RELATIONS = ("pg_buffercache.", "relations.", "pg_stat_progress_")
 _TABLE = re.compile(r'(?P<before> table "(?:[^".]*\.){0,2})(?P<name>[^"]*)"')
 _PERSONAL = ("user", "remote_host", "remote_port")  # nothing is concluded from them
 # Processes to end and directories to remove, of the machine on which the experiment ran: not of a copy elsewhere.
@@ -93,7 +93,7 @@ def _change(column: str, names: Names) -> Callable[..., str]:
         return names.query
     if column == "object":
         return lambda metric, text: _object(metric, text, names)
-    return lambda text: text if text.startswith(_OWN_APPLICATION) else names.clean(text)
+    return lambda text: text if text.startswith(LOAD) else names.clean(text)
 
 
 def _object(metric: str, text: str, names: Names) -> str:

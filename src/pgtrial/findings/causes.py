@@ -10,130 +10,17 @@ from typing import Literal
 from pgtrial.findings.disks import DiskUse
 from pgtrial.findings.files import FileUse
 from pgtrial.findings.message import MaybeMessage, Message
+from pgtrial.findings.over_time import Course, LogSummary, Mark, Panel, Stability
 from pgtrial.findings.record import Estimate, Record
-
-# --- Latency budget -------------------------------------------------------------------------------------------------
-
-# Kinds of parts that the server has no name for.
-CPU = "CPU"  # an active session that does not wait is on a CPU, or wants to be
-CPU_QUEUE = "CPU queue"  # wants a CPU and waits for one
-BLOCKED = "blocked in the kernel"  # active, in no wait that the server knows of, yet neither on a CPU nor in its queue
-IDLE_IN_TRANSACTION = "idle in transaction"
-OUTSIDE = "outside the server"
-SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client was free
-
-
-class BudgetPart(Record):
-    """Part of the mean latency of a transaction.
-
-    ``kind`` is "CPU" (on a CPU, or active without a known wait where the two cannot be told apart), "CPU queue" (wants
-    a CPU and waits for one), a wait type of the server ("Lock", "LWLock", "IO", …), "idle in transaction" (the server
-    waits for the client's next statement), or "outside the server" (network, load generator, pauses of the client).
-    """
-
-    kind: str
-    event: str  # "" where there are no events
-    seconds: Estimate
-
-
-class LatencyBudget(Record):
-    """Where the mean latency of a transaction goes: L = λW, part by part (Little 1961). The parts add up to it."""
-
-    arm: str
-    load_level: int | str  # index, or "all": mean over the levels
-    scenario: str | None  # None: all scenarios together
-    latency: Estimate
-    parts: tuple[BudgetPart, ...]  # largest first
-    closure: float | None  # all sampled sessions / throughput / mean latency; 1: sampling accounts for all the time
-
-
-class BudgetDifference(Record):
-    """The difference of the mean latency, arm minus control, split the same way; intervals over pairs of a block."""
-
-    arm: str
-    control: str
-    load_level: int | str
-    difference: Estimate
-    parts: tuple[BudgetPart, ...]  # largest absolute value first; they add up to the difference
-
-
-class PlanChange(Record):
-    """A statement that an arm executes by another plan than the control; plans are lines indented by their depth.
-
-    Seconds are those that a transaction of the whole load spends in it, null where sessions were not sampled.
-    """
-
-    arm: str
-    control: str
-    scenario: str
-    statement: str
-    control_plan: str
-    plan: str
-    control_seconds: float | None
-    seconds: float | None
-    text: Message  # one sentence
-
-
-class StatementUse(Record):
-    """What a statement did in an arm's runs, warm-up included; all but ``calls`` and ``share`` is per call."""
-
-    arm: str
-    statement: str
-    calls: float
-    share: float  # of the execution time of all statements of the arm
-    seconds: float  # execution, without planning
-    rows: float
-    blocks_hit: float  # found in shared buffers
-    blocks_read: float
-    blocks_dirtied: float
-    wal_bytes: float
-
-
-class ParetoItem(Record):
-    name: str  # "IO DataFileRead", or the statement's text
-    sessions: float  # average sessions = seconds of waiting or working per second
-    share: float
-    cumulative: float
-    detail: MaybeMessage = None  # of a statement: its largest events
-
-
-class Pareto(Record):
-    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it.
-
-    ``scenario`` is null where it is of all together; a single one has its events over all load levels.
-    """
-
-    arm: str
-    load_level: int | str
-    scenario: str | None = None
-    of: Literal["events", "statements"]
-    head: int
-    items: tuple[ParetoItem, ...]
-
-
-class WaitType(Record):
-    """A wait type, or CPU, of an arm over all load levels: which events it is made of, and which statements are in it.
-
-    Shares of items are of the type's sessions. Statements are of the sampled sessions.
-    """
-
-    arm: str
-    kind: str
-    sessions: float
-    share: float  # of the time of all sessions at work
-    events: tuple[ParetoItem, ...]  # () where there is only one
-    statements: tuple[ParetoItem, ...]
-
-
-class BackgroundWait(Record):
-    """What a background process does: average number of processes of its kind in a wait, over the blocks."""
-
-    arm: str
-    process: str  # "checkpointer", "walwriter", "autovacuum worker", …
-    kind: str  # wait type; CPU: at work without a known wait; "Activity": it waits for work
-    event: str
-    sessions: Estimate
-
+from pgtrial.findings.session_time import (
+    BackgroundWait,
+    BudgetDifference,
+    LatencyBudget,
+    Pareto,
+    PlanChange,
+    StatementUse,
+    WaitType,
+)
 
 # --- Limiting resource ----------------------------------------------------------------------------------------------
 
@@ -237,72 +124,6 @@ class Crossing(Record):
     below: str  # arm that has the larger throughput below it
     above: str
     is_certain: bool  # both neighbouring levels have intervals that exclude 1, those of all levels together
-
-
-# --- Stability ------------------------------------------------------------------------------------------------------
-
-
-class Dip(Record):
-    """A stretch in which throughput was far below its usual value. ``start`` is seconds since measuring began."""
-
-    run: int
-    start: float
-    length: float
-    depth: float  # 1 - lowest / usual
-    half_recovery: float | None  # s from the lowest point until half of the depth was made good; None: never in the run
-    recovery: float | None  # the same for 90 %
-    stalled: float  # s without a single commit
-    near: tuple[str | Message, ...]  # what the server's log says of that time: "checkpoint", "autovacuum of t", …
-    more: MaybeMessage = None  # the wait that more sessions were in than outside of dips
-
-
-class DipWait(Record):
-    """Average sessions of the load in a wait inside dips, and in all other seconds of the same runs.
-
-    ``chance``: probability that any wait differs as much where none has to do with dips.
-    """
-
-    kind: str
-    event: str
-    inside: float
-    outside: float
-    chance: float
-
-
-class DipSign(Record):
-    """A metric that is unlike itself some seconds before dips begin; ``chance`` as in DipWait, of all metrics tried."""
-
-    metric: str  # "waits.Lock", "iostat.aqu/vda"
-    unit: str
-    lead: float  # s
-    before: float
-    usual: float
-    chance: float
-
-
-class Period(Record):
-    """A rhythm in the throughput; ``false_alarm`` is the probability of one as strong in noise alike."""
-
-    seconds: float
-    share: float  # of the variance
-    false_alarm: float
-    like: str  # "checkpoint_timeout", "autovacuum_naptime", "checkpoints of the log", or ""
-
-
-class Stability(Record):
-    arm: str
-    load_level: int
-    coefficient_of_variation: Estimate | None  # of throughput per second
-    lowest: Estimate | None  # 1st percentile of throughput per second, 1/s
-    dip_share: Estimate | None  # share of time in dips
-    stalled: Estimate | None  # share of seconds without a commit
-    trend: Estimate | None  # 1/s per minute, Theil-Sen
-    dips: tuple[Dip, ...]  # longest first
-    periods: tuple[Period, ...]
-    aligned: MaybeMessage  # whether dips and events of the log go together; none where there are none of one
-    waits: tuple[DipWait, ...] = ()  # the largest difference first
-    signs: tuple[DipSign, ...] = ()  # those that are hardly chance
-    signs_tried: int = 0  # metrics; 0 where there were too few dips
 
 
 # --- Associations ---------------------------------------------------------------------------------------------------
@@ -413,59 +234,6 @@ class Scorecard(Record):
 
 
 # --- What charts show -----------------------------------------------------------------------------------------------
-
-
-class PanelLine(Record):
-    name: str  # "IO", "reads", …
-    value: tuple[float | None, ...]
-
-
-class Panel(Record):
-    """Quantities of one run over its time: ``t`` in seconds since measuring began, of the same length as each line."""
-
-    run: int
-    arm: str
-    block: int
-    topic: str  # "waits" | "cpu" | "disk" | "memory" | "write-back"
-    title: Message  # "average sessions by wait type", "disk vda: requests", …
-    unit: str  # "", "1/s", "B/s", "B", "s", "share"
-    stacked: bool
-    t: tuple[float, ...]
-    lines: tuple[PanelLine, ...]
-
-
-class CourseLine(Record):
-    arm: str
-    value: tuple[float | None, ...]
-
-
-class Course(Record):
-    """A metric over measured time, ``t`` in seconds: in each arm the mean of its runs at the same time."""
-
-    metric: str  # "pgbench.tps", "waits.Lock", "iostat.util/vda"
-    unit: str
-    t: tuple[float, ...]
-    lines: tuple[CourseLine, ...]
-
-
-class Mark(Record):
-    """Something that the server's log tells, on the time axis of a run. ``end`` equals ``start`` for a moment."""
-
-    run: int
-    start: float  # s since measuring began
-    end: float
-    kind: str  # "checkpoint", "autovacuum", "temporary file", "lock wait", "error", "slow statement", …
-    text: MaybeMessage
-
-
-class LogSummary(Record):
-    """What an arm's server wrote to its log in the measured time."""
-
-    arm: str
-    kind: str  # as in Mark, errors with their SQLSTATE: "error 40001"
-    count: int
-    numbers: dict[str, float]  # sums, in base units: "buffers", "write seconds", "sync seconds", "distance bytes", …
-    text: MaybeMessage
 
 
 class Causes(Record):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.catalogue.verdict import METRICS
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import DataFit, PageGain
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.model.run import LoadLevel
 
 # By the kinds of events in a server's log (store/server_log/facts.py).

@@ -20,6 +20,7 @@ from pgtrial.knobs.postgresql import Postgresql
 from pgtrial.knobs.server import Server, ServerTable
 from pgtrial.knobs.slowdown import Slowdown, SlowdownTable
 from pgtrial.knobs.sql import Sql, SqlTable
+from pgtrial.knobs.standby import Standby, StandbyTable
 from pgtrial.knobs.storage import Storage, StorageTable
 from pgtrial.knobs.sysctl import Sysctl, SysctlTable
 from pgtrial.knobs.tracing import Tracing, TracingTable
@@ -51,6 +52,7 @@ class KnobTables(Table):
     pgbouncer: Annotated[PgbouncerTable, Pgbouncer()] = Field(
         default=PgbouncerTable(), description="A pooler between the load and the server."
     )
+    standby: Annotated[StandbyTable, Standby()] = Field(default=StandbyTable(), description="A standby of the server.")
     storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
     filesystem: Annotated[FilesystemTable, Filesystem()] = Field(
         default=FilesystemTable(), description="The file system under the data."

@@ -11,15 +11,6 @@ FIO = "fio"  # the kind of load, and the table of an arm
 FILES = "files"  # name of the only job where the file has none of its own
 DEFAULT_BLOCK_SIZE = "8kB"
 DEFAULT_ENGINE = "psync"
-FIO_METRICS = (
-    "fio.bandwidth",
-    "fio.iops",
-    "fio.latency_mean",
-    "fio.latency_p50",
-    "fio.latency_p95",
-    "fio.latency_p99",
-    "fio.latency_p999",
-)
 
 Pattern = Literal["read", "write", "randread", "randwrite"]
 Engine = Literal["psync", "libaio", "io_uring"]

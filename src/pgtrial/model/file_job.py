@@ -36,7 +36,3 @@ class FileJob:
     def hides_submission(self) -> bool:
         """Whether a request may complete before its latency begins: a buffered one, during submission."""
         return self.engine != "psync" and not self.direct
-
-    @property
-    def is_sequential(self) -> bool:
-        return self.pattern in {"read", "write"}

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pgtrial.model.metric import Better, Kind
 
 # What the server tells, and what its processes and the load's use: it stands still while the arm does.
-_OF_THE_SERVER = ("pg_", "backend_cpu.", "pgbench_cpu.", "pgbouncer.", "pgbouncer_cpu.")
+_OF_THE_SERVER = ("pg_", "relations.", "backend_cpu.", "pgbench_cpu.", "pgbouncer.", "pgbouncer_cpu.")
 _ALL = ".*"
 
 _Value = TypeVar("_Value")

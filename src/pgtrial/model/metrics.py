@@ -48,8 +48,6 @@ LOADS = {"pgbench": PGBENCH, "command": PGBENCH, "fio": _load_metrics("fio", "io
 TPS = PGBENCH.throughput
 LATENCY_MEAN = PGBENCH.latency_mean
 QUANTILES = PGBENCH.quantiles
-P95 = QUANTILES[1][0]
-P99 = QUANTILES[2][0]
 FAILURES = Metric(name="pgbench.failures", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
 LATE = Metric(name="pgbench.late", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
 SKIPPED = Metric(name="pgbench.skipped", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)

@@ -19,6 +19,7 @@ _rate = partial(make_metric, Kind.COUNTER)
 _gauge = partial(make_metric, Kind.GAUGE)
 _by_object = partial(make_metric, Kind.COUNTER, per_object=True)
 _statements = partial(make_metric, Kind.COUNTER, every=10.0)
+_tables = partial(make_metric, Kind.GAUGE, every=10.0, come_and_go=True, better=Better.LOWER)
 _LOW, _HIGH = Better.LOWER, Better.HIGHER
 
 _USER = "proc_stat.cpu_user proc_stat.cpu_nice"  # user time contains the time of guests
@@ -214,6 +215,11 @@ _SERVER = (
     _rate("pgbouncer.tps", "1/s", "pgbouncer.transactions"),
     _rate("pgbouncer.cpu", "", "pgbouncer_cpu.run"),
     _rate("pgbouncer.cpu_queue", "", "pgbouncer_cpu.queue", better=_LOW),
+    _tables("tables.bytes", "B", "relations.table_bytes"),
+    _tables("tables.indexes", "B", "relations.index_bytes"),
+    _tables("tables.dead", "", "relations.dead_rows"),
+    _tables("tables.dead_share", "share", "relations.dead_rows", per="relations.dead_rows relations.live_rows"),
+    _tables("tables.row_bytes", "B", "relations.table_bytes", per="relations.live_rows"),
     _gauge("vacuum.running", "", "pg_stat_progress_vacuum.workers", come_and_go=True),
     _gauge("analyze.running", "", "pg_stat_progress_analyze.workers", come_and_go=True),
 )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.experiment_file.experiment import MIX_SCENARIOS
+from pgtrial.experiment_file.workload_table import MIX_SCENARIOS
 from pgtrial.export.redaction import HOSTS, IPV4, SECRETS
 from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact

@@ -62,7 +62,7 @@ class Snapshot:
                 hint="Leave it out of the set-up; directory in [target] chooses the storage of all data.",
             )
         for original, copy in self._pairs():
-            await self._copy(original, copy)
+            await copy_directory(self.cluster, original, copy)
         with writing(self._mark):
             ops.put(str(self._mark), "")
 
@@ -74,19 +74,22 @@ class Snapshot:
         if not await remove_until_gone(self.host, *originals):
             raise TargetError(f'cannot remove the data of the previous run in "{self.cluster.data}"')
         for original, copy in self._pairs():
-            await self._copy(copy, original)
+            await copy_directory(self.cluster, copy, original)
 
-    async def _copy(self, source: Path, copy: Path) -> None:
-        with writing(copy):
-            make_own(self.host, copy, self.cluster.account)
-        try:
-            # As the server's account, whose directories these are: root would go where their owner sends it.
-            await self.host.run(
-                ["cp", "-a", "--reflink=auto", f"{source}/.", copy],
-                account=self.cluster.account,
-                directory=self.cluster.directory,
-            )
-        except HostCommandError as err:
-            raise TargetError(f'cannot copy the data to "{copy}"', detail=err.detail) from err
-        # The file system as a whole: one call, and nothing else of ours is waiting to be written there.
-        await self.host.run(["sync", "--file-system", copy])
+
+async def copy_directory(cluster: ThrowawayCluster, source: Path, copy: Path) -> None:
+    """Copy one of the directories of a cluster, or into it, and write the copy out. Raises TargetError."""
+    host = cluster.host
+    with writing(copy):
+        make_own(host, copy, cluster.account)
+    try:
+        # As the server's account, whose directories these are: root would go where their owner sends it.
+        await host.run(
+            ["cp", "-a", "--reflink=auto", f"{source}/.", copy],
+            account=cluster.account,
+            directory=cluster.directory,
+        )
+    except HostCommandError as err:
+        raise TargetError(f'cannot copy the data to "{copy}"', detail=err.detail) from err
+    # The file system as a whole: one call, and nothing else of ours is waiting to be written there.
+    await host.run(["sync", "--file-system", copy])

@@ -5,7 +5,7 @@ All of it is in the language in use.
 
 import math
 
-from pgtrial.experiment_file.experiment import Expect
+from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say

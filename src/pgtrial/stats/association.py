@@ -40,7 +40,6 @@ from scipy.fft import dct
 from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 SHORTEST_STRETCH = 8  # values; below, a stretch says nothing
 LONGEST_GAP = 5  # missing values that are closed up; after more the series begins anew

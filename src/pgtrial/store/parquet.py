@@ -93,25 +93,36 @@ def read(
     return result
 
 
-def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> str:
+def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str | None = None) -> str:
     """Files as a table for FROM, with their name in the column filename. StoreError where one is damaged, or forged so
     that a small file becomes a large one when it is read.
+
+    With a ``table`` of columns.sql also where one lacks values that are to be in each row, or has texts in the place of
+    numbers. What the files say of themselves is read once for all of that.
     """
     listed = _listed(paths)
     try:
         columns = db.execute(
-            "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size) "
+            "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size), max(stats_null_count) "
             f"FROM parquet_metadata([{listed}]) GROUP BY ALL ORDER BY ALL"
         ).fetchall()
+        texts = db.execute(
+            "SELECT columns, list(file_name ORDER BY file_name) FROM "
+            "(SELECT file_name, list(name ORDER BY name) AS columns "
+            f"FROM parquet_schema([{listed}]) WHERE type = 'BYTE_ARRAY' GROUP BY file_name) "
+            "GROUP BY columns ORDER BY ALL"
+        ).fetchall()
         _check_sizes(columns)
-        _check_texts(db, listed)
+        _check_texts(db, texts)
     except (duckdb.Error, OSError) as err:
         raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+    if table is not None:
+        _check_whole(table, columns, texts)
     return f"read_parquet([{listed}], filename = true)"
 
 
-def _check_sizes(columns: Iterable[tuple[str, str, int, int]]) -> None:
-    for name, column, values, unpacked in columns:
+def _check_sizes(columns: Iterable[tuple[str, str, int, int, int | None]]) -> None:
+    for name, column, values, unpacked, _ in columns:
         size = Path(name).stat().st_size
         if values > _MOST_VALUES * size:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {values:,} values of "{column}"')
@@ -119,14 +130,9 @@ def _check_sizes(columns: Iterable[tuple[str, str, int, int]]) -> None:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {unpacked:,} bytes of "{column}"')
 
 
-def _check_texts(db: duckdb.DuckDBPyConnection, listed: str) -> None:
-    """Files with the same columns in one query: one for each file takes longer than to read them."""
-    alike = db.execute(
-        "SELECT columns, list(file_name ORDER BY file_name) FROM "
-        "(SELECT file_name, list(name ORDER BY name) AS columns "
-        f"FROM parquet_schema([{listed}]) WHERE type = 'BYTE_ARRAY' GROUP BY file_name) GROUP BY columns ORDER BY ALL"
-    ).fetchall()
-    for columns, names in alike:
+def _check_texts(db: duckdb.DuckDBPyConnection, texts: Iterable[tuple[list[str], list[str]]]) -> None:
+    """Files with the same text columns in one query: one for each file takes longer than to read them."""
+    for columns, names in texts:
         longest = ", ".join(f'max(strlen("{_in_name(column)}"))' for column in columns)
         found = db.execute(
             f"SELECT filename, greatest({longest}, 0) AS length FROM read_parquet(?, filename = true) "
@@ -137,23 +143,18 @@ def _check_texts(db: duckdb.DuckDBPyConnection, listed: str) -> None:
             raise StoreError(f'file "{found[0]}" is damaged: it has a text of {found[1]:,} bytes')
 
 
-def check_whole(db: duckdb.DuckDBPyConnection, table: str, paths: Sequence[Path]) -> None:
-    """StoreError where a file lacks values that columns.sql wants in each row, or has texts in the place of numbers."""
-    listed = _listed(paths)
-    wrong = db.execute(
-        f"SELECT file_name, name FROM parquet_schema([{listed}]) "
-        "WHERE type = 'BYTE_ARRAY' AND list_contains(?, name) LIMIT 1",
-        [[name for name in _required(table) if name not in _texts(table)]],
-    ).fetchone()
-    if wrong is not None:
-        raise StoreError(f'file "{wrong[0]}" is damaged: values of "{wrong[1]}" are no numbers')
-    found = db.execute(
-        f"SELECT file_name, path_in_schema FROM parquet_metadata([{listed}]) "
-        "WHERE stats_null_count > 0 AND list_contains(?, path_in_schema) LIMIT 1",
-        [list(_required(table))],
-    ).fetchone()
-    if found is not None:
-        raise StoreError(f'file "{found[0]}" is damaged: values of "{found[1]}" are missing')
+def _check_whole(
+    table: str,
+    columns: Iterable[tuple[str, str, int, int, int | None]],
+    texts: Iterable[tuple[list[str], list[str]]],
+) -> None:
+    for named, names in texts:
+        for column in _required(table):
+            if column in named and column not in _texts(table):
+                raise StoreError(f'file "{names[0]}" is damaged: values of "{column}" are no numbers')
+    for name, column, *_, missing in columns:
+        if missing and column in _required(table):
+            raise StoreError(f'file "{name}" is damaged: values of "{column}" are missing')
 
 
 @cache

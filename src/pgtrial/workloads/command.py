@@ -10,8 +10,10 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
-from pgtrial.experiment_file.experiment import COMMAND, Experiment, WorkloadTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.result_formats import FORMATS
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
+from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.safe_files import open_file
 from pgtrial.store.command_log import LONGEST_INTERVAL, LONGEST_WHOLE, LineError
@@ -90,7 +92,7 @@ def plan_command(
     return Generator(
         argv_tail=tuple(_fill(word, facts) for word in adapter.arrange(workload.command)[1:]),
         environment={
-            "PGAPPNAME": f"pgtrial/{COMMAND}",
+            NAME: f"{LOAD}{COMMAND}",
             "PGTRIAL_CLIENTS": facts["clients"],
             "PGTRIAL_RATE": facts["rate"],
             "PGTRIAL_SECONDS": facts["seconds"],

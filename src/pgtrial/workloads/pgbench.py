@@ -7,7 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from pgtrial.design.levels import ScenarioShare, split_clients
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
+from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.base import Generator, Progress, Summary, derive_seed
 from pgtrial.workloads.pgbench_output import OUTPUT, find_errors, parse_progress, parse_summary
@@ -126,7 +127,7 @@ def _generator(
         argv.append(f"{script_option(scenario)}@{weight}")
     return Generator(
         argv_tail=tuple(argv),
-        environment={**_ENVIRONMENT, "PGAPPNAME": f"pgtrial/{name}"},
+        environment={**_ENVIRONMENT, NAME: f"{LOAD}{name}"},
         scenario_names=tuple(scenario.name for scenario in scenarios),
         clients=clients,
         directory=directory,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import COMMAND, MIX_SCENARIOS, Experiment, ScenarioTable
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm

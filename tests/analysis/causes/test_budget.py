@@ -10,7 +10,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
-from pgtrial.findings.causes import (
+from pgtrial.findings.session_time import (
     CPU,
     CPU_QUEUE,
     IDLE_IN_TRANSACTION,

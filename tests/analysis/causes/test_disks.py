@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
+from pgtrial.analysis.causes.disk_ceiling import declared_limits, find_ceiling
+from pgtrial.analysis.causes.disks import cpus_in_use, describe_disks
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.arms import resolve_arms

@@ -18,8 +18,6 @@ from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
 from support import EXPERIMENT, Simulation, write_result_folder
 
-RESOURCES = ("cpu", "flush", "files", "generator")
-
 
 def read(text: str) -> Experiment:
     experiment = examine(text, Path("/")).experiment

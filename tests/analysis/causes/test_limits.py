@@ -15,7 +15,10 @@ from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scen
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import (
+from pgtrial.findings.causes import Limit, Resource, Suspect
+from pgtrial.findings.message import message, say, verbatim
+from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import (
     BLOCKED,
     CPU,
     CPU_QUEUE,
@@ -24,12 +27,7 @@ from pgtrial.findings.causes import (
     SCHEDULE_LAG,
     BudgetPart,
     LatencyBudget,
-    Limit,
-    Resource,
-    Suspect,
 )
-from pgtrial.findings.message import message, say, verbatim
-from pgtrial.findings.record import Estimate
 from pgtrial.model.run import LoadLevel
 from support import EXPERIMENT, write_result_folder
 

@@ -7,9 +7,9 @@ from pgtrial.analysis.causes.pareto import rank_events, rank_statements
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup
-from pgtrial.findings.causes import Pareto
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import UNKNOWN_STATEMENT
+from pgtrial.findings.session_time import Pareto
 
 
 def find(paretos: tuple[Pareto, ...], arm: str, level: int | str = 0) -> Pareto:

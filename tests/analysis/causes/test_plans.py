@@ -8,9 +8,9 @@ from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
-from pgtrial.findings.causes import CPU, BudgetDifference, BudgetPart
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import CPU, BudgetDifference, BudgetPart
 from pgtrial.model.metrics import TPS
 
 SCAN = "Aggregate\n  Seq Scan on items"

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.causes.sessions import SAMPLED, WAIT_SAMPLING, SessionSplit, split_sessions, tier
-from pgtrial.analysis.evidence import Evidence, measured, read_evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from support import EXPERIMENT, INTERLEAVED, write_result_folder
+from support.folder import first_file, first_window
 
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')
 COUNT = "pg_wait_sampling.count"
@@ -33,17 +34,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one(template: Path, tmp_path: Path) -> Path:
     """A result folder of its own with one run of one level of 4 s."""
     return shutil.copytree(template, tmp_path / "one")
-
-
-def run_file(folder: Path, name: str) -> Path:
-    (path,) = folder.glob(f"runs/*/{name}")
-    return path
-
-
-def window(folder: Path) -> tuple[float, float]:
-    (run,) = read_evidence(folder).valid
-    (phase,) = measured(run)
-    return phase.start, phase.end
 
 
 def group(state: str, sessions: float, kind: tuple[str, str] = ("", ""), scenario: str = "all") -> SessionGroup:
@@ -82,7 +72,7 @@ def accounts(running: float, queued: float) -> dict[str, Any]:
 
 
 def test_sessions_are_averages_over_polls_in_all_states_and_by_statement(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     rows = [
         WaitRow(start, 10, "client backend", "pgtrial/read", "active", "", "", "SELECT ?", 20),
         WaitRow(start + 1, 10, "client backend", "pgtrial/read", "active", "", "", "SELECT ?", 10),
@@ -91,7 +81,7 @@ def test_sessions_are_averages_over_polls_in_all_states_and_by_statement(one: Pa
         WaitRow(start, 10, "parallel worker", "pgtrial/read", "active", "", "", "SELECT ?", 10),
         WaitRow(end, 10, "client backend", "pgtrial/read", "active", "", "", "SELECT ?", 99),
     ]
-    write_waits(rows, run_file(one, layout.WAITS))
+    write_waits(rows, first_file(one, layout.WAITS))
 
     assert reduce_runs(read_evidence(one)).sessions == {
         CELL: (
@@ -104,7 +94,7 @@ def test_sessions_are_averages_over_polls_in_all_states_and_by_statement(one: Pa
 
 
 def test_a_second_that_goes_on_after_the_window_is_left_out(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     rows = [
         WaitRow(start + 0.4, 10, "client backend", "pgtrial/all", "idle", *READ, "", 40),
         *(
@@ -113,7 +103,7 @@ def test_a_second_that_goes_on_after_the_window_is_left_out(one: Path) -> None:
         ),
         WaitRow(end + 0.4, 10, "checkpointer", "", "", "Activity", "CheckpointerMain", "", 10),
     ]
-    write_waits(rows, run_file(one, layout.WAITS))
+    write_waits(rows, first_file(one, layout.WAITS))
 
     reduction = reduce_runs(read_evidence(one))
 
@@ -122,35 +112,35 @@ def test_a_second_that_goes_on_after_the_window_is_left_out(one: Path) -> None:
 
 
 def test_a_window_without_any_session_of_the_load_is_known_to_have_none(one: Path) -> None:
-    start, _ = window(one)
+    start, _ = first_window(one)
     write_waits(
         [WaitRow(start, 10, "checkpointer", "", "", "Activity", "CheckpointerMain", "", 10)],
-        run_file(one, layout.WAITS),
+        first_file(one, layout.WAITS),
     )
 
     assert reduce_runs(read_evidence(one)).sessions == {CELL: ()}
 
 
 def test_counts_of_an_event_that_comes_later_begin_at_zero(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     samples = [
         *(Sample(start + at, COUNT, "IO/WALSync", value) for at, value in ((-1, 5), (0.5, 10), (1.5, 25), (3.5, 30))),
         *(Sample(start + at, COUNT, "LWLock/WALWrite", value) for at, value in ((1.5, 4), (3.5, 9))),
         Sample(end + 1, COUNT, "IO/WALSync", 900),
     ]
-    write_samples(samples, run_file(one, layout.SAMPLES))
+    write_samples(samples, first_file(one, layout.SAMPLES))
 
     assert reduce_runs(read_evidence(one)).wait_counts == {CELL: {SYNC: 20, LOCK: 9}}
 
 
 def test_sessions_that_the_extension_counts_without_a_wait_are_none_of_the_waits(one: Path) -> None:
-    start, _ = window(one)
+    start, _ = first_window(one)
     # With sample_cpu, which is on by default since 1.1.6, most counts of a load that computes have no event.
     samples = [
         *(Sample(start + at, COUNT, "/", value) for at, value in ((0.5, 100), (3.5, 900))),
         *(Sample(start + at, COUNT, "IO/WALSync", value) for at, value in ((0.5, 10), (3.5, 30))),
     ]
-    write_samples(samples, run_file(one, layout.SAMPLES))
+    write_samples(samples, first_file(one, layout.SAMPLES))
 
     assert reduce_runs(read_evidence(one)).wait_counts == {CELL: {SYNC: 20}}
 
@@ -159,23 +149,23 @@ def test_sessions_that_the_extension_counts_without_a_wait_are_none_of_the_waits
 def test_counts_that_fall_or_go_away_are_a_reset_and_count_for_nothing(
     one: Path, later: list[tuple[float, float]]
 ) -> None:
-    start, _ = window(one)
+    start, _ = first_window(one)
     samples = [
         *(Sample(start + at, COUNT, "IO/WALSync", value) for at, value in [(0.5, 10), *later]),
         *(Sample(start + at, COUNT, "LWLock/WALWrite", at) for at in (0.5, 1.5, 3.5)),
     ]
-    write_samples(samples, run_file(one, layout.SAMPLES))
+    write_samples(samples, first_file(one, layout.SAMPLES))
 
     assert reduce_runs(read_evidence(one)).wait_counts == {}
 
 
 def test_a_type_of_backend_that_comes_later_leaves_the_others_their_cpu_time(one: Path) -> None:
-    start, end = window(one)
+    start, end = first_window(one)
     samples = [
         *(Sample(t, "backend_cpu.run", "client backend", t - start) for t in (start - 0.5, start + 2, end + 0.5)),
         *(Sample(t, "backend_cpu.run", "autovacuum worker", t - start) for t in (start + 3, end + 0.5)),
     ]
-    write_samples(samples, run_file(one, layout.SAMPLES))
+    write_samples(samples, first_file(one, layout.SAMPLES))
 
     reduction = reduce_runs(read_evidence(one))
 

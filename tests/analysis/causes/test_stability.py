@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pgtrial.analysis.causes import stability
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timelines.timeline import Timeline
@@ -196,6 +197,18 @@ class TestPeriods:
 
         assert [period.like for period in found.periods] == ["checkpoint_timeout", "autovacuum_naptime", ""]
         assert found.periods[-1].seconds == pytest.approx(17, rel=0.02)
+
+    def test_a_long_run_is_searched_in_parts(
+        self, make_run: Any, timed: Evidence, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rng = np.random.default_rng(9)
+        wave = 1000 + 300 * np.sin(2 * np.pi * np.arange(SECONDS) / 17) + rng.normal(0, 50, SECONDS)
+        (whole,) = describe_stability(timed, [make_run(wave)], [])
+        monkeypatch.setattr(stability, "_SEARCHED", SECONDS // 2)
+        (parted,) = describe_stability(timed, [make_run(wave)], [])
+
+        assert [period.like for period in parted.periods] == [period.like for period in whole.periods]
+        assert parted.periods[-1].seconds == pytest.approx(17, rel=0.03)
 
     def test_checkpoints_of_the_log_are_a_rhythm_of_their_own(
         self, make_run: Any, make_entry: Any, timed: Evidence

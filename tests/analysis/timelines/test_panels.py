@@ -9,7 +9,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.catalogue.series import LINE_NAMES
-from pgtrial.findings.causes import Panel
+from pgtrial.findings.over_time import Panel
 from pgtrial.model.run import RunRow
 from pgtrial.model.series import METRICS
 

@@ -1,5 +1,7 @@
+import contextlib
 import math
 import shutil
+import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from support import (
     write_result_folder,
     write_transactions,
 )
+from support.folder import first_file, first_window
 
 NAN = math.nan
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')
@@ -126,6 +129,11 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("db.tuples_returned", ""): 5000.0,
     ("db.temp_bytes", ""): 0.0,
     ("db.deadlocks", ""): 0.5,
+    ("tables.bytes", ""): 13 * MB + 8192,
+    ("tables.indexes", ""): 2 * MB + 16384,
+    ("tables.dead", ""): 3050.0,
+    ("tables.dead_share", ""): 3050 / 103_051,
+    ("tables.row_bytes", ""): (13 * MB + 8192) / 100_001,
     ("db.blk_read_time", ""): 0.02,
     ("db.blk_write_time", ""): 0.01,
     ("statements.calls", ""): 4000.0,
@@ -167,7 +175,7 @@ EXPECTED: Mapping[tuple[str, str], float] = {
 }
 OF_SERVER = (
     *("server.", "pgbench.", "db.", "statements.", "wal.", "checkpoints.", "bgwriter.", "backend.", "slru."),
-    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication."),
+    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication.", "tables."),
 )
 
 # These runs have none; see test_a_pooler_has_series_of_its_own.
@@ -200,15 +208,6 @@ def read(folder: Path) -> tuple[Timeline, ...]:
     # Which files there are is all that timelines want to know of a reduction.
     samples, waits = (_files(evidence, name)[1] for name in (layout.SAMPLES, layout.WAITS))
     return read_timelines(evidence, Reduction(without_samples=samples, without_waits=waits))
-
-
-def first_file(folder: Path, name: str) -> Path:
-    return min(folder.glob(f"runs/*/{name}"))
-
-
-def first_window(folder: Path) -> tuple[float, float]:
-    (phase,) = measured(read_evidence(folder).valid[0])
-    return phase.start, phase.end
 
 
 def read_samples(folder: Path, *readings: tuple[str, str, Sequence[tuple[float, float]]]) -> Timeline:
@@ -530,6 +529,37 @@ def test_a_run_without_files_has_throughput_all_the_same(two: Path) -> None:
     assert first.series == {}
     assert first.tps.min() > 0
     assert second.series
+
+
+LONG = 60 * 3600  # s
+
+
+def make_long(folder: Path, *, every: int) -> tuple[Timeline, ...]:
+    """The first run took 60 hours, with a transaction in each 200 s and a reading in each ``every`` s."""
+    start, _ = first_window(folder)
+    with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
+        db.execute("UPDATE phase SET ended = started + ? WHERE name = 'measure' AND started = ?", [LONG, start])
+        db.commit()
+    write_transactions(
+        [TransactionRow(level=0, second=k, scenario="a", count=1, latency=150) for k in range(0, LONG, 200)],
+        first_file(folder, layout.TRANSACTIONS),
+    )
+    first_file(folder, layout.WAITS).unlink()
+    samples = (Sample(start + t, "proc_meminfo.MemFree", "", 1.0) for t in range(0, LONG, every))
+    write_samples(samples, first_file(folder, layout.SAMPLES))
+    return read(folder)
+
+
+def test_a_long_run_of_few_transactions_is_read_where_there_are_readings_of_its_time(two: Path) -> None:
+    first, _ = make_long(two, every=1)
+
+    assert (first.seconds, first.tps.sum()) == (LONG, LONG / 200)
+    assert np.isfinite(first.series["vmstat.free", ""]).all()
+
+
+def test_a_run_is_not_as_long_as_it_says_where_nearly_nothing_is_known_of_that_time(two: Path) -> None:
+    with pytest.raises(StoreError, match=r"damaged: of the 216,000 s .* 1,080 have a transaction, .* 1,000 readings"):
+        make_long(two, every=216)
 
 
 @pytest.mark.parametrize("name", [layout.SAMPLES, layout.WAITS, layout.TRANSACTIONS])

@@ -23,7 +23,6 @@ PREFIXES = {
     "fr": "%m %5p %-12a %i:",
 }
 VERBOSE = {"fr"}  # log_error_verbosity
-HAS_STATES = {"ru", "fr"}
 BEGUN = datetime(2026, 11, 22, 0, 4, tzinfo=UTC).timestamp()
 
 

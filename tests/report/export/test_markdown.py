@@ -3,8 +3,6 @@ from markdown_it import MarkdownIt
 
 from pgtrial.export.markdown import render_markdown
 
-TAGS = ("script", "a", "img", "iframe")
-
 
 def tokens(text: str):
     """Every token of the page, those inside of others too."""

@@ -52,6 +52,8 @@ def packed(raw: bytes) -> str:
 
 HEADER, FINE = (struct.pack(">iiiiqqd", 0x1C849303, 200_000, 0, digits, 1, 2, 1.0) for digits in (2, 5))
 MANY = b"\x02" * 200_000
+# A value of a million bits: after 2,000,000 zeros (-2,000,000 in seven bits each, zig-zag) one is counted.
+FAR = struct.pack(">iiiiqqd", 0x1C849303, 5, 0, 0, 1, 2, 1.0) + bytes([0xFF, 0x91, 0xF4, 0x01, 0x02])
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,7 @@ MANY = b"\x02" * 200_000
         (f"1700000000,1,1,{packed(struct.pack('>iiiiqqd', 0x1C849303, 0, 0, 99, 1, 2, 1.0))}", "is not whole"),
         (f"1700000000,1,1,{packed(struct.pack('>iiiiqqd', 0x1C849303, 9, 0, 2, 1, 2, 1.0))}", "is not whole"),
         (f"1700000000,1,1,{packed(struct.pack('>iiiiqqd', 7, 0, 0, 2, 1, 2, 1.0))}", "is not of version 2"),
+        (f"1700000000,1,1,{packed(FAR)}", "is not whole"),
     ],
 )
 def test_what_is_wrong_with_a_line_is_said(translate, line, why):

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pgtrial.analysis.causes.sessions import Array
 from pgtrial.analysis.sampled import find_device, named
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import DipSign, DipWait
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_part
+from pgtrial.findings.over_time import DipSign, DipWait
 from pgtrial.model.series import WAIT, WAITS, find_metric
 from pgtrial.stats.dips import Dip, Steadiness
 from pgtrial.stats.shifts import MarkedSeries, find_unlike

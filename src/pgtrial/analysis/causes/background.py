@@ -3,7 +3,7 @@
 from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import BackgroundGroup, Reduction
-from pgtrial.findings.causes import CPU, BackgroundWait
+from pgtrial.findings.session_time import CPU, BackgroundWait
 from pgtrial.model.run import RunRow
 
 WAITS_FOR_WORK = "Activity"  # a wait type of the server

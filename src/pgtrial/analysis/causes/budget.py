@@ -14,7 +14,8 @@ from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import (
+from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import (
     BLOCKED,
     CPU,
     CPU_QUEUE,
@@ -24,7 +25,6 @@ from pgtrial.findings.causes import (
     BudgetPart,
     LatencyBudget,
 )
-from pgtrial.findings.record import Estimate
 from pgtrial.model.metrics import LATENCY_MEAN, TPS
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval

@@ -5,157 +5,23 @@ follows the clients, and each request takes long. The first is judged by the pla
 for limits (limit_rules/disk.py), against the limits that the file declares.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes import limit_thresholds as thresholds
+from pgtrial.analysis.causes.disk_ceiling import declared_limits, find_ceiling
+from pgtrial.analysis.causes.disk_sentences import tell_limit, tell_load, tell_use
 from pgtrial.analysis.causes.limit_rules.base import Facts, Scene
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device
-from pgtrial.analysis.causes.sessions import (
-    THROUGHPUT,
-    estimate_mean,
-    group_cells,
-    pooled_mean,
-    pooled_values,
-    undisturbed_values,
-)
+from pgtrial.analysis.causes.sessions import THROUGHPUT, estimate_mean, group_cells, pooled_mean
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Limit, Resource, Suspect
-from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize, rate_of
+from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
-from pgtrial.stats.plateau import BAND, LEAST_SHARE, Plateau, find_plateau
-from pgtrial.units import parse_bytes
-
-# Which rate of a device is held by a ceiling, how high, how steady, and whether it is the one that is declared.
-
-
-_FEWEST_OF_RUN = 5  # seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rate:
-    """A rate of a device: in words, its series, the best first, and the limit that a class can have of it.
-
-    The control group counts requests where they are limited, the device after it has put neighbours together.
-    """
-
-    of: str
-    metrics: tuple[str, ...]
-    limit: str = ""
-
-    @property
-    def is_bytes(self) -> bool:
-        return self.metrics[-1].endswith("bytes")
-
-
-_RATES = (
-    _Rate(of="reads", metrics=("cgroup.reads", "iostat.r"), limit="read_iops"),
-    _Rate(of="writes", metrics=("cgroup.writes", "iostat.w"), limit="write_iops"),
-    _Rate(of="requests", metrics=("iostat.iops",)),
-    _Rate(of="read", metrics=("cgroup.read_bytes", "iostat.r_bytes"), limit="read_bytes"),
-    _Rate(of="written", metrics=("cgroup.write_bytes", "iostat.w_bytes"), limit="write_bytes"),
-    _Rate(of="read and written", metrics=("iostat.bytes",)),
-)
-
-
-def declared_limits(experiment: Experiment, arm: Arm) -> Mapping[str, float]:
-    """Limits of the arm's disk in 1/s and B/s: of its class, or of its control group; {} for none."""
-    limits = {key: text for key, text in arm.knobs.get("cgroup", {}).items() if key in LIMITS}
-    name = arm.disk
-    if name is not None and name in experiment.disks:
-        limits |= experiment.disks[name].limits()
-    return {key: parse_bytes(text) if key.endswith("bytes") else float(text) for key, text in limits.items()}
-
-
-def find_ceiling(
-    timelines: Sequence[Timeline], device: str, *, declared: Mapping[str, float], hint: str, confidence: float
-) -> DiskCeiling | None:
-    """The rate that stands at a ceiling: at a declared one, else the one of the ``hint`` ("iostat.r/vda": what the
-    rules for limits name), else the one that is pinned most. None where no rate is.
-    """
-    candidates = list(_candidates(timelines, device, declared=declared, confidence=confidence))
-    at_declared = [ceiling for ceiling in candidates if ceiling.is_at_declared]
-    named = [ceiling for ceiling in candidates if f"{ceiling.metric}/{device}" == hint]
-    plateaus = [ceiling for ceiling in candidates if ceiling.is_plateau]
-    for group in (at_declared, named, plateaus):
-        if group:
-            return max(group, key=lambda ceiling: ceiling.pinned_share)
-    return None
-
-
-def _candidates(
-    timelines: Sequence[Timeline], device: str, *, declared: Mapping[str, float], confidence: float
-) -> Iterator[DiskCeiling]:
-    requests, volume = (pooled_mean(timelines, metric, device) for metric in ("iostat.iops", "iostat.bytes"))
-    if not requests or not volume:
-        return
-    for rate in _RATES:
-        metric = next((name for name in rate.metrics if pooled_mean(timelines, name, device) is not None), None)
-        mean = pooled_mean(timelines, metric, device) if metric else None
-        if metric is None or not mean:
-            continue
-        limit = declared.get(rate.limit)
-        # A kind of request that is only a small part is not what holds the load up, unless its limit is known.
-        if limit is None and mean < thresholds.SERIES_SHARE * (volume if rate.is_bytes else requests):
-            continue
-        size = volume / requests if rate.is_bytes else 1.0
-        rates = undisturbed_values(timelines, metric, device, steal=thresholds.PLATEAU_STEAL)
-        plateau = find_plateau(rates, request=size)
-        if plateau is None:
-            continue
-        yield DiskCeiling(
-            of=rate.of,
-            metric=metric,
-            unit="B/s" if rate.is_bytes else "1/s",
-            value=_by_block(timelines, metric, device, whole=plateau.ceiling, confidence=confidence),
-            pinned_share=plateau.pinned_share,
-            steadiness=plateau.steadiness if np.isfinite(plateau.steadiness) else None,
-            free_steadiness=plateau.free_steadiness,
-            is_plateau=plateau.is_plateau,
-            declared=limit,
-            is_at_declared=_is_at(limit, plateau),
-        )
-
-
-def _is_at(limit: float | None, plateau: Plateau) -> bool:
-    return limit is not None and abs(plateau.ceiling / limit - 1) <= SAME_LIMIT and plateau.pinned_share >= LEAST_SHARE
-
-
-def _by_block(timelines: Sequence[Timeline], metric: str, device: str, *, whole: float, confidence: float) -> Estimate:
-    """The ceiling with an interval over the blocks; of all seconds together where runs have too few of their own."""
-    tops = [_top(pooled_values((timeline,), metric, device), whole) for timeline in timelines]
-    estimate = estimate_mean(tops, confidence=confidence)
-    return estimate if estimate is not None and None not in tops else Estimate(value=whole)
-
-
-def _top(values: Array, whole: float) -> float | None:
-    """The ceiling of one run; its few seconds are enough for a value, not to call it a plateau.
-
-    What lies near the ceiling of all runs, ``whole``; where a run has nothing there, what lies near its own highest.
-    """
-    if values.size < _FEWEST_OF_RUN:
-        return None
-    near = _near(values, whole)
-    if near is not None:
-        return near
-    highest = float(np.percentile(values, 95))
-    return (_near(values, highest) or highest) if highest > 0 else None
-
-
-def _near(values: Array, height: float) -> float | None:
-    """Median of what lies near a height above zero; None where nothing does."""
-    near = values[np.abs(values - height) <= BAND * height]
-    return float(np.median(near)) if height > 0 and near.size else None
-
 
 _LIMITED = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT)
 _SLOW = (Resource.DISK_LATENCY, Resource.WAL_FLUSH)
@@ -218,7 +84,7 @@ def _describe(
         levels=levels,
         spread=spread,
         size=size,
-        text=_tell_use(levels, spread, size, is_emulated=arm.is_emulated, is_on_files=evidence.is_on_files),
+        text=tell_use(levels, spread, size, is_emulated=arm.is_emulated, is_on_files=evidence.is_on_files),
     )
 
 
@@ -259,9 +125,9 @@ def _describe_level(
     }
     standing = _standing(limit, suspect, ceiling)
     if standing is DiskStanding.AT_LIMIT and ceiling is not None:
-        text = _tell_limit(name_level(level), ceiling, is_enforced=is_enforced)
+        text = tell_limit(name_level(level), ceiling, is_enforced=is_enforced)
     else:
-        text = _tell_load(
+        text = tell_load(
             name_level(level), standing, means, suspect=suspect, declared=declared, is_enforced=is_enforced
         )
     return DiskLoad(load_level=level.index, standing=standing, ceiling=ceiling, text=text, **means)
@@ -358,114 +224,3 @@ def _whole(cpus: float) -> int:
 
 
 # --- Which sentences tell it ----------------------------------------------------------------------------------------
-
-_EXACT = 0.0005  # relative difference that is none in a sentence
-_FAR_BELOW = 0.5  # of a limit
-# Key of a declared limit, mean of a load level, and what the rate counts.
-_LIMITED_RATES = (
-    ("read_iops", "reads", "reads"),
-    ("write_iops", "writes", "writes"),
-    ("read_bytes", "read_bytes", "read"),
-    ("write_bytes", "write_bytes", "written"),
-)
-
-
-def _tell_limit(level: Message, ceiling: DiskCeiling, *, is_enforced: bool) -> Message:
-    """A ceiling, and whose it is."""
-    values: dict[str, Value] = {"level": level, "rate": ceiling.rate, "how": ceiling.how_steady}
-    if ceiling.declared is None:
-        return message("disk-load.undeclared", **values)
-    code = "disk-declared.bytes" if ceiling.unit == "B/s" else "disk-declared.requests"
-    declared, ratio = message(code, rate=ceiling.declared), ceiling.value.value / ceiling.declared
-    if not ceiling.is_at_declared:
-        code = "disk-load.above-declared" if ratio > 1 else "disk-load.below-declared"
-        return message(code, **values, declared=declared)
-    code = "disk-load.enforced" if is_enforced else "disk-load.provided"
-    return message(code, **values, off=_tell_distance(ratio - 1, declared))
-
-
-def _tell_distance(distance: float, declared: Message) -> Message:
-    if abs(distance) < _EXACT:
-        return message("disk-distance.none", declared=declared)
-    code = "disk-distance.above" if distance > 0 else "disk-distance.below"
-    return message(code, share=abs(distance), declared=declared)
-
-
-def _tell_load(
-    level: Message,
-    standing: DiskStanding,
-    means: Mapping[str, Estimate | None],
-    *,
-    suspect: Suspect | None,
-    declared: Mapping[str, float],
-    is_enforced: bool,
-) -> Message:
-    """A load level at no ceiling; ``suspect`` is what the rules for limits say of the disk."""
-    if standing is DiskStanding.UNKNOWN:
-        return message("disk-load.unknown", level=level)
-    if standing is DiskStanding.NOT_LIMITING:
-        below = _tell_below(means, declared, is_enforced=False)
-        if below is None:
-            return message("disk-load.not-limiting", level=level)
-        return message("disk-load.far-from-limit", level=level, below=below)
-    is_slow = standing is DiskStanding.SLOW
-    reasons = (
-        suspect.evidence[0].text if suspect is not None and suspect.evidence else None,
-        _tell_times(means),
-        _tell_below(means, declared, is_enforced=is_enforced) if is_slow else None,
-    )
-    code = "disk-load.slow" if is_slow else "disk-load.at-limit"
-    return message(code, level=level, reasons=tuple(reason for reason in reasons if reason))
-
-
-def _tell_times(means: Mapping[str, Estimate | None]) -> Message | None:
-    read, write, queue = means["read_latency"], means["write_latency"], means["queue"]
-    takes = []  # a time is 0 where there was no such request
-    if read is not None and read.value > 0:
-        takes.append(message("disk-times.read", time=read.value))
-    if write is not None and write.value > 0:
-        takes.append(message("disk-times.write", time=write.value))
-    if takes and queue is not None:
-        return message("disk-times.with-queue", takes=tuple(takes), requests=queue.value)
-    if queue is not None:
-        return message("disk-times.queue", requests=queue.value)
-    return message("disk-times", takes=tuple(takes)) if takes else None
-
-
-def _tell_below(
-    means: Mapping[str, Estimate | None], declared: Mapping[str, float], *, is_enforced: bool
-) -> Message | None:
-    """How far its rates stay below the declared limits; where pgtrial enforces them, and the rates are far below, that
-    the disk itself is slower.
-    """
-    shares = [
-        (rate.value / declared[key], rate_of(declared[key], of))
-        for key, name, of in _LIMITED_RATES
-        if key in declared and (rate := means[name]) is not None
-    ]
-    if not shares:
-        return None
-    # A mean that comes near a limit may well have reached it in many moments.
-    is_slower = is_enforced and max(share for share, _ in shares) < _FAR_BELOW
-    rates = tuple(message("disk-allowed", share=share, limit=limit) for share, limit in shares)
-    return message("disk-below.slower" if is_slower else "disk-below", rates=rates)
-
-
-def _tell_use(
-    levels: Sequence[DiskLoad], spread: float | None, size: ServerSize | None, *, is_emulated: bool, is_on_files: bool
-) -> Message | None:
-    """The disk of an arm in two or three sentences.
-
-    Where a load on files ends is told by its own rules, so that here nothing is said of a disk that is at no limit.
-    """
-    at_limit = [load for load in levels if load.standing is DiskStanding.AT_LIMIT]
-    slow = [load for load in levels if load.standing is DiskStanding.SLOW]
-    sentences = [load.text for load in (at_limit or slow or (() if is_on_files else levels))[-1:]]
-    if is_emulated:
-        sentences.insert(0, message("disk-use.emulated"))
-    if spread is not None:
-        code = "disk-use.same-ceiling" if spread <= SAME_LIMIT else "disk-use.ceiling-differs"
-        sentences.append(message(code, count=len(at_limit), share=spread))
-    if size is not None:
-        sentences.append(size.text)
-    return message("sentences", parts=tuple(sentences)) if sentences else None

@@ -25,9 +25,10 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind, PlanChange
+from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
+from pgtrial.findings.session_time import BudgetDifference, BudgetPart, PlanChange
 
 # pg_expecto's two numbers, SPEED and WAITINGS, so that its users can find their way.
 #

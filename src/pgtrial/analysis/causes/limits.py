@@ -25,10 +25,11 @@ from pgtrial.analysis.causes.sessions import Kind, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import BudgetDifference, LatencyBudget, Limit, Resource, Suspect
 from pgtrial.findings.causes import Evidence as Proof
+from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
+from pgtrial.findings.session_time import BudgetDifference, LatencyBudget
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow
 from pgtrial.units import parse_bytes, parse_duration

@@ -13,10 +13,11 @@ from pgtrial.analysis.effects.estimate import compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import CPU, ArmScore, CriterionValue, Pareto, ParetoItem, Scorecard
+from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import CPU, Pareto, ParetoItem
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow
 from pgtrial.stats.pareto_front import ArmRank

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import PlanChange
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.session_time import PlanChange
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import PLANS
 
@@ -24,20 +24,6 @@ class _Seen:
 
     shapes: Counter[str] = field(default_factory=Counter)
     shown: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """See PlanChange."""
-
-    arm: str
-    control: str
-    scenario: str
-    statement: str
-    control_plan: str
-    plan: str
-    control_seconds: float | None
-    seconds: float | None
 
 
 def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[PlanChange, ...]:
@@ -57,17 +43,21 @@ def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> t
                 continue
             shown = before.shown | seen.shown
             scenario, text = statement
-            change = _Change(
-                arm=arm,
-                control=control.name,
-                scenario=scenario,
-                statement=text,
-                control_plan=_plan(before),
-                plan=_plan(seen),
-                control_seconds=_time_in(evidence, reduction, values, arm=control.name, shown=shown),
-                seconds=_time_in(evidence, reduction, values, arm=arm, shown=shown),
+            plans = (_plan(before), _plan(seen))
+            times = [_time_in(evidence, reduction, values, arm=name, shown=shown) for name in (control.name, arm)]
+            found.append(
+                PlanChange(
+                    arm=arm,
+                    control=control.name,
+                    scenario=scenario,
+                    statement=text,
+                    control_plan=plans[0],
+                    plan=plans[1],
+                    control_seconds=times[0],
+                    seconds=times[1],
+                    text=_tell(control.name, arm, text, plans, times),
+                )
             )
-            found.append(PlanChange(**asdict(change), text=_tell(change)))
     return tuple(found)
 
 
@@ -104,16 +94,18 @@ def _time_in(evidence: Evidence, reduction: Reduction, values: Values, *, arm: s
     return sum(times) / len(times) if times else None
 
 
-def _tell(change: _Change) -> Message:
+def _tell(control: str, arm: str, statement: str, plans: tuple[str, str], times: Sequence[float | None]) -> Message:
+    """``plans`` and ``times`` are of the control and of the arm."""
     names: dict[str, Value] = {
-        "arm": change.arm,
-        "control": change.control,
-        "statement": change.statement,
-        "change": _tell_change(change.control_plan, change.plan),
+        "arm": arm,
+        "control": control,
+        "statement": statement,
+        "change": _tell_change(*plans),
     }
-    if change.seconds is None or change.control_seconds is None:
+    of_control, time = times
+    if time is None or of_control is None:
         return message("plan.changed", **names)
-    return message("plan.changed-timed", **names, time=change.seconds, of_control=change.control_seconds)
+    return message("plan.changed-timed", **names, time=time, of_control=of_control)
 
 
 def _tell_change(before: str, after: str) -> str:

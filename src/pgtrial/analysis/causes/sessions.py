@@ -10,8 +10,9 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, SAMPLED, WAIT_SAMPLING
+from pgtrial.findings.causes import SAMPLED, WAIT_SAMPLING
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
 from pgtrial.model.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND, LOADS, PGBENCH
 from pgtrial.model.run import RunRow
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval

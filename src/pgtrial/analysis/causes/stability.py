@@ -1,5 +1,6 @@
 """How evenly each arm runs at each load level: dips, variation, stalls, trend, rhythm, what the log says of dips."""
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_event_kind
+from pgtrial.findings.over_time import Dip, Period, Stability
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
@@ -130,6 +131,7 @@ TIMERS = ("checkpoint_timeout", "autovacuum_naptime")
 FROM_LOG = "checkpoints of the log"
 _SAME = 0.05  # relative difference of periods that are taken for one
 _FEWEST_CHECKPOINTS = 3
+_SEARCHED = 100_000  # s of a run at once: a search of so many takes 250 MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +148,16 @@ def find_rhythms(
     """The periods of the server's timers that fit into a run three times, each with its probability, then the strongest
     other one if it is hardly chance.
 
-    Runs are searched one by one. The most surely found rhythm counts, and its false-alarm probability is multiplied by
-    the number of runs (Bonferroni). A strong rhythm shows at other periods too, so the surest is taken off before
+    Runs are searched one by one, and long ones in parts: what a search takes grows with their length, and a day has all
+    that a timer does. The most surely found rhythm counts, and its false-alarm probability is multiplied by the number
+    of runs and parts (Bonferroni). A strong rhythm shows at other periods too, so the surest is taken off before
     others are looked for. Runs of slices are left out: their time stands still, the server's timers do not.
     """
     series = [
-        _Series(values=timeline.tps, expected=dict(_expected(evidence, timeline, placed[timeline.run])))
+        _Series(values=part, expected=dict(_expected(evidence, timeline, placed[timeline.run])))
         for timeline in cell
         if timeline.run not in evidence.sliced
+        for part in np.array_split(timeline.tps, max(1, math.ceil(timeline.seconds / _SEARCHED)))
     ]
     names = [name for name in (*TIMERS, FROM_LOG) if any(name in run.expected for run in series)]
     periods: dict[str, Period] = {}

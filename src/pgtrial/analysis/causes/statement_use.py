@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.causes import StatementUse
 from pgtrial.findings.naming import UNKNOWN_STATEMENT
+from pgtrial.findings.session_time import StatementUse
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout, parquet
 

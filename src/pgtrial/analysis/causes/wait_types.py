@@ -6,8 +6,8 @@ from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import ParetoItem, WaitType
 from pgtrial.findings.naming import part_id
+from pgtrial.findings.session_time import ParetoItem, WaitType
 
 LEAST_SHARE = 0.01  # of the time of all sessions at work
 MOST_ITEMS = 8

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.experiment_file.experiment import DIRECTIONS, Expect
+from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
 from pgtrial.model.metric import Better, Metric
 from pgtrial.model.observable import find_observable
 

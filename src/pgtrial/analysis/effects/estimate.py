@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.slices import TURNS
+from pgtrial.analysis.slices import LATE, TURNS
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
@@ -23,6 +23,7 @@ from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.interval import holm
+from pgtrial.stats.late import bound_late
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval
@@ -174,8 +175,23 @@ def compare_metric(
     load = evidence.load
     is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
     is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
-    turns = _read_turns(evidence, values, arm) if is_speed or is_time else None
-    return comparison if turns is None else bound_fade(comparison, turns, is_inverse=is_time)
+    if not is_speed and not is_time:
+        return comparison
+    if (turns := _read_turns(evidence, values, arm)) is not None:
+        comparison = bound_fade(comparison, turns, is_inverse=is_time)
+    if (changes := read_late(evidence, values, arm)) is not None:
+        comparison = bound_late(comparison, changes, is_inverse=is_time)
+    return comparison
+
+
+def read_late(evidence: Evidence, values: Values, arm: str) -> NDArray[np.float64] | None:
+    """(blocks, shapes) as ``stats.late`` takes them; None where the arms did not take turns, or by older rules."""
+    if not evidence.rules.bears_late:
+        return None
+    changes = np.array(
+        [[values.get((run.id, name, None, ALL), np.nan) for name in LATE] for _, run in evidence.pairs(arm)]
+    )
+    return changes if np.isfinite(changes).any() else None
 
 
 def _read_turns(evidence: Evidence, values: Values, arm: str) -> Turns | None:

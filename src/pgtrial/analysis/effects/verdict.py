@@ -9,7 +9,7 @@ from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import Part, judge_part, judge_together
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.experiment_file.experiment import DIRECTIONS, Expect
+from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import ClaimPart, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.findings.message import Message, message

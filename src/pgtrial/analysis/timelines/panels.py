@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.findings.causes import Panel, PanelLine
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.over_time import Panel, PanelLine
 from pgtrial.model.series import WAITS
 
 MAX_POINTS = 300  # per line

@@ -13,10 +13,11 @@ from pgtrial.analysis.counters import Array, Key, Readings, own_time
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
+from pgtrial.analysis.slices import windows
+from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids, reach_beyond
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
-from pgtrial.findings.causes import CPU
+from pgtrial.findings.session_time import CPU
 from pgtrial.model.formulas import Source, TimelineMetric
 from pgtrial.model.metric import Kind
 from pgtrial.model.run import RunRow
@@ -39,7 +40,8 @@ _LONGEST = max(every for _, every in _RAW.values())
 _MEMORY = "300MB"
 # How many numbers the series of a run may become, and how many for each reading: one in ten seconds becomes ten.
 _FREE_CELLS, _MOST_CELLS = 10_000_000, 100
-# The same for how long a run says it took, for each second and scenario that has transactions.
+# The same for how long a run says it took, for each second and scenario that has transactions; and a second for each
+# reading, of which a run has dozens in a second also where its transactions take minutes.
 _FREE_SECONDS, _MOST_SECONDS = 100_000, 100
 
 
@@ -119,10 +121,22 @@ def _read_runs(
         raise StoreError(f'cannot read run {runs[0].id} of "{evidence.folder}": {_first_line(err)}') from err
     found: list[Timeline] = []
     for run in runs:
-        sessions = _poll(waits.get(run.id, {})) if run.id not in reduction.without_waits else _NO_SESSIONS
         mine = {name: column[transactions["run"] == run.id] for name, column in transactions.items()}
+        _check_length(run, mine["second"].size, (samples.get(run.id, {}), waits.get(run.id, {})))
+        sessions = _poll(waits.get(run.id, {})) if run.id not in reduction.without_waits else _NO_SESSIONS
         found += _make_timelines(run, metrics, mine, samples.get(run.id, {}), sessions)
     return found
+
+
+def _check_length(run: RunRow, rows: int, sources: Sequence[Readings]) -> None:
+    """StoreError for a run that says it took much longer than anything in its files does."""
+    readings = sum(t.size for source in sources for t, _ in source.values())
+    for window in windows(run):
+        if window.counted > _FREE_SECONDS + _MOST_SECONDS * rows + readings:
+            raise StoreError(
+                f"run {run.id} is damaged: of the {window.counted:,.0f} s that it says it took, {rows:,} have a "
+                f"transaction, and there are {readings:,} readings"
+            )
 
 
 def _make_timelines(
@@ -134,12 +148,7 @@ def _make_timelines(
 ) -> Iterator[Timeline]:
     page_size = _find_page_size(samples)
     samples = _fill_in(metrics, samples)
-    rows = transactions["second"].size
     for grid in make_grids(run):
-        if grid.seconds > _FREE_SECONDS + _MOST_SECONDS * rows:
-            raise StoreError(
-                f"run {run.id} is damaged: of the {grid.seconds:,} s that it says it took, {rows:,} have a transaction"
-            )
         read = _read_seconds(run, grid, samples)
         series, whole = (
             {
@@ -189,8 +198,9 @@ def _paths(evidence: Evidence, runs: Sequence[RunRow], name: str) -> list[str]:
 
 def _reach(run: RunRow) -> tuple[float, float]:
     """Of which time readings tell of any second of a run: from, to, since the epoch."""
-    reaches = [grid.reach(_LONGEST) for grid in make_grids(run)]
-    return min(first for first, _ in reaches), max(last for _, last in reaches)
+    beyond = reach_beyond(_LONGEST, is_sliced=bool(run.slices))
+    measured = windows(run)
+    return min(window.started for window in measured) - beyond, max(window.ended for window in measured) + beyond
 
 
 def _find_page_size(samples: Readings) -> float | None:

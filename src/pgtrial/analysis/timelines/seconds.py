@@ -44,8 +44,13 @@ class Grid:
 
     def reach(self, every: float = 1.0) -> tuple[float, float]:
         """Of which time readings tell of it that are usually ``every`` seconds apart: from, to, since the epoch."""
-        around = 0.0 if self.is_sliced else GAP * every
-        return self.first - around, self.last + around
+        beyond = reach_beyond(every, is_sliced=self.is_sliced)
+        return self.first - beyond, self.last + beyond
+
+
+def reach_beyond(every: float, *, is_sliced: bool) -> float:
+    """How many seconds beyond a window there are readings, usually ``every`` seconds apart, that tell of it."""
+    return 0.0 if is_sliced else GAP * every
 
 
 def make_grids(run: RunRow) -> tuple[Grid, ...]:

@@ -10,8 +10,8 @@ from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
 from pgtrial.design.levels import level_of
-from pgtrial.experiment_file.experiment import COMMAND
 from pgtrial.experiment_file.result_formats import FORMATS, Latencies
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.estimate import read_late
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.analysis.validity.assessment import Assessment
@@ -20,6 +21,7 @@ from pgtrial.findings.findings import ArmSlices
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
+from pgtrial.stats.late import unseen
 
 LENGTH_DIFFERENCE = 0.2  # of a slice's planned length …
 LEAST_DIFFERENCE = 0.1  # … and in seconds, below which it is the scheduler's usual delay
@@ -186,6 +188,16 @@ def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
             if ratio is not None and abs(math.log(arm.left_behind)) >= abs(math.log(ratio)):
                 severity = Severity.INVALID
         yield caveat(code, severity=severity, arm=arm.arm, change=arm.left_behind, low=low, high=high)
+
+
+def check_late(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What comes later than in an arm's own turn, as far as the interval of its throughput bears it."""
+    evidence = assessment.evidence
+    for arm in evidence.arms:
+        changes = read_late(evidence, assessment.values, arm.name)
+        down, up = (math.expm1(one) for one in unseen(changes)) if changes is not None else (0.0, 0.0)
+        if _is_large(1 + max(down, up), evidence.margin):
+            yield caveat("comes-late", arm=arm.name, down=1 / (1 + down), up=1 + up)
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -29,6 +29,7 @@ from pgtrial.engine.events import (
 )
 from pgtrial.engine.folder import LOGS, SPOOL
 from pgtrial.engine.sampler import spool
+from pgtrial.model.load_sessions import LOAD
 from pgtrial.model.run import LoadLevel, PhaseName, RunRow, RunState, Slot
 from pgtrial.store import layout
 
@@ -39,7 +40,6 @@ _FEWEST = 100  # transactions to tell a 95th percentile of
 
 _SPOOL_BYTES = 1 << 20  # bytes read per look; the sampler writes some tens of kilobytes a second
 _SESSIONS_MARK = f',"{sessions.NAME}",'.encode()
-_LOAD = "pgtrial/"  # how the names begin that the load's sessions give themselves
 CPU = "CPU"
 Waits = tuple[tuple[str, float], ...]
 _LEAST = 5.0  # s of a load level before a throughput of turns is told
@@ -185,7 +185,7 @@ class SpoolReader:
         for payload in self._payloads():
             polls += int(payload["polls"])
             for group in sessions.COLLECTOR.parse(payload["columns"], payload["rows"]):
-                if group.state == "active" and group.application.startswith(_LOAD):
+                if group.state == "active" and group.application.startswith(LOAD):
                     label = f"{group.wait_type}:{group.wait_event}" if group.wait_type else CPU
                     totals[label] = totals.get(label, 0) + group.sessions
         if not polls:

@@ -12,7 +12,7 @@ from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target, executable_client, make_work_directory
 from pgtrial.engine.target.host import HostTarget
-from pgtrial.experiment_file.experiment import COMMAND
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.model.arm import Arm
@@ -104,15 +104,12 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
             there=target.host,
         )
     client = await executable_client(target.client, account, belongings, here=here)
-    scenarios = scenarios_of(experiment, scripts)
-    constant = sum(scenario.sessions or 0 for scenario in scenarios)
     return PgbenchLoad(
         program=client.path("pgbench"),
         account=account,
         workload=experiment.workload,
-        scenarios=scenarios,
+        scenarios=scenarios_of(experiment, scripts),
         seed=plan.seed,
-        clients=max(level.clients for level in plan.levels) + constant,
         here=here,
         there=target.host,
         scales={arm.name: arm.scale for arm in plan.arms if arm.scale is not None}

@@ -11,7 +11,7 @@ from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
-from pgtrial.experiment_file.experiment import COMMAND, WorkloadTable
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.workload import CLIENTS, WORKLOAD, own_clients, read_command
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgtrial.design.levels import level_of
 from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
-from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import CLIENTS, CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
@@ -22,7 +22,7 @@ from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators, script_option, scripts_of
 from pgtrial.workloads.scenarios import Scenario, at_scale, of_arm
 
-_OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
+_OWN_CONNECTIONS = 4  # the sampler's three, and one of our own; all of them are a superuser's
 
 _READ_ONLY = (
     'The database is read-only for this experiment. Try it on a copy: "pgtrial copy" makes one. To let it write here, '
@@ -56,7 +56,6 @@ class PgbenchLoad:
     workload: WorkloadTable
     scenarios: tuple[Scenario, ...]
     seed: int
-    clients: int
     here: Host
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
@@ -82,8 +81,7 @@ class PgbenchLoad:
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Run each scenario once on each server version, as the arm has it."""
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
-        constant = sum(scenario.sessions or 0 for scenario in self.scenarios)
-        check_connections(arm, server.settings, clients=self.clients if own is None else own + constant)
+        check_connections(arm, server.settings, clients=self.workload.most_sessions(own))
         for scenario in self._scenarios(arm):
             what = (server.version, pooling(arm), self._workload(arm).protocol, scenario)
             if what not in self.tried:

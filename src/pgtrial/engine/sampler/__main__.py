@@ -48,7 +48,10 @@ class Loop:
     def __init__(self, config: dict[str, Any]) -> None:
         """Open all sources. Raises ReaderError when the reader on another machine fails."""
         version_num: int = config["version_num"]
-        self._parameters = {"database": str(config["database"]).encode()}
+        self._parameters = {
+            "database": str(config["database"]).encode(),
+            "load": str(config["load_sessions"]).encode(),
+        }
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
         for collector in COLLECTORS if config["conninfo"] else ():
@@ -67,7 +70,7 @@ class Loop:
         self._due = 0  # moments at which one was due, since the last answer
         self._was_frozen = False
         self._troubles = Troubles(self._report)
-        self._sums = SessionSums()
+        self._sums = SessionSums(load=config["load_sessions"])
         self._spool = SpoolWriter(Path(config["spool"]))
         self._interval: float = config["interval"]
         self._session_interval: float = config["session_interval"]

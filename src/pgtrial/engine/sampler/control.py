@@ -21,6 +21,7 @@ from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.load_sessions import LOAD
 
 _GAP = 2.7  # intervals without a reading; two that follow each other are up to 1.2 apart
 _START_PATIENCE = 20.0  # s
@@ -58,10 +59,10 @@ class SamplerConfig:
     ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
     ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
-    extensions may be that are worth reading. Without ``views`` only the sessions of the server are read: what it counts
-    is of others as well. ``traced``: the kernel counts for this experiment what it does not count by itself; another
-    one's sampler that held the file open would keep it from being put back. ``console`` is that of the pooler in front
-    of the server, "" where there is none.
+    extensions may be that are worth reading, ``load_sessions`` how the names of the load's sessions begin. Without
+    ``views`` only the sessions of the server are read: what it counts is of others as well. ``traced``: the kernel
+    counts for this experiment what it does not count by itself; another one's sampler that held the file open would
+    keep it from being put back. ``console`` is that of the pooler in front of the server, "" where there is none.
     """
 
     conninfo: str
@@ -76,6 +77,7 @@ class SamplerConfig:
     server_pid: int | None = None
     generators: str | None = ""
     load_conninfo: str = ""
+    load_sessions: str = LOAD
     views: bool = True
     console: str = ""
     interval: float = 1.0
@@ -178,6 +180,7 @@ class Sampler:
             "server_pid": config.server_pid,
             "generators": config.generators,
             "load_conninfo": config.load_conninfo,
+            "load_sessions": config.load_sessions,
             "views": config.views,
             "console": config.console,
             "parent": os.getpid(),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pgtrial.collectors import COLLECTORS
-from pgtrial.collectors.base import ExtensionCollector, find_statement, in_schema
+from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, find_statement, in_schema
 from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
 
 _PROBE = "extensions"
@@ -93,7 +93,8 @@ class Extensions:
             with suppress(LinkError):
                 link.run(_QUIET, (), deadline=deadline)
             answer = link.run(_PROBE, (), deadline=deadline)
-            schemas = {} if answer is None else {row[0]: row[1] for row in rows_of(answer)}
+            schemas: dict[str | None, str | None] = {NO_EXTENSION: "pg_catalog"}
+            schemas.update((row[0], row[1]) for row in ([] if answer is None else rows_of(answer)))
             missing = [c for c, _ in self._wanted.values() if is_of_load or not c.in_database]
             for collector in missing:
                 schema = schemas.get(collector.extension)

@@ -17,6 +17,7 @@ from psycopg.pq import ConnStatus, ExecStatus, PollingStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from pgtrial.collectors import sessions
+from pgtrial.model.load_sessions import LOAD, name_in_folder
 from pgtrial.postgres.connect import ONLY_CATALOG
 
 APPLICATION = "pgtrial sampler"
@@ -259,9 +260,11 @@ def _one_line(text: str) -> str:
 class SessionSums:
     """The polls of sessions since the last tick, each with how many it counts for. ``t`` is the time of the first one.
 
-    They are summed at the tick, so that a poll does as little as possible.
+    They are summed at the tick, so that a poll does as little as possible. ``load`` is how the names of the load's own
+    sessions begin on the server.
     """
 
+    load: str = LOAD
     t: float = 0.0
     polls: list[tuple[PGresult, int]] = field(default_factory=list)
     statements: dict[str, str] = field(default_factory=dict)  # the first text of each query_id, without literals
@@ -285,11 +288,14 @@ class SessionSums:
                 session = tuple([value(row, place) for place in places])
                 alike[session] = alike.get(session, 0) + times
         query, query_id = columns.index(sessions.QUERY), columns.index(sessions.QUERY_ID)
+        application = columns.index(sessions.APPLICATION)
         groups: dict[tuple[str | None, ...], int] = {}
         for session, count in alike.items():
             texts = _texts(session)
             if (text := texts[query]) is not None:
                 texts[query] = self._name_statement(text, texts[query_id])
+            if (name := texts[application]) is not None:
+                texts[application] = name_in_folder(name, self.load)
             group = tuple(texts)
             groups[group] = groups.get(group, 0) + count
         rows = [[*group, str(count)] for group, count in groups.items()]

@@ -159,6 +159,7 @@ class SlicedMeasurement(Measurement):
                 disks=Disks(),
                 machine=False,
                 spool=str(member.spool),
+                load_sessions=self.group.plan.beginning_of_names(name),
                 **_own_sources(ops, member.server),
             )
             for name, member in members.items()

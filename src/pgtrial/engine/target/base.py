@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs.standby import STANDBY, settings_of
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -204,6 +205,7 @@ def wanted_settings(arm: Arm) -> dict[str, str]:
             settings |= knob.settings(knobs[knob.name])
     if preload := knobs.get("extensions", {}).get("preload"):
         settings["shared_preload_libraries"] = preload
+    settings |= settings_of(knobs.get(STANDBY, {}))
     return settings
 
 

@@ -26,6 +26,7 @@ from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
@@ -185,13 +186,35 @@ class _Preparation:
                 self.tell(Preparing(step="using the data that the interrupted attempt prepared"))
                 self.target.clusters[self.variant.key] = cluster
                 await self._make_reachable(cluster)
+                self._make_standby(cluster)
                 await snapshot.restore()
                 return
             remove_directories(self.target.host, *cluster.directories)
         cluster = await self._make(base)
         self.target.clusters[self.variant.key] = cluster
         await self._make_reachable(cluster)
+        self._make_standby(cluster)
         await self._load(cluster)
+
+    @property
+    def _has_standby(self) -> bool:
+        return any(STANDBY in arm.knobs and arm.variant == self.variant for arm in self.plan.arms)
+
+    def _make_standby(self, cluster: ThrowawayCluster) -> None:
+        """A place for the standby of those arms that have one, beside the cluster. Raises PreflightError."""
+        if not self._has_standby:
+            return
+        host, place, name = self.target.host, cluster.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
+        for made in (place / name, Path("/tmp") / name):
+            self.belongings.add_directory(Made(path=made, host=host.name))
+        directory, socket_directory = prepare_directories(host, place, name, self.target.account)
+        self.target.standbys[self.variant.key] = ThrowawayCluster(
+            host=host,
+            programs=cluster.programs,
+            directory=directory,
+            socket_directory=socket_directory,
+            account=self.target.account,
+        )
 
     async def _make(self, base: Path | None) -> ThrowawayCluster:
         host, name = self.target.host, f"pgtrial-{secrets.token_hex(4)}"
@@ -202,7 +225,7 @@ class _Preparation:
         place = expand_home(Path(wanted)).absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
-        _check_space(host, place, self.variant.scale)
+        _check_space(host, place, self.variant.scale, copies=2 + self._has_standby)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Recorded before it exists: an unrecorded directory could never be removed.
         self.belongings.add_directory(Made(path=place / name, host=host.name, variant=self.variant.key))

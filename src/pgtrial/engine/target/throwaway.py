@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.levels import client_levels
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -23,6 +22,7 @@ from pgtrial.knobs.slowdown import (
     require_loaded,
     server_environment,
 )
+from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
@@ -31,6 +31,7 @@ from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
+from pgtrial.postgres.standby import Standby
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone
 
@@ -45,6 +46,7 @@ class ThrowawayTarget:
     ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
     ``counting`` are the settings, the same for all arms, of the library that counts statements; {} without it.
     ``taken_of`` are clusters whose snapshots are used, by the same key, where these clusters have none of their own.
+    ``standbys`` are the places of standbys, by the same key, of those variants with arms that have one.
     """
 
     experiment: Experiment
@@ -58,9 +60,11 @@ class ThrowawayTarget:
     counting: Mapping[str, str] = field(default_factory=dict)
     made: list[JournalEntry] = field(default_factory=list)
     taken_of: Mapping[str, ThrowawayCluster] = field(default_factory=dict)
+    standbys: dict[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
     pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
+    standby: Standby | None = field(default=None, init=False)  # of the arm that runs
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
         return self.clusters[arm.variant.key]
@@ -92,6 +96,7 @@ class ThrowawayTarget:
         groups = tuple(
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
+        await self._copy_standby(arm)
         slowed, of_server, of_generator = arm.knobs.get(SLOWDOWN, {}), {}, {}
         if slowed:
             library = await build_library(self.host, cluster.directory)
@@ -103,6 +108,8 @@ class ThrowawayTarget:
             require_loaded(self.host, cluster.process.pid, library)
         settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
+        if self.standby is not None:
+            await self.standby.start(wanted)  # first: commits may wait for it
         altered = await alter_database(arm, cluster.conninfo(DATABASE))
         through = await self._start_pooler(arm)
         return RunningServer(
@@ -119,11 +126,20 @@ class ThrowawayTarget:
             confirmed=made_with(arm)
             | IN_DATABASE
             | {(SLOWDOWN, key) for key in slowed}
+            | {(STANDBY, key) for key in arm.knobs.get(STANDBY, {})}
             | {(PGBOUNCER, key) for key in arm.knobs.get(PGBOUNCER, {})}
             | self.changes.confirmed(knobs),
             altered=altered,
             pooler=None if self.pooler is None else self.pooler.running(),
         )
+
+    async def _copy_standby(self, arm: Arm) -> None:
+        """Make the data of the standby of an arm that has one, before its server changes those that are copied."""
+        if STANDBY in arm.knobs:
+            self.standby = Standby(
+                primary=self.cluster(arm), own=self.standbys[arm.variant.key], table=arm.knobs[STANDBY]
+            )
+            await self.standby.copy()
 
     async def _start_pooler(self, arm: Arm) -> Mapping[str, str]:
         """Start the arm's PgBouncer, if it has one; the variables that make the load go to it."""
@@ -133,12 +149,11 @@ class ThrowawayTarget:
         workload = self.experiment.workload
         program = await find_pooler(self.host, self.account)
         require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
-        constant = sum(scenario.sessions or 0 for scenario in workload.scenario)
         self.pooler = Pooler(
             program=program,
             cluster=self.cluster(arm),
             table=table,
-            clients=(own_clients(arm.knobs.get(WORKLOAD, {})) or max(client_levels(workload))) + constant,
+            clients=workload.most_sessions(own_clients(arm.knobs.get(WORKLOAD, {}))),
         )
         await self.pooler.start()
         return self.pooler.environment()
@@ -170,6 +185,8 @@ class ThrowawayTarget:
     async def find_lost(self) -> str:
         if self.pooler is not None and self.pooler.has_died():
             return "PgBouncer died"
+        if self.standby is not None and (lost := await self.standby.find_lost()):
+            return lost
         return await self.changes.find_lost(self.changed)
 
     def has_died(self) -> bool:
@@ -188,6 +205,9 @@ class ThrowawayTarget:
         if self.pooler is not None:
             await self.pooler.stop()
             self.pooler = None
+        if self.standby is not None:
+            await self.standby.stop()
+            self.standby = None
         await cluster.stop(immediate=immediate)
         undone = await self.changes.undo(self.changed)
         self.running, self.changed = None, ()
@@ -204,7 +224,7 @@ class ThrowawayTarget:
                 await self._remove_all()
 
     async def _remove_all(self) -> None:
-        for cluster in self.clusters.values():
+        for cluster in (*self.standbys.values(), *self.clusters.values()):
             await cluster.stop(immediate=True)
             await cluster.clear()  # of a server that was killed while it was started
             await remove_until_gone(self.host, *cluster.directories)

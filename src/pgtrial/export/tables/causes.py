@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from pgtrial.export.tables import over_time
 from pgtrial.export.tables.base import (
     ARM,
     LEVEL,
@@ -9,6 +10,7 @@ from pgtrial.export.tables.base import (
     Table,
     Value,
     integer,
+    interval,
     level_row,
     number,
     table,
@@ -18,7 +20,6 @@ from pgtrial.export.tables.base import (
 from pgtrial.findings.causes import Causes, limits_by_chance
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.record import Estimate
 from pgtrial.report.words import control_of
 
 _INTERVAL = (
@@ -44,59 +45,20 @@ def cause_tables(findings: Findings) -> tuple[Table, ...]:
             _background,
             _limits,
             _curve_models,
-            _stability,
-            _dips,
-            _dip_waits,
-            _dip_signs,
+            over_time.stability,
+            over_time.dips,
+            over_time.dip_waits,
+            over_time.dip_signs,
             _associations,
             _checks,
             _scorecard,
             _disks,
             _files,
-            _log,
-            _timelines,
-            _courses,
+            over_time.log,
+            over_time.timelines,
+            over_time.courses,
         )
     )
-
-
-def _timelines(findings: Findings, causes: Causes) -> Table:
-    """What the charts over time show: waits, CPU, disks, memory, dirty pages."""
-    columns = (
-        integer("run", "id of the run"),
-        ARM,
-        integer("block", "block"),
-        text("of", "what is drawn together"),
-        text("line", "quantity"),
-        number("seconds", "since the first measured second of the run", "s"),
-        number("value", "in base units; unknown: a gap"),
-        text("unit", "base unit of the value"),
-    )
-    rows = (
-        (panel.run, panel.arm, panel.block, say(panel.title), line.name, t, value, panel.unit)
-        for panel in causes.panels
-        for line in panel.lines
-        for t, value in zip(panel.t, line.value, strict=True)
-    )
-    return table("timelines", "Samples over the time of the runs", columns, rows)
-
-
-def _courses(findings: Findings, causes: Causes) -> Table:
-    """The arms over each other."""
-    columns = (
-        text("metric", "as in docs/metrics.md"),
-        ARM,
-        number("seconds", "since the first measured second", "s"),
-        number("value", "mean of the arm's runs at that time, in base units; unknown: a gap"),
-        text("unit", "base unit of the value"),
-    )
-    rows = (
-        (course.metric, line.arm, t, value, course.unit)
-        for course in causes.courses
-        for line in course.lines
-        for t, value in zip(course.t, line.value, strict=True)
-    )
-    return table("courses", "Metrics over measured time by arm", columns, rows)
 
 
 def _wait_types(findings: Findings, causes: Causes) -> Table:
@@ -127,62 +89,15 @@ def _background(findings: Findings, causes: Causes) -> Table:
         number("low", "lower end of its interval", "sessions"),
         number("high", "upper end of its interval", "sessions"),
     )
-    rows = ((one.arm, one.process, one.kind, one.event or None, *_interval(one.sessions)) for one in causes.background)
+    rows = ((one.arm, one.process, one.kind, one.event or None, *interval(one.sessions)) for one in causes.background)
     return table("background", "What background processes wait for", columns, rows)
-
-
-def _dip_waits(findings: Findings, causes: Causes) -> Table:
-    columns = (
-        ARM,
-        *LEVEL,
-        text("kind", "CPU, or a wait type of the server"),
-        text("event", "wait event"),
-        number("inside", "average sessions inside dips", "sessions"),
-        number("outside", "average sessions in all other seconds", "sessions"),
-        number("chance", "that any wait differs as much by chance", "probability"),
-    )
-    rows = (
-        (
-            *(one.arm, *level_row(findings, one.load_level), wait.kind, wait.event or None),
-            *(wait.inside, wait.outside, wait.chance),
-        )
-        for one in causes.stability
-        for wait in one.waits
-    )
-    return table("dip_waits", "What sessions wait for inside dips", columns, rows)
-
-
-def _dip_signs(findings: Findings, causes: Causes) -> Table:
-    columns = (
-        ARM,
-        *LEVEL,
-        text("metric", "as in docs/metrics.md"),
-        text("unit", "base unit of its values"),
-        number("lead", "how long before dips begin", "s"),
-        number("before", "mean at that time"),
-        number("usual", "mean of all seconds outside of dips"),
-        number("chance", "that any metric is as unlike itself by chance", "probability"),
-    )
-    rows = (
-        (
-            *(one.arm, *level_row(findings, one.load_level), sign.metric, sign.unit),
-            *(sign.lead, sign.before, sign.usual, sign.chance),
-        )
-        for one in causes.stability
-        for sign in one.signs
-    )
-    return table("dip_signs", "What is unlike itself before dips", columns, rows)
-
-
-def _interval(estimate: Estimate | None) -> tuple[Value, Value, Value]:
-    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def _budget(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.scenario, part.kind, part.event or None),
-            *_interval(part.seconds),
+            *interval(part.seconds),
         )
         for one in causes.budgets
         for part in one.parts
@@ -195,7 +110,7 @@ def _differences(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, one.control, *level_row(findings, one.load_level), part.kind, part.event or None),
-            *_interval(part.seconds),
+            *interval(part.seconds),
         )
         for one in causes.differences
         for part in one.parts
@@ -266,61 +181,12 @@ def _curve_models(_: Findings, causes: Causes) -> Table:
     rows = (
         (
             one.arm,
-            *(_interval(each)[0] for each in (one.throughput_of_one, one.contention, one.coherency, one.peak)),
+            *(interval(each)[0] for each in (one.throughput_of_one, one.contention, one.coherency, one.peak)),
             *(one.knee, one.error, say(one.reason) or None),
         )
         for one in causes.curve_models
     )
     return table("curve_models", "Universal Scalability Law of each arm", columns, rows)
-
-
-def _stability(findings: Findings, causes: Causes) -> Table:
-    columns = (
-        ARM,
-        *LEVEL,
-        number("variation", "coefficient of variation of throughput per second", "share"),
-        number("lowest", "1st percentile of throughput per second", "1/s"),
-        number("dip_share", "share of the time in dips", "share"),
-        number("stalled", "share of seconds without a commit", "share"),
-        number("trend", "Theil-Sen, per minute", "1/s"),
-        text("aligned", "whether dips and events of the log go together"),
-    )
-    rows = (
-        (
-            *(one.arm, *level_row(findings, one.load_level)),
-            *(
-                _interval(each)[0]
-                for each in (one.coefficient_of_variation, one.lowest, one.dip_share, one.stalled, one.trend)
-            ),
-            say(one.aligned) or None,
-        )
-        for one in causes.stability
-    )
-    return table("stability", "How steady throughput is", columns, rows)
-
-
-def _dips(findings: Findings, causes: Causes) -> Table:
-    columns = (
-        ARM,
-        *LEVEL,
-        integer("run", "id of the run"),
-        number("start", "since measuring began", "s"),
-        number("length", "of the dip", "s"),
-        number("depth", "1 - lowest / usual throughput", "share"),
-        number("recovery", "from the lowest point until 90 % was made good; unknown: never in the run", "s"),
-        number("stalled", "time without a single commit", "s"),
-        text("near", "what the server's log says of that time"),
-        text("more", "wait that more sessions were in than outside of dips"),
-    )
-    rows = (
-        (
-            *(one.arm, *level_row(findings, one.load_level), dip.run, dip.start, dip.length, dip.depth),
-            *(dip.recovery, dip.stalled, "; ".join(map(say, dip.near)), say(dip.more) or None),
-        )
-        for one in causes.stability
-        for dip in one.dips
-    )
-    return table("dips", "Stretches in which throughput was far below its usual value", columns, rows)
 
 
 def _associations(_: Findings, causes: Causes) -> Table:
@@ -388,7 +254,7 @@ def _scorecard(_: Findings, causes: Causes) -> Table:
 def _scores(causes: Causes) -> Iterator[Iterable[Value]]:
     for one in () if causes.scorecard is None else causes.scorecard.arms:
         for value in one.values:
-            yield (one.arm, value.criterion, value.better, value.weight, *_interval(value.ratio), value.rank_share)
+            yield (one.arm, value.criterion, value.better, value.weight, *interval(value.ratio), value.rank_share)
         yield (one.arm, "score", "higher", None, one.score, None, None, one.best_share)
 
 
@@ -415,10 +281,10 @@ def _disks(findings: Findings, causes: Causes) -> Table:
             *(one.arm, one.device, one.disk or None, one.is_emulated),
             *(*level_row(findings, load.load_level), load.standing),
             *(
-                _interval(each)[0]
+                interval(each)[0]
                 for each in (load.throughput, load.reads, load.writes, load.read_bytes, load.write_bytes)
             ),
-            *(_interval(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
+            *(interval(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
             say(load.text),
         )
         for one in causes.disks
@@ -442,26 +308,9 @@ def _files(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.limit),
-            *(_interval(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
+            *(interval(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
             *(one.size, one.dirty, say(one.text)),
         )
         for one in causes.files
     )
     return table("files", "Loads on files", columns, rows)
-
-
-def _log(_: Findings, causes: Causes) -> Table:
-    columns = (
-        ARM,
-        text("kind", "of what the server wrote to its log in the measured time"),
-        integer("count", "how often"),
-        text("text", "in words"),
-        text("quantity", "what is summed"),
-        number("sum", "in base units"),
-    )
-    rows = (
-        (summary.arm, summary.kind, summary.count, say(summary.text) or None, name, value)
-        for summary in causes.log
-        for name, value in (summary.numbers.items() or [(None, None)])
-    )
-    return table("server_log", "What the server's log tells", columns, rows)

@@ -137,6 +137,11 @@ _SERVER = {
     "pgbouncer.tps": N_("transactions that went through PgBouncer"),
     "pgbouncer.cpu": N_("CPUs that PgBouncer used; it has one thread, so one is all that it can have"),
     "pgbouncer.cpu_queue": N_("average number of its threads that wanted a CPU and had none"),
+    "tables.bytes": N_("size of the tables, of the load's database, with what belongs to them but indexes"),
+    "tables.indexes": N_("size of their indexes"),
+    "tables.dead": N_("dead rows, as the server estimates them"),
+    "tables.dead_share": N_("share of dead rows"),
+    "tables.row_bytes": N_("size of the tables for each live row: where it grows, they bloat"),
     "vacuum.running": N_("vacuums under way"),
     "analyze.running": N_("analyzes under way"),
 }

@@ -124,6 +124,16 @@ SHARING_CAVEATS = {
         when="the ratio in the first half of the slices, which does not count, differs from that in the second by more "
         "than half of the margin, and the interval excludes no change",
     ),
+    "comes-late": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "Part of what {arm} does may come later than in its own slices, and hit those of the other arms as well. "
+            "The interval of its throughput is extended for that, by {down:change} and {up:change}."
+        ),
+        hint=_USE_BLOCKS,
+        when="interleaved: the speed goes with how much of the time some slices ago was the arm's (over all shapes "
+        "together, 80 %), and by more than half of the margin",
+    ),
     "left-behind.duet": Entry(
         severity=Severity.WARNING,
         text=N_(

@@ -104,7 +104,7 @@ NEEDED = {
     "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
     "needed.failures": Entry(text=N_("none, but fewer failures")),
     "needed.left-behind": Entry(
-        text=N_("none, but longer slices: what an arm leaves behind for the next one may still be in the effect")
+        text=N_('none, but longer slices, or method = "blocks": what an arm does to later turns may still be missing')
     ),
     "needed.range": Entry(
         text=plural(

@@ -29,7 +29,6 @@ from pgtrial.hosts.ssh.process import SshProcess
 from pgtrial.safe_files import new_file, open_file
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
-_FORWARD_LIMIT = 10.0  # s
 _CHUNK = 1 << 20  # bytes of a file in one call
 _PREFIX = "pgtrial-ssh-"
 _MAKER = re.compile(rf"{_PREFIX}(?P<pid>[0-9]{{1,10}})-(?P<ticks>[0-9]{{1,19}})-[0-9a-f]+")

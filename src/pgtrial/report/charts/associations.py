@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.findings.causes import Association
 from pgtrial.language import tr
-from pgtrial.report.charts.base import Chart, shorten, wrap_spec
+from pgtrial.report.charts.base import Chart, label_rows, shorten, wrap_spec
 from pgtrial.units import format_decimal
 
 ROW_HEIGHT = 38
@@ -70,16 +70,7 @@ def association_chart(found: Sequence[Association]) -> Chart | None:
                         },
                         "encoding": {"x": along("value"), "y": y, "tooltip": {"field": "label", "title": tr("pair")}},
                     },
-                    {
-                        "mark": {
-                            "type": "text",
-                            "align": "left",
-                            "baseline": "middle",
-                            "dy": -8,
-                            "limit": {"expr": "width"},
-                        },
-                        "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
-                    },
+                    label_rows(y, dy=-8),
                 ],
             },
             height=ROW_HEIGHT * len(rows),

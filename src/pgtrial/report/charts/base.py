@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE
 from pgtrial.language import ptr
 
 Spec = dict[str, Any]
@@ -63,6 +63,14 @@ def wrap_spec(parts: Spec, *, height: int) -> Spec:
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
         **parts,
+    }
+
+
+def label_rows(y: Spec, *, field: str = "label", **mark: Any) -> Spec:
+    """A layer with a text at the left end of each row, cut where the chart ends; ``mark`` is where and how large."""
+    return {
+        "mark": {"type": "text", "align": "left", "baseline": "middle", **mark, "limit": {"expr": "width"}},
+        "encoding": {"x": {"value": 2}, "y": y, "text": {"field": field}},
     }
 
 

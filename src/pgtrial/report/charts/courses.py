@@ -1,7 +1,7 @@
 """Metrics over measured time, the arms over each other: a small chart for each metric."""
 
-from pgtrial.findings.causes import Course
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.over_time import Course
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.charts.base import (

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.timelines.panels import OTHER
-from pgtrial.findings.causes import Dip, Panel
 from pgtrial.findings.findings import Findings, Series
 from pgtrial.findings.message import say
+from pgtrial.findings.over_time import Dip, Panel
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.charts.base import (

@@ -10,6 +10,7 @@ from pgtrial.report.charts.base import (
     Chart,
     Spec,
     is_plottable,
+    label_rows,
     place_changes,
     shorten,
     wrap_spec,
@@ -130,18 +131,11 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, fl
                 "tooltip": tooltip,
             },
         },
-        _labels(down("labelY")),
+        label_rows(down("labelY")),
     ]
     if pooled:
         layers += _diamond(pooled, top=ROW_HEIGHT * len(rows), along=along, down=down)
     return wrap_spec({"data": {"values": rows}, "layer": layers}, height=height)
-
-
-def _labels(down: Spec) -> Spec:
-    return {
-        "mark": {"type": "text", "align": "left", "baseline": "middle", "limit": {"expr": "width"}},
-        "encoding": {"x": {"value": 2}, "y": down, "text": {"field": "label"}},
-    }
 
 
 def _diamond(pooled: PooledEffect, *, top: int, along: Channel, down: Channel) -> list[Spec]:
@@ -170,7 +164,7 @@ def _diamond(pooled: PooledEffect, *, top: int, along: Channel, down: Channel) -
                 "order": {"field": "corner", "type": "quantitative"},
             },
         },
-        {**_labels(down("labelY")), "data": {"values": [{"label": label, "labelY": top + _LABEL}]}},
+        {**label_rows(down("labelY")), "data": {"values": [{"label": label, "labelY": top + _LABEL}]}},
     ]
     if is_plottable(pooled.prediction_low) and is_plottable(pooled.prediction_high):
         ends = {"low": shorten(pooled.prediction_low), "high": shorten(pooled.prediction_high), "y": y}

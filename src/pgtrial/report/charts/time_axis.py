@@ -5,12 +5,12 @@ Its ends and ticks are parameters of the specification, so that the page can zoo
 
 from collections.abc import Iterable, Sequence
 
-from pgtrial.findings.causes import Mark
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_event_kind
+from pgtrial.findings.over_time import Mark
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of
-from pgtrial.report.charts.base import Chart, Spec, duration_label, place_seconds, shorten, wrap_spec
+from pgtrial.report.charts.base import Chart, Spec, duration_label, label_rows, place_seconds, shorten, wrap_spec
 from pgtrial.report.values import format_value
 
 PANEL_HEIGHT = 96
@@ -180,15 +180,7 @@ def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, floa
                 },
                 {
                     "data": {"values": [{"row": row, "word": word} for row, (word, _) in enumerate(lanes)]},
-                    "mark": {
-                        "type": "text",
-                        "align": "left",
-                        "baseline": "middle",
-                        "dy": -6,
-                        "fontSize": 10,
-                        "limit": {"expr": "width"},
-                    },
-                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "word"}},
+                    **label_rows(y, field="word", dy=-6, fontSize=10),
                 },
             ],
         },

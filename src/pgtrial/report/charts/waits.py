@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pgtrial.findings.causes import BudgetPart, LatencyBudget
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.rendering import join_and
+from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, levels_text, place_arm, place_level
 from pgtrial.report.charts.base import (
@@ -15,6 +15,7 @@ from pgtrial.report.charts.base import (
     duration_label,
     kind_colour,
     kind_rank,
+    label_rows,
     shorten,
     wrap_spec,
 )
@@ -339,14 +340,7 @@ def _spec(bars: list[Spec], labels: list[str], *, is_share: bool) -> Spec:
                 },
                 {
                     "data": {"values": [{"row": number, "label": label} for number, label in enumerate(labels)]},
-                    "mark": {
-                        "type": "text",
-                        "align": "left",
-                        "baseline": "middle",
-                        "dy": -9,
-                        "limit": {"expr": "width"},
-                    },
-                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+                    **label_rows(y, dy=-9),
                 },
             ]
         },

@@ -2,12 +2,21 @@
 
 from collections.abc import Callable
 
-from pgtrial.findings.causes import BudgetDifference, BudgetPart
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.session_time import BudgetDifference, BudgetPart
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, difference_text, levels_text, place_arm
-from pgtrial.report.charts.base import OTHER_COLOUR, Chart, Spec, duration_label, kind_colour, shorten, wrap_spec
+from pgtrial.report.charts.base import (
+    OTHER_COLOUR,
+    Chart,
+    Spec,
+    duration_label,
+    kind_colour,
+    label_rows,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.values import format_signed
 from pgtrial.report.words import ALL, part_name
 from pgtrial.units import format_duration
@@ -153,8 +162,5 @@ def interval_and_label(along: Callable[[str], Spec], y: Spec, tooltip: Spec) -> 
             "mark": {"type": "rule", "strokeWidth": 1.5, "yOffset": 8},
             "encoding": {"x": along("low"), "x2": {"field": "high"}, "y": y, "tooltip": tooltip},
         },
-        {
-            "mark": {"type": "text", "align": "left", "baseline": "middle", "dy": -8, "limit": {"expr": "width"}},
-            "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
-        },
+        label_rows(y, dy=-8),
     ]

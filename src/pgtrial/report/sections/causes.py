@@ -3,26 +3,21 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
-from pgtrial.findings.causes import (
-    WAIT_SAMPLING,
-    BackgroundWait,
-    BudgetPart,
-    Evidence,
-    LatencyBudget,
-    Limit,
-    Pareto,
-    ParetoItem,
-    PlanChange,
-    Resource,
-    StatementUse,
-    Suspect,
-    WaitType,
-    limits_by_chance,
-)
+from pgtrial.findings.causes import WAIT_SAMPLING, Evidence, Limit, Resource, Suspect, limits_by_chance
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_part, name_statement
 from pgtrial.findings.rendering import join_and
+from pgtrial.findings.session_time import (
+    BackgroundWait,
+    BudgetPart,
+    LatencyBudget,
+    Pareto,
+    ParetoItem,
+    PlanChange,
+    StatementUse,
+    WaitType,
+)
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
     causes_of,

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
-from pgtrial.findings.causes import Association, Check, LegacyMetrics, Level, LoadKind, LogSummary
+from pgtrial.findings.causes import Association, Check, LegacyMetrics, Level, LoadKind
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_event_kind
+from pgtrial.findings.over_time import LogSummary
 from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import LEVEL_SYMBOLS, causes_of, file_of, metric_words, place_arm, place_level
 from pgtrial.report.charts.associations import association_chart, correlation_text

@@ -1,9 +1,9 @@
 """Over time: series by arm, the inside of runs, their stability, what ran when, and where the time went."""
 
 from pgtrial.analysis.causes.stability import FROM_LOG
-from pgtrial.findings.causes import Dip, DipSign, DipWait, Period, Stability
 from pgtrial.findings.findings import Findings, RunFinding
 from pgtrial.findings.message import say
+from pgtrial.findings.over_time import Dip, DipSign, DipWait, Period, Stability
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, ptr, tr
 from pgtrial.model.run import RunState

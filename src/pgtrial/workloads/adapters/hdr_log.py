@@ -21,7 +21,7 @@ _COMPRESSED, _ENCODED = 0x1C849304, 0x1C849303
 _HEADER = struct.Struct(">iiiiqqd")  # cookie, bytes, normalizing offset, digits, lowest, highest, conversion
 _LARGEST = 1 << 20  # bytes, decoded
 _MOST_VALUES = 100_000  # of one histogram
-_MOST_BUCKETS = 64  # a value has no more bits
+_WIDEST = 63  # bits of a value
 _TOLERANCE = 0.02  # of the largest value: a bucket may be 1 % wide
 # What the largest value is divided by to be in milliseconds, and how long a value is then, in seconds.
 _UNITS = {1e6: 1e-9, 1e3: 1e-6, 1.0: 1e-3}
@@ -84,7 +84,7 @@ def decode(text: str) -> dict[int, int]:
     unit = int(math.log2(lowest))
     half = max(math.ceil(math.log2(2 * 10**digits)), 1) - 1
     found: dict[int, int] = {}
-    for index, count in _counts(raw[_HEADER.size : _HEADER.size + payload], indexes=_MOST_BUCKETS << half):
+    for index, count in _counts(raw[_HEADER.size : _HEADER.size + payload]):
         middle = _middle(index, unit=unit, half=half)
         found[middle] = found.get(middle, 0) + count
         if len(found) > _MOST_VALUES:
@@ -98,10 +98,12 @@ def _middle(index: int, *, unit: int, half: int) -> int:
     if bucket < 0:
         bucket, sub = 0, sub - (1 << half)
     shift = bucket + unit
+    if shift + half >= _WIDEST:
+        raise LineError("its histogram is not whole")
     return (sub << shift) + ((1 << shift) >> 1)
 
 
-def _counts(payload: bytes, *, indexes: int) -> Iterator[tuple[int, int]]:
+def _counts(payload: bytes) -> Iterator[tuple[int, int]]:
     """Index and count of all that is not zero; a negative number says how many zeros there are."""
     index = place = 0
     while place < len(payload):
@@ -112,8 +114,6 @@ def _counts(payload: bytes, *, indexes: int) -> Iterator[tuple[int, int]]:
             if number:
                 yield index, number
             index += 1
-        if index > indexes:
-            raise LineError("its histogram is not whole")
 
 
 def _zigzag(payload: bytes, place: int) -> tuple[int, int]:

@@ -9,9 +9,10 @@ from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
 from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.findings.causes import CPU, CPU_QUEUE, BudgetPart, Evidence, LatencyBudget, Resource, Suspect
+from pgtrial.findings.causes import Evidence, Resource, Suspect
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part
+from pgtrial.findings.session_time import CPU, CPU_QUEUE, BudgetPart, LatencyBudget
 from pgtrial.model.run import LoadLevel
 
 # Average sessions by arm and load level, kind of wait, and statement.

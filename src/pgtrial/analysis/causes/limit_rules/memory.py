@@ -6,8 +6,9 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.disk import reads_as_much_as_allowed
 from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_data, is_temporary
-from pgtrial.findings.causes import BLOCKED, CPU_QUEUE, Resource, Suspect
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.findings.message import message
+from pgtrial.findings.session_time import BLOCKED, CPU_QUEUE
 
 _PAGE = 4096.0  # B, the smallest that kernels use
 

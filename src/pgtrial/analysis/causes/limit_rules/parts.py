@@ -4,7 +4,7 @@ Source: src/backend/utils/activity/wait_event_names.txt of PostgreSQL 17, and th
 """
 
 from pgtrial.analysis.causes.limit_rules.base import Scene
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 
 _BUFFER_IO = "bufferio"  # waits for a block that another session reads or writes: LWLock until 13, IPC since
 _WAL_LWLOCKS = ("walwrite", "walwritelock")

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-
-from pgtrial.stats.sampling import mean_of_batches
+from benchmarks.batches import mean_of_batches
 
 
 def test_batches_of_equal_size_give_the_interval_of_their_mean() -> None:

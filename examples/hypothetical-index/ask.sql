@@ -1,0 +1,6 @@
+-- What the planner would do with an index that is not there: its plan, and the size that hypopg guesses.
+CREATE EXTENSION IF NOT EXISTS hypopg;
+EXPLAIN SELECT count(*), sum(amount) FROM booking WHERE customer = 4711;
+SELECT indexname, pg_size_pretty(hypopg_relation_size(indexrelid))
+FROM hypopg_create_index('CREATE INDEX ON booking (customer)');
+EXPLAIN SELECT count(*), sum(amount) FROM booking WHERE customer = 4711;

@@ -1,0 +1,160 @@
+"""What an arm does to the machine later than in its own turn: some slices late, and perhaps slowly.
+
+Where arms take turns, what comes late hits the other arm as well and is missing in the comparison, which may even turn
+round. It is seen because slices have many lengths: how much of the time some seconds ago was an arm's varies from slice
+to slice, whichever arm is at work now. In each block the speed is regressed on that, beside the arms and a trend; over
+the blocks the estimates are tested together. For the shapes that may be there the interval of an effect is extended.
+Sources: distributed lags after Almon, Econometrica 33 (1965) 178-196; carry-over as a part of the effect, Jones &
+Kenward, "Design and Analysis of Cross-Over Trials", 3rd ed. (2014), section 2.3; the largest statistic over sign flips,
+Westfall & Young, "Resampling-Based Multiple Testing" (1993), section 2.6.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.interval import ratio_of, t_quantile
+
+# How an effect may come, in slices of usual length: time constants with which it comes and goes, each with its delays.
+# What has neither is in the slices themselves, and what fades in less than one is in fade.py.
+_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+_BY_FADE = {fade: tuple(delay for delay in _DELAYS if delay + fade >= 1) for fade in (0.0, 0.5, 1.0, 2.0)}
+SHAPES = tuple((delay, fade) for fade, delays in _BY_FADE.items() for delay in delays)
+SEEN = 0.8  # confidence, over all shapes together, with which one is there, for it to bear on a verdict
+_ONE_SIDED = 0.95  # of how large it may be
+_STEPS = 20  # of the clock in a slice
+_LEAST = 1e-4  # variance of what lies on the parts that neither the arms nor the trend explain
+_EXACT = 10  # blocks up to which all sign flips are taken; beyond, so many of them:
+_FLIPS = 200
+
+_Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speeds:
+    """What arms that take turns got done in one block.
+
+    ``started``, ``ended`` (parts,) in seconds and ``rate`` (parts,), transactions per second, of the parts of what
+    counts; ``arm`` (parts,): 0 is the control, 1 the arm that is compared with it, larger ones others. ``turns``,
+    (turns, 3): start and end of each slice, and its arm. ``slice``: a slice's usual length.
+    """
+
+    started: _Array
+    ended: _Array
+    rate: _Array
+    arm: NDArray[np.intp]
+    turns: _Array
+    slice: float
+
+
+def late_changes(speeds: Speeds) -> _Array:
+    """By how much the block's log ratio of the arms would change if what comes late were in it: (shapes,).
+
+    One for each of SHAPES, as if it were the one; NaN for those of which the block tells nothing.
+    """
+    kept = speeds.rate > 0
+    begin, end, arm = speeds.started[kept], speeds.ended[kept], speeds.arm[kept]
+    if not {0, 1} <= set(arm.tolist()) or speeds.slice <= 0:
+        return np.full(len(SHAPES), np.nan)
+    late = _late_shares(speeds.turns, speeds.slice, begin, end)
+    arms = (arm[:, None] == np.unique(arm)).astype(np.float64)
+    middle = (begin + end) / 2
+    known = np.column_stack([arms, middle - middle.mean()])
+    weights = np.sqrt(end - begin)[:, None]
+    basis, _ = np.linalg.qr(weights * known)
+    own = weights * late
+    own = own - basis @ (basis.T @ own)
+    information = (own**2).sum(axis=0)
+    if len(begin) <= known.shape[1] + 1:
+        return np.full(len(SHAPES), np.nan)
+    # What stays in step with the turns is not to be told from the arms.
+    information[information < _LEAST * (end - begin).sum()] = np.nan
+    found = own.T @ (weights[:, 0] * np.log(speeds.rate[kept])) / information
+    seconds = (end - begin)[:, None]
+    means = [(late * seconds)[arm == one].sum(axis=0) / seconds[arm == one].sum() for one in (0, 1)]
+    return np.asarray(found * (1 - (means[1] - means[0])))
+
+
+def unseen(changes: _Array) -> tuple[float, float]:
+    """By how much the effect may be lower, and higher, in logarithms, for what comes late; 0 where none is seen.
+
+    changes : (blocks, shapes), as ``late_changes`` gives them. Several shapes may explain the same: each that is seen
+    is allowed for. ``SEEN`` is low for the reason given in fade.py.
+    """
+    known = changes[np.isfinite(changes).any(axis=1)]
+    known = known[:, np.isfinite(known).all(axis=0)]
+    blocks = len(known)
+    if blocks < 2 or known.shape[1] == 0:
+        return 0.0, 0.0
+    means, errors = known.mean(axis=0), known.std(axis=0, ddof=1) / math.sqrt(blocks)
+    largest = np.sort(_statistics(_signs(blocks) @ known, known).max(axis=1))
+    there = _statistics(known.sum(axis=0), known) >= largest[math.ceil(SEEN * len(largest)) - 1]
+    reach = t_quantile(_ONE_SIDED, blocks - 1) * errors
+    down = np.where(there & (means < 0), reach - means, 0.0)
+    up = np.where(there & (means > 0), means + reach, 0.0)
+    return float(down.max()), float(up.max())
+
+
+def bound_late(comparison: Comparison, changes: _Array, *, is_inverse: bool = False) -> Comparison:
+    """The comparison with an interval that also holds if part of the effect comes late.
+
+    ``is_inverse``: of times, which become longer where throughput falls.
+    """
+    if comparison.low is None or comparison.high is None:
+        return comparison
+    down, up = unseen(changes)
+    if is_inverse:
+        down, up = up, down
+    if down == up == 0:
+        return comparison
+    return replace(
+        comparison,
+        low=ratio_of(math.log(comparison.low) - down),
+        high=ratio_of(math.log(comparison.high) + up),
+        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
+    )
+
+
+def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array) -> _Array:
+    """How much of the arm's work lies on each part, by shape, above what lies on it on average: (parts, shapes).
+
+    Before the first slice it is taken for the average.
+    """
+    ordered = turns[np.argsort(turns[:, 0])]
+    tick = slice_length / _STEPS
+    first, count = ordered[0, 0], math.ceil((ordered[-1, 1] - ordered[0, 0]) / tick)
+    times = first + (np.arange(count) + 0.5) * tick
+    at_work = (ordered[np.searchsorted(ordered[:, 0], times, side="right") - 1, 2] == 1).astype(np.float64)
+    at_work -= at_work.mean()
+    edges = first + np.arange(count + 1) * tick
+    found = []
+    for fade, delays in _BY_FADE.items():
+        left = math.exp(-1 / (fade * _STEPS)) if fade else 0.0
+        load = lfilter([1 - left], [1, -left], at_work)
+        total = np.concatenate([[0.0], np.cumsum(load) * tick])
+        late = np.multiply(delays, slice_length)
+        found.append(np.interp(end[:, None] - late, edges, total) - np.interp(begin[:, None] - late, edges, total))
+    return np.concatenate(found, axis=1) / (end - begin)[:, None]
+
+
+def _statistics(sums: _Array, values: _Array) -> _Array:
+    """Absolute t statistics of columns, given their sums; flips of signs leave the squares as they are."""
+    count = len(values)
+    spread = np.maximum((values**2).sum(axis=0) - sums**2 / count, 0.0) / (count - 1)
+    return np.asarray(np.abs(sums) / np.sqrt(np.maximum(spread * count, np.finfo(np.float64).tiny)))
+
+
+@cache
+def _signs(blocks: int) -> _Array:
+    """(flips, blocks), the data as they are first; up to the sign of all of them, which changes nothing."""
+    if blocks <= _EXACT:
+        bits = np.arange(2 ** (blocks - 1))[:, None] >> np.arange(blocks) & 1
+        return np.where(bits == 1, -1.0, 1.0)
+    drawn = np.random.default_rng(blocks).choice((-1.0, 1.0), (_FLIPS, blocks))
+    drawn[0] = 1.0
+    return np.asarray(drawn)

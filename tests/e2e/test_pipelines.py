@@ -1,0 +1,159 @@
+"""The action for GitHub and the job for GitLab gate a migration, with a real experiment; only what installs pgtrial is
+left out, and GitHub's command is a stand-in.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.store.journal_file import VARIABLE
+from support.pipelines import GitHub, GitLab
+
+ROOT = Path(__file__).parents[2]
+GATE = """
+format = 1
+
+[experiment]
+name = "gate"
+
+[hypothesis]
+claim  = "the migration costs nothing that matters"
+arm    = "after"
+expect = "not-worse"
+margin = "50%"
+
+[dataset]
+kind  = "sql"
+setup = "schema.sql"
+
+[workload]
+clients  = 2
+duration = "1s"
+warmup   = 0
+scenario = [{ name = "read", file = "read.sql" }]
+
+[design]
+method = "blocks"
+blocks = 1
+
+[arms.before]
+
+[arms.after]
+"""
+INVALID, INCONCLUSIVE = 5, 4  # what one block says, and what two say
+GH = """#!/bin/sh
+printf '%s\\n' "$*" >> {log}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A checkout with a gate and a migration."""
+    for name, text in {
+        "performance/gate.toml": GATE,
+        "performance/schema.sql": "CREATE TABLE goods AS SELECT i FROM generate_series(1, 100) AS i;\n",
+        "performance/read.sql": "\\sleep 4 ms\nSELECT count(*) FROM goods;\n",
+        "migrations/next.sql": "ALTER TABLE goods ADD COLUMN note text;\n",
+    }.items():
+        path = tmp_path / "shop" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "shop"
+
+
+@pytest.fixture
+def variables(tmp_path: Path, pg_config: str) -> dict[str, str]:
+    return {"PG_CONFIG": pg_config, VARIABLE: str(tmp_path / "state")}
+
+
+def make(*directories: Path) -> None:
+    for directory in directories:
+        directory.mkdir()
+
+
+def test_the_action_gates_a_pull_request(shop: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+    programs, caches = tmp_path / "programs", tmp_path / "caches"
+    make(programs, caches)
+    (programs / "gh").write_text(GH.format(log=tmp_path / "gh.log"))
+    (programs / "gh").chmod(0o755)
+
+    for run_id in (1, 2):
+        temp = tmp_path / f"temp{run_id}"
+        make(temp)
+        runner = GitHub(
+            workspace=shop,
+            temp=temp,
+            caches=caches,
+            event="pull_request",
+            run_id=run_id,
+            programs=[programs, Path(sys.executable).parent],
+            variables=variables,
+            without=["Install pgtrial, and PostgreSQL where there is none"],
+        )
+        job = runner.run(ROOT, experiment="performance/gate.toml", migration="migrations/next.sql")
+
+        assert job.status == INVALID, job.printed
+        assert job.steps == {"Experiment": INVALID, "Summary": 0, "Comment": 0}
+        assert "ALTER TABLE goods ADD COLUMN note text" in job.printed
+        summary = (temp / "step_summary").read_text()
+        assert summary.startswith("<!-- pgtrial gate -->\n")
+        # The second run knows of the first, whose history went through the cache.
+        assert summary.count("0123456") == run_id
+
+    written = [line for line in (tmp_path / "gh.log").read_text().splitlines() if "--method" in line]
+    assert (
+        written
+        == [
+            "api --method POST repos/owner/shop/issues/7/comments --field body=@performance/pgtrial.md",
+        ]
+        * 2
+    )
+    assert sorted(path.name for path in caches.iterdir()) == ["pgtrial-history-1-1", "pgtrial-history-2-1"]
+
+
+def test_the_action_writes_no_comment_where_there_is_no_pull_request(
+    shop: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    temp, caches = tmp_path / "temp", tmp_path / "caches"
+    make(temp, caches)
+    (shop / "migrations/next.sql").write_text("ALTER TABLE nonsense ADD COLUMN note text;\n")
+    runner = GitHub(
+        workspace=shop,
+        temp=temp,
+        caches=caches,
+        programs=[Path(sys.executable).parent],
+        variables=variables,
+        without=["Install pgtrial, and PostgreSQL where there is none"],
+    )
+
+    job = runner.run(ROOT, experiment="performance/gate.toml", migration="migrations/next.sql")
+
+    assert job.steps.keys() == {"Experiment", "Summary"}
+    assert job.status == 1
+    assert 'relation "nonsense" does not exist' in job.printed
+
+
+def test_the_job_for_gitlab_warns_where_nothing_is_decided(
+    shop: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    (shop / "performance/gate.toml").write_text(GATE.replace("blocks = 1", "blocks = 2"))
+    caches, artifacts = tmp_path / "caches", tmp_path / "artifacts"
+    make(caches, artifacts, artifacts / "performance")
+    runner = GitLab(
+        workspace=shop,
+        caches=caches,
+        artifacts=artifacts,
+        programs=[Path(sys.executable).parent],
+        variables=variables,
+        places={"/usr/share/pgtrial": str(ROOT)},
+    )
+
+    job = runner.run(ROOT / "templates/gate.yml", experiment="performance/gate.toml", migration="migrations/next.sql")
+
+    assert job.status == 0, job.printed
+    assert job.steps == {"pgtrial-gate": INCONCLUSIVE}
+    assert (artifacts / "performance/pgtrial.xml").exists()
+    assert (artifacts / "performance/pgtrial.md").exists()
+    assert list(artifacts.glob("performance/results/gate-*/findings.json"))
+    assert (caches / "pgtrial-history/pgtrial-history.jsonl").exists()

@@ -1,0 +1,178 @@
+"""What comes later than an arm's own turn, against blocks whose truth is known and an oracle of its own."""
+
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from pgtrial.design.slices import interleave
+from pgtrial.stats.late import SHAPES, Speeds, bound_late, late_changes, unseen
+from pgtrial.stats.paired import compare_blocks
+
+STEP = 0.01  # s of the oracle's clock
+SLICE = 1.0
+PARTS = 4
+
+
+def turns_of(seed, *, seconds=8.0):
+    """(start, counted, end, arm) of the slices of a block, as the product plans them."""
+    found, now = [], 0.0
+    for step in interleave(("a", "b"), seconds=seconds, slice_length=SLICE, guard=SLICE / 2, seed=seed):
+        found.append((now, now + step.guard, now + step.length, int(step.arms[0] == "b")))
+        now += step.length
+    return found
+
+
+def debt(turns, *, delay, fade):
+    """What b's work lies on the machine with at each step, by Euler's method."""
+    steps = round(turns[-1][2] / STEP)
+    times = (np.arange(steps) + 0.5) * STEP
+    busy = np.zeros(steps)
+    for start, _, end, arm in turns:
+        busy[(times >= start) & (times < end)] = arm
+    late = np.zeros(steps)
+    shift = round(delay / STEP)
+    late[shift:] = busy[: steps - shift] - busy.mean()
+    if not fade:
+        return times, late
+    load, found = 0.0, np.empty(steps)
+    for place, due in enumerate(late):
+        load += (due - load) * STEP / fade
+        found[place] = load
+    return times, found
+
+
+def block(seed, *, arm_effect=0.0, late=0.0, delay=0.0, fade=0.0, noise=0.0, rng=None, seconds=8.0):
+    turns = turns_of(seed, seconds=seconds)
+    times, load = debt(turns, delay=delay, fade=fade)
+    rows = []
+    for _, counted, end, arm in turns:
+        for begin, stop in pairwise(np.linspace(counted, end, PARTS + 1)):
+            inside = (times >= begin) & (times < stop)
+            own = rng.normal(0, noise / math.sqrt(stop - begin)) if noise else 0.0
+            rows.append((begin, stop, 1000 * math.exp(arm_effect * arm + late * load[inside].mean() + own), arm))
+    started, ended, rate, arms = np.array(rows).T
+    return Speeds(
+        started=started,
+        ended=ended,
+        rate=rate,
+        arm=arms.astype(np.intp),
+        turns=np.array([(start, end, arm) for start, _, end, arm in turns]),
+        slice=SLICE,
+    )
+
+
+def log_ratio(speeds):
+    seconds = speeds.ended - speeds.started
+    rates = [(speeds.rate * seconds)[speeds.arm == arm].sum() / seconds[speeds.arm == arm].sum() for arm in (0, 1)]
+    return math.log(rates[1] / rates[0])
+
+
+@pytest.mark.parametrize("shape", [(1.0, 0.0), (2.0, 0.0), (2.5, 0.5), (4.0, 0.0), (2.0, 1.0), (0.0, 2.0), (6.0, 2.0)])
+def test_of_a_shape_that_is_there_the_change_puts_the_ratio_right(shape):
+    delay, fade = shape
+    for seed in ("1", "2", "3"):
+        speeds = block(seed, arm_effect=0.02, late=-0.1, delay=delay * SLICE, fade=fade * SLICE)
+
+        change = late_changes(speeds)[SHAPES.index(shape)]
+
+        # Alone, without the other arm, b is slower by what it does at once and by all that comes later.
+        assert log_ratio(speeds) + change == pytest.approx(0.02 - 0.1, abs=0.006)
+
+
+def test_the_change_is_that_of_least_squares_on_regressors_made_by_hand():
+    shape = (2.0, 0.5)
+    speeds = block("7", arm_effect=0.03, late=-0.05, delay=1.5, noise=0.03, rng=np.random.default_rng(2))
+    turns = turns_of("7")
+    times, load = debt(turns, delay=shape[0], fade=shape[1])
+    lies = np.array(
+        [load[(times >= a) & (times < b)].mean() for a, b in zip(speeds.started, speeds.ended, strict=True)]
+    )
+    seconds = speeds.ended - speeds.started
+    table = np.column_stack([speeds.arm == 0, speeds.arm == 1, (speeds.started + speeds.ended) / 2, lies])
+    weight = np.sqrt(seconds)
+    (*_, late), *_ = np.linalg.lstsq(weight[:, None] * table, weight * np.log(speeds.rate), rcond=None)
+    mean = [np.average(lies[speeds.arm == arm], weights=seconds[speeds.arm == arm]) for arm in (0, 1)]
+
+    assert late_changes(speeds)[SHAPES.index(shape)] == pytest.approx(late * (1 - mean[1] + mean[0]), abs=0.004)
+
+
+def test_a_block_tells_nothing_of_what_comes_after_its_end():
+    found = dict(zip(SHAPES, late_changes(block("1", seconds=2.0)), strict=True))
+
+    assert math.isnan(found[8.0, 0.0])
+    assert math.isfinite(found[1.0, 0.0])
+    assert unseen(np.full((6, len(SHAPES)), np.nan)) == (0.0, 0.0)
+
+
+def test_a_block_without_one_of_the_arms_tells_nothing():
+    speeds = block("1")
+    only = speeds.arm == 1
+    alone = Speeds(
+        started=speeds.started[only],
+        ended=speeds.ended[only],
+        rate=speeds.rate[only],
+        arm=speeds.arm[only],
+        turns=speeds.turns,
+        slice=SLICE,
+    )
+
+    assert np.isnan(late_changes(alone)).all()
+
+
+@pytest.mark.parametrize("blocks", [6, 12, 20])
+def test_where_nothing_comes_late_something_is_seen_in_a_fifth_at_most(blocks):
+    rng, seen, count = np.random.default_rng(blocks), 0, 1000
+    mixing = rng.normal(size=(len(SHAPES), len(SHAPES)))  # shapes resemble each other
+    for _ in range(count):
+        seen += unseen(rng.normal(size=(blocks, len(SHAPES))) @ mixing) != (0.0, 0.0)
+
+    assert seen / count == pytest.approx(0.2, abs=4 * math.sqrt(0.2 * 0.8 / count))
+
+
+def test_which_shapes_are_seen_is_decided_by_all_flips_of_signs_over_blocks():
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        changes = rng.normal(0.4, 1, size=(6, len(SHAPES)))
+        largest = []
+        for signs in product((-1.0, 1.0), repeat=6):
+            flipped = np.array(signs)[:, None] * changes
+            largest.append(np.max(np.abs(flipped.mean(axis=0)) / flipped.std(axis=0, ddof=1)))
+        own = np.abs(changes.mean(axis=0)) / changes.std(axis=0, ddof=1)
+        chances = [np.mean(np.array(largest) >= one * (1 - 1e-12)) for one in own]
+
+        assert (unseen(changes) != (0.0, 0.0)) == (min(chances) <= 0.2 + 1 / 32)
+
+
+@pytest.mark.parametrize(
+    ("late", "delay", "fade", "blocks"),
+    [(-0.05, 2.0, 0.0, 6), (-0.05, 3.0, 0.0, 6), (-0.1, 8.0, 0.0, 6), (-0.1, 2.0, 1.0, 12)],
+)
+def test_the_interval_holds_what_comes_late_and_did_not_before(late, delay, fade, blocks):
+    rng, held, before = np.random.default_rng(1), 0, 0
+    count = 20
+    for experiment in range(count):
+        speeds = [
+            block(f"{experiment}/{number}", late=late, delay=delay, fade=fade, noise=0.03, rng=rng)
+            for number in range(blocks)
+        ]
+        plain = compare_blocks(np.ones(blocks), np.exp([log_ratio(one) for one in speeds]))
+        bound = bound_late(plain, np.array([late_changes(one) for one in speeds]))
+        before += plain.low <= math.exp(late) <= plain.high
+        held += bound.low <= math.exp(late) <= bound.high
+
+    assert before <= 0.2 * count
+    assert held >= 0.75 * count
+
+
+def test_what_slows_the_machine_lengthens_times():
+    changes = np.full((6, len(SHAPES)), -0.1) + np.random.default_rng(1).normal(0, 0.001, (6, len(SHAPES)))
+    plain = compare_blocks([100] * 6, [101, 99, 100, 102, 98, 100])
+
+    speed, time = bound_late(plain, changes), bound_late(plain, changes, is_inverse=True)
+
+    assert (speed.high, time.low) == (plain.high, plain.low)
+    assert speed.low < plain.low * 0.91
+    assert time.high > plain.high * 1.09
+    assert speed.hidden[0] == time.hidden[1] > 0.09
