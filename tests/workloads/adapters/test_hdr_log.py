@@ -50,6 +50,8 @@ def packed(raw: bytes) -> str:
     return base64.b64encode(struct.pack(">ii", 0x1C849314, len(body)) + body).decode()
 
 
+HEADER, FINE = (struct.pack(">iiiiqqd", 0x1C849303, 200_000, 0, digits, 1, 2, 1.0) for digits in (2, 5))
+MANY = b"\x02" * 200_000
 # A value of a million bits: after 2,000,000 zeros (-2,000,000 in seven bits each, zig-zag) one is counted.
 FAR = struct.pack(">iiiiqqd", 0x1C849303, 5, 0, 0, 1, 2, 1.0) + bytes([0xFF, 0x91, 0xF4, 0x01, 0x02])
 
@@ -61,6 +63,9 @@ FAR = struct.pack(">iiiiqqd", 0x1C849303, 5, 0, 0, 1, 2, 1.0) + bytes([0xFF, 0x9
         ("nan,1,1,AAAA", "none of an HdrHistogram log"),
         ("1,1,1,AAAA", "no BaseTime and no StartTime"),
         ("1700000000,1,1,!", "is not whole"),
+        ("1700000000,1,1,é", "is not whole"),
+        (f"1700000000,1,1,{packed(HEADER + MANY)}", "is not whole"),
+        (f"1700000000,1,1,{packed(FINE + MANY)}", "more than 100,000 values"),
         ("1700000000,1,1,AAAA", "is not whole"),
         (f"1700000000,1,1,{packed(b'')}", "is not whole"),
         (f"1700000000,1,1,{packed(struct.pack('>iiiiqqd', 0x1C849303, 0, 0, 99, 1, 2, 1.0))}", "is not whole"),

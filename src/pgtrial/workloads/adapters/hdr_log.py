@@ -6,7 +6,6 @@ milliseconds; microseconds and milliseconds are known by the same column. Source
 """
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -17,10 +16,11 @@ from collections.abc import Iterator
 from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
-_BASE = re.compile(r"#\[(?P<name>BaseTime|StartTime): (?P<t>[\d.]+) ")
+_BASE = re.compile(r"#\[(?P<name>BaseTime|StartTime): (?P<t>\d{1,12}(?:\.\d+)?) ")
 _COMPRESSED, _ENCODED = 0x1C849304, 0x1C849303
 _HEADER = struct.Struct(">iiiiqqd")  # cookie, bytes, normalizing offset, digits, lowest, highest, conversion
-_LARGEST = 1 << 22  # bytes, decoded
+_LARGEST = 1 << 20  # bytes, decoded
+_MOST_VALUES = 100_000  # of one histogram
 _WIDEST = 63  # bits of a value
 _TOLERANCE = 0.02  # of the largest value: a bucket may be 1 % wide
 # What the largest value is divided by to be in milliseconds, and how long a value is then, in seconds.
@@ -74,12 +74,12 @@ def decode(text: str) -> dict[int, int]:
         cookie, length = struct.unpack_from(">ii", packed)
         raw = zlib.decompressobj().decompress(packed[8 : 8 + length], _LARGEST)
         encoded, payload, offset, digits, lowest, _, _ = _HEADER.unpack_from(raw)
-    except (binascii.Error, struct.error, zlib.error) as err:
+    except (ValueError, struct.error, zlib.error) as err:
         raise LineError("its histogram is not whole") from err
     # The lower byte of a cookie says how wide the words are, which those of version 2 do without.
     if cookie & ~0xF0 != _COMPRESSED & ~0xF0 or encoded & ~0xF0 != _ENCODED & ~0xF0 or offset != 0:
         raise LineError("its histogram is not of version 2")
-    if not 0 <= digits <= 5 or lowest < 1 or _HEADER.size + payload > len(raw):
+    if not 0 <= digits <= 5 or not 1 <= lowest < 1 << 62 or _HEADER.size + payload > len(raw):
         raise LineError("its histogram is not whole")
     unit = int(math.log2(lowest))
     half = max(math.ceil(math.log2(2 * 10**digits)), 1) - 1
@@ -87,6 +87,8 @@ def decode(text: str) -> dict[int, int]:
     for index, count in _counts(raw[_HEADER.size : _HEADER.size + payload]):
         middle = _middle(index, unit=unit, half=half)
         found[middle] = found.get(middle, 0) + count
+        if len(found) > _MOST_VALUES:
+            raise LineError(f"its histogram has more than {_MOST_VALUES:,} values")
     return found
 
 
@@ -112,8 +114,6 @@ def _counts(payload: bytes) -> Iterator[tuple[int, int]]:
             if number:
                 yield index, number
             index += 1
-        if index > _LARGEST:
-            raise LineError("its histogram is not whole")
 
 
 def _zigzag(payload: bytes, place: int) -> tuple[int, int]:

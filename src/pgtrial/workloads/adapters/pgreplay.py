@@ -22,12 +22,12 @@ _TIMES = {
     "seconds": re.compile(r"Total run time: (?P<time>.*)"),
     "lag": re.compile(r"Maximum lag behind schedule: (?P<time>.*)"),
 }
-_PART = re.compile(r"(?P<value>[\d.]+) (?P<unit>day|hour|minute|second)s?")
+_PART = re.compile(r"(?P<value>\d+(?:\.\d+)?) (?P<unit>day|hour|minute|second)s?")
 _UNITS = {"day": 86400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}  # s
 _LINES = {
     "count": re.compile(r"SQL statements executed: (?P<value>\d+)"),
     "failed": re.compile(r"\((?P<value>\d+) or [\d.]+% of these completed with error\)"),
-    "mean": re.compile(r"Average SQL statement duration: (?P<value>[\d.]+) seconds"),
+    "mean": re.compile(r"Average SQL statement duration: (?P<value>\d+(?:\.\d+)?) seconds"),
 }
 _LAST = re.compile(r"\s*over 2\s+seconds: ")
 _ERROR_LINE = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ \w+\|[^|]*\|[^|]*\|[0-9a-f.]+\|ERROR:  ")
