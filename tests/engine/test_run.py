@@ -172,7 +172,7 @@ class Bench:
             seed=1,
             client_host=LocalHost(),
             baseline={},
-            mark="",
+            mark=str(self.folder),  # with none, what other tests have started would be ended as strays
             machine="",
             sysctls=(),
             restore="each-run",
