@@ -18,11 +18,10 @@ BEGIN = "<!-- begin: written by python -m gym -->"
 END = "<!-- end: written by python -m gym -->"
 # Why a stream is beyond a method, where the page lists it as an exception.
 REASONS = {
-    "debt-long": "in a duet both arms pay for what one leaves behind, all the time, so use blocks or turns; of turns "
-    "that a rule for stopping may end, one of its looks overlooks in a few what is left",
-    "debt-late": "what comes some slices late hits the other arm as well, in turns as in a duet; use blocks, with a "
-    "warm-up as long as that",
-    "debt-short": "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns",
+    **dict.fromkeys(
+        ("debt-short", "debt-long", "debt-late"),
+        "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns",
+    ),
     "long-memory": "nothing that is far apart is independent, so no number of blocks tells its noise",
 }
 

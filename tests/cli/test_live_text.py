@@ -4,13 +4,11 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.cli.console import Line, live_lines, progress_line, sparkline
-from pgtrial.engine.events import EstimateUpdated
-from pgtrial.engine.live.view import ArmView, LiveView
+from pgtrial.engine.live.view import ArmView
 from pgtrial.model.arm import Role
+from support.live import make_estimate, make_view
 
-ESTIMATE = EstimateUpdated(
-    arm="off", control="on", metric="pgbench.tps", ratio=1.95, low=1.9, high=2.0, confidence=0.95, margin=0.05, blocks=4
-)
+ESTIMATE = make_estimate(1.95, 1.9, 2.0, blocks=4)
 
 
 def arm(name: str, role: Role, tps: float, *, is_at_work: bool = False) -> ArmView:
@@ -27,29 +25,20 @@ def arm(name: str, role: Role, tps: float, *, is_at_work: bool = False) -> ArmVi
     )
 
 
-VIEW = LiveView(
-    t=1767225600.0,
-    state="running",
-    step="",
-    run=14,
-    last_run=14,
-    runs=18,
-    block=5,
-    arms_at_work=("off",),
-    attempt=1,
-    phase="measure",
-    level="4 clients",
-    phase_spent=12.3,
-    phase_length=31.0,
-    tps=2400.0,
-    remaining=500.0,
-    share_done=0.74,
-    arms=(
+VIEW = make_view(
+    [
         arm("on", Role.CONTROL, 1234.0),
         arm("off", Role.CANDIDATE, 2400.0, is_at_work=True),
         arm("a_placebo_with_a_name_of_thirty_chars", Role.PLACEBO, 1230.0),
-    ),
-    estimate=ESTIMATE,
+    ],
+    ESTIMATE,
+    run=14,
+    block=5,
+    spent=12.3,
+    length=31.0,
+    tps=2400.0,
+    remaining=500.0,
+    share_done=0.74,
 )
 
 

@@ -13,7 +13,7 @@ from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end, find_marked, find_of_role, identify
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.base import Generator, Results
 from pgtrial.workloads.command import OUTPUT
 from support import wait_until
@@ -74,7 +74,7 @@ def play(tmp_path: Path, runner):
         return outcome, told
 
     yield run
-    assert find_marked(str(tmp_path)) == (), "a program was left running"
+    wait_until(lambda: find_marked(str(tmp_path)), lambda left: left == ())  # what was killed needs a moment to be gone
 
 
 def error_of(outcome: LoadOutcome) -> str:

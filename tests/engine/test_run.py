@@ -173,6 +173,7 @@ class Bench:
             client_host=LocalHost(),
             baseline={},
             mark="",
+            machine="",
             sysctls=(),
             restore="each-run",
         )

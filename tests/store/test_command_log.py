@@ -8,14 +8,8 @@ import pytest
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import RELATIVE_ERROR, bucket_value
 from pgtrial.store import parquet
-from pgtrial.store.command_log import (
-    LONGEST_INTERVAL,
-    LONGEST_WHOLE,
-    CommandLog,
-    LineError,
-    parse_line,
-    read_command,
-)
+from pgtrial.store.command_line import LONGEST_INTERVAL, LONGEST_WHOLE, LineError, parse_line
+from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.store.transactions import IngestReport, ingest
 
 STARTED = 1_767_225_600.0

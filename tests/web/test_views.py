@@ -6,33 +6,17 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.engine.events import EstimateUpdated
 from pgtrial.engine.folder import lock_folder
-from pgtrial.engine.live.view import ArmView, LiveFile, LiveView
+from pgtrial.engine.live.view import ArmView, LiveFile
 from pgtrial.findings.findings import Findings
 from pgtrial.model.arm import Role
 from pgtrial.web.folders import Shelf
 from pgtrial.web.views import describe, describe_view, side_by_side
 from support import EXPERIMENT, Simulation, write_result_folder
+from support.live import make_estimate, make_view
 
-VIEW = LiveView(
-    t=1767225600.0,
-    state="running",
-    step="",
-    run=8,
-    last_run=8,
-    runs=18,
-    block=3,
-    arms_at_work=("off",),
-    attempt=1,
-    phase="measure",
-    level="4 clients",
-    phase_spent=3.0,
-    phase_length=11.0,
-    tps=1000.0,
-    remaining=100.0,
-    share_done=0.4,
-    arms=tuple(
+VIEW = make_view(
+    [
         ArmView(
             name=name,
             role=role,
@@ -45,18 +29,15 @@ VIEW = LiveView(
             waits=(("CPU", 3.0), ("IO:WALSync", 1.0)),
         )
         for name, role in (("on", Role.CONTROL), ("off", Role.CANDIDATE), ("placebo", Role.PLACEBO))
-    ),
-    estimate=EstimateUpdated(
-        arm="off",
-        control="on",
-        metric="pgbench.tps",
-        ratio=1.5,
-        low=1.4,
-        high=1.6,
-        confidence=0.95,
-        margin=0.05,
-        blocks=3,
-    ),
+    ],
+    make_estimate(1.5, 1.4, 1.6),
+    run=8,
+    block=3,
+    spent=3.0,
+    length=11.0,
+    tps=1000.0,
+    remaining=100.0,
+    share_done=0.4,
 )
 
 

@@ -15,7 +15,8 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
-from pgtrial.store.command_log import LONGEST_WHOLE, CommandLog, LineError, parse_line, read_command
+from pgtrial.store.command_line import LONGEST_WHOLE, LineError, parse_line
+from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.workloads.adapters import pgreplay, sysbench
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of

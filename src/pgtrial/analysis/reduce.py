@@ -24,9 +24,11 @@ from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
+from pgtrial.store.rows import damaged
 from pgtrial.store.slices import WASHOUT_PART
 
 MAX_POINTS = 300  # per run and metric of a time series
+_MOST_WAITS = 1000  # that differ, of all runs; a server of today knows some 280, and those of its extensions
 WAIT_COUNTS = "pg_wait_sampling.count"  # how often a session was found in a wait, by "type/event"
 
 _Columns = Mapping[str, NDArray[Any]]
@@ -298,6 +300,7 @@ def _waits(
     if not files:
         return {}, {}
     _create_source(db, "waits", files, is_kept=is_kept)
+    _check_waits(db, files)
     db.execute(_query("sampled"))
     waits: dict[tuple[int, int], list[Wait]] = {}
     autovacuum: dict[tuple[int, int], float] = {}
@@ -307,6 +310,14 @@ def _waits(
         if sessions is not None:
             found.append(Wait(wait_type=wait_type, wait_event=wait_event, sessions=sessions))
     return {key: tuple(value) for key, value in waits.items()}, autovacuum
+
+
+def _check_waits(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
+    """Raise StoreError for more of them than a server has: each is in the findings many times."""
+    (number,) = db.execute("SELECT count(DISTINCT (wait_type, wait_event)) FROM waits").fetchall()[0]
+    if number > _MOST_WAITS:
+        what = f"with the other runs it has {number:,} different waits, more than any server"
+        raise damaged(next(iter(files.values())), what)
 
 
 def _background(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[BackgroundGroup, ...]]:

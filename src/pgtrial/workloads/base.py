@@ -11,8 +11,8 @@ class Results:
     """How a program is driven that tells of its requests as they end, and that works until it is told to end.
 
     It works for ``seconds`` from its first line on. ``record`` is the file that takes its lines, None: they are only
-    counted. ``translate`` makes of a line of its output one as store/command_log.py reads it, None of one that tells of
-    no request. ``needs_lag``: it has to say of each request how late it was sent. A line may tell of ``longest``
+    counted. ``translate`` makes of a line of its output one as store/command_line.py reads it, None of one that tells
+    of no request. ``needs_lag``: it has to say of each request how late it was sent. A line may tell of ``longest``
     seconds. ``good_ends`` are statuses beside 0 that say no more than that it was told to end.
 
     One that ``ends_itself`` is not told to end, and one that ``begins_silently`` works from its start on. ``left``

@@ -16,7 +16,7 @@ from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.safe_files import open_file
-from pgtrial.store.command_log import LONGEST_INTERVAL, LONGEST_WHOLE, LineError
+from pgtrial.store.command_line import LONGEST_INTERVAL, LONGEST_WHOLE, LineError
 from pgtrial.workloads.adapters import BY_NAME
 from pgtrial.workloads.adapters.base import Left
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed

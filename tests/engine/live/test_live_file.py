@@ -6,29 +6,13 @@ from typing import Any
 
 import pytest
 
-from pgtrial.engine.events import EstimateUpdated
 from pgtrial.engine.live.view import ArmView, LiveFile, LiveView, read_live
 from pgtrial.model.arm import Role
 from pgtrial.store import layout
+from support.live import make_estimate, make_view
 
-VIEW = LiveView(
-    t=1767225600.5,
-    state="running",
-    step="",
-    run=3,
-    last_run=3,
-    runs=18,
-    block=1,
-    arms_at_work=("off",),
-    attempt=1,
-    phase="measure",
-    level="4 clients",
-    phase_spent=3.5,
-    phase_length=31.0,
-    tps=1234.0,
-    remaining=600.0,
-    share_done=0.125,
-    arms=(
+VIEW = make_view(
+    [
         ArmView(
             name="off",
             role=Role.CANDIDATE,
@@ -40,18 +24,16 @@ VIEW = LiveView(
             p95=(),
             waits=(("IO:WALSync", 1.5), ("CPU", 0.25)),
         ),
-    ),
-    estimate=EstimateUpdated(
-        arm="off",
-        control="on",
-        metric="pgbench.tps",
-        ratio=1.5,
-        low=None,
-        high=None,
-        confidence=0.95,
-        margin=0.03,
-        blocks=3,
-    ),
+    ],
+    make_estimate(1.5, None, None, margin=0.03),
+    t=1767225600.5,
+    run=3,
+    block=1,
+    spent=3.5,
+    length=31.0,
+    tps=1234.0,
+    remaining=600.0,
+    share_done=0.125,
 )
 
 

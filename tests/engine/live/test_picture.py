@@ -1,7 +1,6 @@
 import pytest
 
 from pgtrial.engine.events import (
-    EstimateUpdated,
     LatencySampled,
     LoadProgress,
     PhaseStarted,
@@ -15,6 +14,7 @@ from pgtrial.engine.events import (
 from pgtrial.engine.live.picture import KEPT, Picture
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
+from support.live import make_estimate
 
 
 class Clock:
@@ -168,17 +168,7 @@ def test_a_run_that_does_not_count_is_not_counted(picture: Picture) -> None:
 
 
 def test_waits_estimate_and_stop_are_shown(picture: Picture) -> None:
-    estimate = EstimateUpdated(
-        arm="off",
-        control="on",
-        metric="pgbench.tps",
-        ratio=1.1,
-        low=1.0,
-        high=1.2,
-        confidence=0.95,
-        margin=0.03,
-        blocks=3,
-    )
+    estimate = make_estimate(1.1, 1.0, 1.2, margin=0.03)
     for event in (started("off"), WaitsSampled(arm="off", waits=(("CPU", 1.0),)), estimate, Stopping()):
         picture.see(event)
     view = picture.view()

@@ -33,6 +33,19 @@ def change_of(runner, server, wanted, database=None):
     return change
 
 
+def plan_on_server(foreign, runner, wanted, *user, elsewhere=False):
+    """A server that has settings of its own, and the change to what is wanted."""
+    foreign.set_auto_conf(BEFORE)
+    server = runner.run(foreign.open(*user, elsewhere=elsewhere))
+    return server, change_of(runner, server, wanted)
+
+
+def change_server(foreign, runner, wanted, *user, elsewhere=False):
+    """The same when the change has been made, with what the journal has of that."""
+    server, change = plan_on_server(foreign, runner, wanted, *user, elsewhere=elsewhere)
+    return server, change, runner.run(apply_settings(server, change))
+
+
 def listing(foreign):
     return sorted(path.name for path in foreign.data.glob("postgresql.auto.conf*"))
 
@@ -120,9 +133,9 @@ def test_any_file_of_the_servers_own_comes_back(foreign, runner, elsewhere):
 @pytest.mark.parametrize("when", list(itertools.product([False, True], range(4))), ids=str)
 def test_whenever_pgtrial_is_killed_the_file_comes_back(foreign, runner, monkeypatch, when):
     elsewhere, count = when  # after so many statements
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"autovacuum": "off", "work_mem": "64MB", "geqo": "off"})
+    server, change = plan_on_server(
+        foreign, runner, {"autovacuum": "off", "work_mem": "64MB", "geqo": "off"}, elsewhere=elsewhere
+    )
     left = iter([settings.alter_system] * count)
 
     def stop_there(name, value):
@@ -152,10 +165,9 @@ async def raise_stop(*_):
 @on_one
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["with files", "by statements"])
 def test_undoing_that_is_interrupted_is_finished_later(foreign, runner, monkeypatch, elsewhere):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"random_page_cost": "3", "work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(
+        foreign, runner, {"random_page_cost": "3", "work_mem": "64MB"}, elsewhere=elsewhere
+    )
     monkeypatch.setattr(type(server.control), "reload", raise_stop)
     with pytest.raises(KilledError):
         runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -172,10 +184,9 @@ def test_undoing_that_is_interrupted_is_finished_later(foreign, runner, monkeypa
 @on_one
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["with files", "by statements"])
 def test_half_done_statements_of_undoing_are_gone_on_with(foreign, runner, elsewhere):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"random_page_cost": "3", "work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(
+        foreign, runner, {"random_page_cost": "3", "work_mem": "64MB"}, elsewhere=elsewhere
+    )
     foreign.sql("ALTER SYSTEM SET random_page_cost = '2'")  # the first step; killed before the others
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -191,10 +202,9 @@ def test_half_done_statements_of_undoing_are_gone_on_with(foreign, runner, elsew
     ["ALTER SYSTEM SET geqo = off", "ALTER SYSTEM RESET random_page_cost", "ALTER SYSTEM SET random_page_cost = 4"],
 )
 def test_what_somebody_else_changes_stays_and_only_ours_goes(foreign, runner, elsewhere, statement):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"work_mem": "64MB", "max_parallel_workers": "3"})
-    got = runner.run(apply_settings(server, change))
+    server, change, got = change_server(
+        foreign, runner, {"work_mem": "64MB", "max_parallel_workers": "3"}, elsewhere=elsewhere
+    )
     foreign.sql(statement)
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change, got)))
@@ -215,10 +225,7 @@ def test_what_somebody_else_changes_stays_and_only_ours_goes(foreign, runner, el
 @on_one
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["with files", "by statements"])
 def test_a_setting_that_somebody_else_sets_again_is_not_overwritten(foreign, runner, elsewhere):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"work_mem": "64MB", "geqo": "off"})
-    got = runner.run(apply_settings(server, change))
+    server, change, got = change_server(foreign, runner, {"work_mem": "64MB", "geqo": "off"}, elsewhere=elsewhere)
     foreign.sql("ALTER SYSTEM SET work_mem = '99MB'")
     foreign.sql("SELECT pg_reload_conf()")
     runner.run(asyncio.sleep(0.1))
@@ -236,10 +243,7 @@ def test_a_setting_that_somebody_else_sets_again_is_not_overwritten(foreign, run
 @on_one
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["with files", "by statements"])
 def test_what_somebody_edits_by_hand_meanwhile_is_left(foreign, runner, elsewhere):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=elsewhere))
-    change = change_of(runner, server, {"work_mem": "64MB"})
-    got = runner.run(apply_settings(server, change))
+    server, change, got = change_server(foreign, runner, {"work_mem": "64MB"}, elsewhere=elsewhere)
     edited = foreign.auto_conf.read_text() + "# a note\n"
     foreign.write_auto_conf(edited)
 
@@ -258,10 +262,7 @@ def test_what_somebody_edits_by_hand_meanwhile_is_left(foreign, runner, elsewher
 
 @on_one
 def test_a_restore_of_the_file_by_somebody_else_is_as_before(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open())
-    change = change_of(runner, server, {"work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"work_mem": "64MB"})
     foreign.write_auto_conf(BEFORE)
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -273,10 +274,7 @@ def test_a_restore_of_the_file_by_somebody_else_is_as_before(foreign, runner):
 
 @on_one
 def test_a_server_that_is_down_gets_its_file_back(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open())
-    change = change_of(runner, server, {"work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"work_mem": "64MB"})
     foreign.stop()
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -288,10 +286,7 @@ def test_a_server_that_is_down_gets_its_file_back(foreign, runner):
 
 @on_one
 def test_a_server_that_is_down_and_whose_files_are_out_of_reach_is_tried_again(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open(elsewhere=True))
-    change = change_of(runner, server, {"work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"work_mem": "64MB"}, elsewhere=True)
     foreign.stop()
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -305,10 +300,7 @@ def test_a_server_that_is_down_and_whose_files_are_out_of_reach_is_tried_again(f
 
 @on_one
 def test_a_kept_file_that_is_gone_is_a_failure_that_says_so(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open())
-    change = change_of(runner, server, {"work_mem": "64MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"work_mem": "64MB"})
     next(foreign.data.glob("postgresql.auto.conf.pgtrial-*")).unlink()
 
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
@@ -362,9 +354,7 @@ def test_what_cannot_be_set_is_refused_before_anything_is_touched(foreign, runne
 
 
 def test_a_value_that_the_server_refuses_is_its_own_words(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open())
-    change = change_of(runner, server, {"geqo": "off", "work_mem": "1kB"})
+    server, change = plan_on_server(foreign, runner, {"geqo": "off", "work_mem": "1kB"})
 
     with pytest.raises(SettingError, match='the server refuses work_mem = "1kB": 1 kB is outside the valid range'):
         runner.run(apply_settings(server, change))
@@ -562,10 +552,7 @@ def test_where_no_second_name_can_be_given_nothing_is_changed(foreign, runner):
 @on_one
 @pytest.mark.parametrize("content", [None, "nonsense\n"], ids=["gone", "unreadable"])
 def test_a_file_that_somebody_has_broken_is_left(foreign, runner, content):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open())
-    change = change_of(runner, server, {"work_mem": "9MB"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"work_mem": "9MB"})
     foreign.auto_conf.unlink()
     if content is not None:
         foreign.write_auto_conf(content)
@@ -579,10 +566,7 @@ def test_a_file_that_somebody_has_broken_is_left(foreign, runner, content):
 
 @on_one
 def test_a_setting_that_cannot_be_put_back_is_a_failure_with_the_statement(foreign, runner):
-    foreign.set_auto_conf(BEFORE)
-    server = runner.run(foreign.open("tuner", elsewhere=True))
-    change = change_of(runner, server, {"autovacuum": "off"})
-    runner.run(apply_settings(server, change))
+    server, change, _ = change_server(foreign, runner, {"autovacuum": "off"}, "tuner", elsewhere=True)
     foreign.sql("REVOKE ALTER SYSTEM ON PARAMETER autovacuum FROM tuner")
     try:
         undone = runner.run(undo_settings(server.control, foreign.entry(change)))

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.attack import folders, others
+from support.attack import continued, folders, others
 from support.attack.trial import Attack, Outcome, attack
 
-KINDS = ("folder", "bundle", "state", "file")
-_SHARES = (2, 2, 3, 3)
+KINDS = ("folder", "bundle", "state", "file", "resume")
+_SHARES = (2, 2, 3, 3, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +62,17 @@ class Originals:
                     bundle = directory / self.bundle.name
                     shutil.copyfile(self.bundle, bundle)
                     others.mutate_bundle(bundle, rng)
-                    return others.bundle_commands(bundle, folders.NAME)
+                    return others.bundle_commands(rng, bundle, folders.NAME)
                 case "state":
                     state = directory / "state"
                     shutil.copytree(self.state, state)
                     others.mutate_state(state, rng)
                     return others.state_commands(rng)
+                case "resume":
+                    folder = directory / folders.NAME
+                    shutil.copytree(self.folder, folder)
+                    continued.interrupt(folder, rng)
+                    return continued.commands(rng, folder)
                 case _:
                     file = directory / "e.toml"
                     text = others.mutate_file(rng.choice(others.FILES), rng)

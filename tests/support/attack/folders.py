@@ -12,7 +12,11 @@ from typing import Any
 
 import duckdb
 
+from pgtrial.analysis.analyze import analyze
+from pgtrial.report.html import write_html
 from pgtrial.store import layout
+from pgtrial.store.findings_file import write_findings
+from support.attack.trial import PRECIOUS
 from support.attack.values import BINARY, TEXTS, any_value, mutate_bytes, mutate_text, mutate_tree
 from support.folder import write_result_folder
 from support.simulation import EXPERIMENT
@@ -48,16 +52,21 @@ def make_folder(place: Path) -> Path:
         lines = [json.dumps({**_LOG_LINE, "message": message}) for message in (_LOG_LINE["message"], "x")]
         (run / layout.SERVER_LOG).write_text("\n".join(lines) + "\n")
     (folder / layout.LOCK).touch()
-    (folder / layout.FINDINGS).write_text('{"schema_version": 2}')
     (folder / layout.LIVE).write_text("00000000 2\n{}\n")
     with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
+    findings = analyze(folder)
+    write_findings(findings, folder)
+    write_html(findings, folder / layout.REPORT)
     return folder
 
 
 def mutate_folder(folder: Path, rng: random.Random) -> None:
     """Change a folder in one or several ways, most often in its database."""
-    ways = (_rows, _rows, _rows, _rows, _json_in_rows, _json_in_rows, _schema, _bytes, _parquet, _parquet, _log, _place)
+    ways = (
+        *(_rows, _rows, _rows, _rows, _json_in_rows, _json_in_rows, _schema),
+        *(_bytes, _parquet, _parquet, _log, _place, _findings),
+    )
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         # What an earlier way has damaged may be no JSON any more, or have nothing left to choose from.
         damaged = (OSError, sqlite3.Error, duckdb.Error, ValueError, OverflowError, LookupError, RecursionError)
@@ -68,21 +77,28 @@ def mutate_folder(folder: Path, rng: random.Random) -> None:
 def commands(rng: random.Random, folder: Path) -> Sequence[Sequence[str]]:
     """What somebody who was given the folder does with it."""
     given, out = str(folder), str(folder.parent / "out")
-    return (
-        rng.choice(
-            (
-                ("report", given, "-o", f"{out}.html"),
-                ("report", given, "-o", f"{out}.html"),
-                ("status", given),
-                ("status", given, "--json"),
-                ("export", given, "--format", "jsonl", "-o", out),
-                ("export", given, "--format", "xlsx", "-o", f"{out}.xlsx"),
-                ("export", given, "--bundle", "-o", f"{out}.zip"),
-                ("export", given, "--bundle", "--redact", "all", "-o", f"{out}.zip"),
-                ("compare", given, given),
-                ("narrate", given),
-            )
-        ),
+    if rng.random() < 0.5:  # then they are made anew, of the mutant
+        with contextlib.suppress(OSError):
+            (folder / layout.FINDINGS).unlink()
+    return rng.choice(
+        (
+            (("report", given, "-o", f"{out}.html"),),
+            (("report", given),),
+            (("status", given),),
+            (("status", given, "--json"),),
+            (("export", given, "--format", "jsonl", "-o", out),),
+            (("export", given, "--format", "xlsx", "-o", f"{out}.xlsx"),),
+            (("export", given, "--bundle", "-o", f"{out}.zip"),),
+            (("export", given, "--bundle", "--redact", "all", "-o", f"{out}.zip"),),
+            (("compare", given, given),),
+            (("narrate", given),),
+            (("apply", given),),
+            (("apply", given, "--arm", "off"),),
+            (("suggest", given, "-o", out),),
+            (("predict", given, "--change", "flush=0.5"),),
+            (("serve", given, "--port", "0"),),
+            (("report", given), ("serve", str(folder.parent), "--port", "0")),
+        )
     )
 
 
@@ -239,6 +255,15 @@ def _log(folder: Path, rng: random.Random) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
+def _findings(folder: Path, rng: random.Random) -> None:
+    """What a report has left, with another value in it."""
+    path = folder / layout.FINDINGS
+    tree = json.loads(path.read_text())
+    for _ in range(rng.choice((1, 1, 3))):
+        tree = mutate_tree(rng, tree)
+    path.write_text(json.dumps(tree))
+
+
 def _place(folder: Path, rng: random.Random) -> None:
     """Something else stands where a file or a folder was."""
     path = rng.choice([*_files(folder), folder / layout.RUNS, *(folder / layout.RUNS).iterdir()])
@@ -250,7 +275,8 @@ def _place(folder: Path, rng: random.Random) -> None:
         return
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     if way == "link":
-        path.symlink_to(rng.choice(("/dev/zero", "/etc", "/proc/self/mem", path.name, "nowhere")))
+        precious = str(folder.parent / PRECIOUS)
+        path.symlink_to(rng.choice(("/dev/zero", "/etc", "/proc/self/mem", path.name, "nowhere", precious)))
     elif way == "pipe":
         os.mkfifo(path)
     elif way == "directory":

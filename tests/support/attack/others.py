@@ -147,8 +147,14 @@ def _pack(bundle: Path, entries: list[tuple[str, bytes]], rng: random.Random) ->
         bundle.write_bytes(packed)
 
 
-def bundle_commands(bundle: Path, name: str) -> Sequence[Sequence[str]]:
-    return (("unpack", str(bundle), "--results", "r"), ("status", f"r/{name}"))
+def bundle_commands(rng: random.Random, bundle: Path, name: str) -> Sequence[Sequence[str]]:
+    then = rng.choice(
+        (
+            *(("status", f"r/{name}"), ("report", f"r/{name}"), ("apply", f"r/{name}"), ("suggest", f"r/{name}")),
+            *(("resume", f"r/{name}", "--work-directory", str(bundle)), ("serve", "r", "--port", "0")),
+        )
+    )
+    return (("unpack", str(bundle), "--results", "r"), then)
 
 
 # -- the state directory -------------------------------------------------------------------------------------
@@ -204,7 +210,13 @@ def mutate_state(directory: Path, rng: random.Random) -> None:
             db.commit()
     elif way <= 7:
         journal.write_bytes(mutate_bytes(rng, journal.read_bytes()))
-    elif way == 8:
+    else:
+        mutate_record(record, rng)
+
+
+def mutate_record(record: Path, rng: random.Random) -> None:
+    """Change what is on record as started and made for a folder."""
+    if rng.random() < 0.5:
         lines = record.read_text().splitlines()
         at = rng.randrange(len(lines))
         lines[at] = json.dumps(mutate_tree(rng, json.loads(lines[at])))
@@ -251,6 +263,7 @@ def file_commands(rng: random.Random, file: Path) -> Sequence[Sequence[str]]:
                 ("plan", str(file)),
                 ("plan", "--json", str(file)),
                 ("register", str(file)),
+                ("limits", "--plan", str(file)),
             )
         ),
     )

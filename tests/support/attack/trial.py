@@ -16,6 +16,8 @@ from typing import NamedTuple
 from unittest import mock
 
 from pgtrial.cli.terminal import visible_traceback
+from pgtrial.hosts.processes import end_strays
+from support.attack.browser import FAULT, browsing
 
 # Of root, mutants get none of its rights: a damaged journal may say what the kernel is to be told. Nobody has it.
 _UID = 64_321
@@ -24,6 +26,9 @@ _MOST_CPU = 30  # s of CPU time, for one that computes without end
 _TOOK = "took"  # file with what it took
 _COMMANDS = "commands"  # file with the command lines, until they are given
 _EXPECTED = frozenset({0, 1, 2, 3, 4, 5, 6})
+_MOST_ADDRESSES = 3 << 30  # bytes that a process may ask for: one that is out of hand does not take the machine along
+PRECIOUS = "precious"  # directory beside the mutant, which no command has anything to do with …
+_TREASURE = "bytes"  # … and what is in it, which is this, too
 MOST_SECONDS = 5.0  # of CPU time, once the mutant has been made
 MOST_MEMORY = 500 << 20  # bytes that are resident
 
@@ -59,6 +64,8 @@ def attack(label: str, make: Attack) -> Outcome:
         if child == 0:
             _be_attacked(make, directory, said.fileno())
         _, status, used = os.wait4(child, 0)
+        for mutant in directory.iterdir():
+            end_strays(str(mutant))  # nothing is started that outlives its attack
         told = directory / _TOOK
         # Of one that was ended, with what it took to make the mutant.
         seconds, elapsed, memory = used.ru_utime + used.ru_stime, 0.0, used.ru_maxrss * 1024
@@ -66,6 +73,7 @@ def attack(label: str, make: Attack) -> Outcome:
             seconds, elapsed, memory = _Took(*json.loads(told.read_text()))
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
+        is_harmed = not _is_untouched(directory / PRECIOUS)
     code = os.waitstatus_to_exitcode(status)
     return Outcome(
         label=label,
@@ -73,8 +81,15 @@ def attack(label: str, make: Attack) -> Outcome:
         elapsed=elapsed,
         memory=memory,
         status=code,
-        problem=_problem(code, text, seconds, memory),
+        problem=_problem(code, text, seconds, memory) or ("it changed what is not its own" if is_harmed else ""),
     )
+
+
+def _is_untouched(precious: Path) -> bool:
+    try:
+        return [*precious.iterdir()] == [precious / _TREASURE] and (precious / _TREASURE).read_text() == _TREASURE
+    except OSError:
+        return False
 
 
 def _problem(code: int, text: str, seconds: float, memory: int) -> str:
@@ -83,7 +98,7 @@ def _problem(code: int, text: str, seconds: float, memory: int) -> str:
         return f"it took more than {_PATIENCE} s: {telling}"
     if code not in _EXPECTED:
         return f"it ended with {code}: {telling}"
-    if "this is a bug" in text or "Traceback" in text:
+    if "this is a bug" in text or "Traceback" in text or FAULT in text:
         return telling
     if seconds > MOST_SECONDS:
         return f"it took {seconds:.1f} s of CPU time: {telling}"
@@ -98,12 +113,15 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream in (1, 2):
             os.dup2(said, stream)
         os.environ["PGTRIAL_STATE_DIRECTORY"] = str(directory / "state")
         os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
         os.chdir(directory)
+        (directory / PRECIOUS).mkdir()
+        (directory / PRECIOUS / _TREASURE).write_text(_TREASURE)
         commands = _make_apart(make, directory)
         if os.geteuid() == 0:
             _give_up_rights(directory)
@@ -114,7 +132,8 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         render_bug = main._render_bug
         with mock.patch.object(main, "_render_bug", lambda error: render_bug(error) + visible_traceback(error)):
             for command in commands:
-                status = main.main(command)
+                with browsing(said) if command[0] == "serve" else contextlib.nullcontext():
+                    status = main.main(command)
         elapsed = time.monotonic() - begun_at - (_waited() - waited)
         took = _Took(seconds=time.process_time() - begun, elapsed=elapsed, memory=_most_memory())
         (directory / _TOOK).write_text(json.dumps(took))

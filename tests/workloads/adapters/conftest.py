@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.command_log import LONGEST_WHOLE, Told, parse_line
+from pgtrial.store.command_line import LONGEST_WHOLE, Told, parse_line
 from pgtrial.workloads.adapters.base import Translate
 
 CAPTURED = Path(__file__).parents[1] / "captured"

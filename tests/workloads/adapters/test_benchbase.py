@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.store.command_log import READY, LineError, parse_line
+from pgtrial.store.command_line import READY, LineError, parse_line
 from pgtrial.workloads.adapters import benchbase
 
 CONFIGURATION = "<terminals>{clients}</terminals><work><time>{seconds}</time><rate>unlimited</rate></work>"

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters import go_tpc
 
 

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters import hdr_log
 
 # Percentiles and mean of the captured histogram as HdrHistogram for Python 0.10.8 has them, which made it.

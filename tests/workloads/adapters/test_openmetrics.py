@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.store.command_log import READY, LineError
+from pgtrial.store.command_line import READY, LineError
 from pgtrial.workloads.adapters import openmetrics
 
 

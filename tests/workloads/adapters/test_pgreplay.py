@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters import pgreplay
 
 FAILED = '2026-11-25 12:46:19.699 UTC,"me","app",27976,"[local]",6b.6d48,4,"SELECT",2026-11-25 12:46:19 UTC,3/85,0,'

@@ -182,14 +182,15 @@ def _kinds(budgets: Iterable[_RunBudget]) -> tuple[Kind, ...]:
 def _describe(
     evidence: Evidence, budgets: Sequence[_RunBudget], *, arm: str, level: int | str, scenario: str | None
 ) -> LatencyBudget:
-    parts = {kind: _describe_part(evidence, budgets, kind) for kind in _kinds(budgets)}
+    average = _average(budgets)
+    parts = {kind: _describe_part(evidence, budgets, average, kind) for kind in _kinds(budgets)}
     return LatencyBudget(
         arm=arm,
         load_level=level,
         scenario=scenario,
         latency=_estimate(evidence, [budget.latency for budget in budgets]),
         parts=_order(parts),
-        closure=_average(budgets).closure,
+        closure=average.closure,
     )
 
 
@@ -222,9 +223,9 @@ def _order(parts: Mapping[Kind, Estimate]) -> tuple[BudgetPart, ...]:
     return tuple(sorted(found, key=lambda part: (-abs(part.seconds.value), part.kind, part.event)))
 
 
-def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], kind: Kind) -> Estimate:
+def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], average: _RunBudget, kind: Kind) -> Estimate:
     estimate = _estimate(evidence, [budget.parts.get(kind, 0.0) for budget in budgets])
-    counted = _count_part(_average(budgets), kind, alpha=1 - evidence.confidence)
+    counted = _count_part(average, kind, alpha=1 - evidence.confidence)
     return estimate if counted is None else _enclose(estimate, counted[1])
 
 

@@ -19,7 +19,7 @@ from pgtrial.engine.loads.listening import End, last_words
 from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
-from pgtrial.store.command_log import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
+from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
 from pgtrial.workloads.base import Progress, Results, Summary
 
 PATIENCE = 60.0  # s for the first line

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Of a line of a program's output one as store/command_log.py reads it, None of one that tells of no request.
+# Of a line of a program's output one as store/command_line.py reads it, None of one that tells of no request.
 Translate = Callable[[str], str | None]
 Files = Mapping[str, str]  # text by name
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Left, Translate
 
 _CONFIGURATION = ".xml"

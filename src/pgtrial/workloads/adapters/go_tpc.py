@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 
-from pgtrial.store.command_log import LONGEST_INTERVAL, LineError
+from pgtrial.store.command_line import LONGEST_INTERVAL, LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _FAILED = "_ERR"  # what the name of an operation ends with, for those that failed

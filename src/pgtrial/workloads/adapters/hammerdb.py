@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _COUNTED = re.compile(r"(?P<tpm>\d+) PostgreSQL tpm\b")

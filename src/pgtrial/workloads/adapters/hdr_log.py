@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from pgtrial.store.command_log import LineError
+from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _BASE = re.compile(r"#\[(?P<name>BaseTime|StartTime): (?P<t>\d{1,12}(?:\.\d+)?) ")

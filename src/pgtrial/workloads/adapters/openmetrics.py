@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 
-from pgtrial.store.command_log import READY, LineError, parse_line
+from pgtrial.store.command_line import READY, LineError, parse_line
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _LABELS = r'\{(?:[^"{}]|"(?:\\.|[^"\\])*")*\}'  # a brace in quotes ends nothing
