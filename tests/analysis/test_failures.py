@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence, read_evidence
@@ -14,7 +14,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import RULES
 from pgtrial.model.run import RunState
-from pgtrial.model.verdict import Verdict
+from pgtrial.model.verdict import Decision, Verdict
 from support import EXPERIMENT, INTERLEAVED, Simulation, write_result_folder
 
 
@@ -92,3 +92,47 @@ def test_older_rules_do_not_weigh_them(turns: tuple[Evidence, Estimated], alone:
     evidence, primary = alone
     stopped = replace(with_ended(evidence, ("off",), 12, RunState.INTERRUPTED), rules=RULES[2])
     assert bound_primary(stopped, primary) is None
+
+
+def test_no_effect_is_decided_of_an_arm_that_ends_badly_most_of_the_time(alone: tuple[Evidence, Estimated]) -> None:
+    evidence, _ = alone
+    values = index_values(observe_runs(evidence, reduce_runs(evidence)))
+    failed = with_ended(evidence, ("off",), 12, RunState.INVALID)
+    before, now, by_older_rules = (
+        [one.effect for one in estimate_effects(each, values, scenarios=(None,))]
+        for each in (evidence, failed, replace(failed, rules=RULES[4]))
+    )
+
+    assert {Decision.BETTER} <= {effect.decision for effect in before}
+    assert {(effect.decision, effect.sure, effect.fails_more) for effect in now} == {
+        (Decision.INCONCLUSIVE, False, True)
+    }
+    assert [effect.decision for effect in by_older_rules] == [effect.decision for effect in before]
+
+
+def test_a_failure_in_excess_is_in_what_an_effect_may_hide(alone: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = alone
+    failed = with_ended(evidence, ("off",), 1, RunState.INVALID)
+    values = index_values(observe_runs(evidence, reduce_runs(evidence)))
+    effect = next(
+        one.effect
+        for one in estimate_effects(failed, values, scenarios=(None,))
+        if (one.effect.metric, one.effect.load_level) == ("pgbench.tps", "all")
+    )
+
+    assert primary.effect.hidden_below == primary.effect.hidden_above == 0.0
+    assert effect.hidden_below > 0
+    assert effect.hidden_above > 0
+    assert not effect.fails_more
+
+
+def test_interruptions_of_both_arms_are_counted_together(alone: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = alone
+    stopped = with_ended(evidence, ("off",), 2, RunState.INTERRUPTED)
+    (row,) = (replace(run, id=2000, slot=replace(run.slot, arm="on")) for run in stopped.runs[-1:])
+    both = replace(stopped, runs=(*stopped.runs, row))
+
+    found = bound_primary(both, primary)
+    assert found is not None
+    assert [(each.arm, each.failed) for each in found.finding.arms] == [("on", 1), ("off", 2)]
+    assert bound_primary(replace(both, rules=RULES[4]), primary) is None

@@ -152,10 +152,15 @@ def forget_attempt(folder: Path) -> None:
 
 
 def note_begun(folder: Path, state: State) -> None:
-    """Record outside of the folder how many runs its experiment has begun, before anybody can see the last one's."""
-    begun = _attempt_of(folder, state)
+    """Record outside of the folder how many runs its experiment has begun, before anybody can see the last one's.
+
+    StoreError as ``refuse_older_copy``, where a copy goes on beside.
+    """
+    begun, runs = _attempt_of(folder, state), len(state.runs())
     if begun is not None:
-        note_runs(begun, len(state.runs()))
+        if runs <= (known := runs_noted(begun)):
+            raise _went_on(folder, runs=runs - 1, known=known)
+        note_runs(begun, runs)
 
 
 def refuse_older_copy(folder: Path) -> None:
@@ -164,11 +169,15 @@ def refuse_older_copy(folder: Path) -> None:
         begun, runs = _attempt_of(folder, state), len(state.runs())
     known = 0 if begun is None else runs_noted(begun)
     if runs < known:
-        raise StoreError(
-            f'"{folder}" is a copy of an experiment that went on without it: it has {runs} of the {known} runs begun',
-            detail="Whoever continues an experiment twice, and shows one of the two, has tried twice.",
-            hint="Continue the folder that has all runs, or run the experiment anew, which counts as another attempt.",
-        )
+        raise _went_on(folder, runs=runs, known=known)
+
+
+def _went_on(folder: Path, *, runs: int, known: int) -> StoreError:
+    return StoreError(
+        f'"{folder}" is a copy of an experiment that went on without it: it has {runs} of the {known} runs begun',
+        detail="Whoever continues an experiment twice, and shows one of the two, has tried twice.",
+        hint="Continue the folder that has all runs, or run the experiment anew, which counts as another attempt.",
+    )
 
 
 def _attempt_of(folder: Path, state: State) -> float | None:

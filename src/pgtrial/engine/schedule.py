@@ -133,7 +133,6 @@ class Schedule:
         """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
-        note_begun(self.folder, self.state)
         self.tell(
             RunStarted(
                 slot=unit[0],
@@ -146,6 +145,7 @@ class Schedule:
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
         tps: Mapping[str, float | None] = {}
         try:
+            note_begun(self.folder, self.state)
             await self._call("before_run", *unit)
             try:
                 tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)

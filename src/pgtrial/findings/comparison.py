@@ -67,6 +67,8 @@ class StudyEffect(Record):
     blocks: int
     decision: Decision
     degrees: float | None  # of freedom, of log_error
+    hidden_below: float = 0.0  # by how much log(ratio) may be lower for what is not among the good runs of the blocks
+    hidden_above: float = 0.0
     left_out: str = ""  # why it is not, or ""
 
 
@@ -95,6 +97,8 @@ class PooledEffect(Record):
     prediction_high: float | None
     these_low: float | None = None  # of the mean of these experiments' own effects, whatever others would show
     these_high: float | None = None
+    hidden_below: float = 0.0  # the mean of those of the experiments, which is in all the intervals
+    hidden_above: float = 0.0
     margin: float | None  # null where the experiments have different ones
     decision: Decision | None
     provisional: bool = False  # blocks are still to come in one of the experiments

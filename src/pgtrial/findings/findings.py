@@ -114,6 +114,11 @@ class Effect(Record):
     log_error: float | None = None  # standard error of log(ratio)
     degrees: int | None = None  # of freedom, of that
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
+    # By how much log(ratio) may be lower, and higher, for what is not among the good runs of the blocks: failures in
+    # excess, and what an arm leaves for others or does late.
+    hidden_below: float = 0.0
+    hidden_above: float = 0.0
+    fails_more: bool = False  # than the control, or the control than it, so much that nothing is decided
     margin: float
     decision: Decision
     sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)

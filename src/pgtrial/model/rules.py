@@ -15,7 +15,8 @@ class Rules:
     none where one fails much more often; interruptions, and failures of arms that share the time, count as well.
     ``bears_fade``: what an arm leaves behind for the turn of the next one is in the interval. ``is_provisional``: what
     is said before the last block holds whenever one looks. ``counts_attempts``: so does what is said of a claim that is
-    tried again, however often. ``bears_late``: so is what an arm does later than in its own turn.
+    tried again, however often. ``bears_late``: what an arm does later than in its own
+    turn is in the interval. ``bears_failures``: failures bear on every effect, not on the claim's alone.
     """
 
     version: int
@@ -29,6 +30,7 @@ class Rules:
     is_provisional: bool
     counts_attempts: bool
     bears_late: bool
+    bears_failures: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -68,6 +70,7 @@ _FIRST = Rules(
     is_provisional=False,
     counts_attempts=False,
     bears_late=False,
+    bears_failures=False,
 )
 _SECOND = Rules(
     version=2,
@@ -81,9 +84,10 @@ _SECOND = Rules(
     is_provisional=True,
     counts_attempts=False,
     bears_late=False,
+    bears_failures=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
-_FIFTH = replace(_FOURTH, version=5, bears_late=True)
+_FIFTH = replace(_FOURTH, version=5, bears_late=True, bears_failures=True)
 RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)}
 CURRENT = RULES[max(RULES)]

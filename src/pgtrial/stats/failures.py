@@ -84,7 +84,7 @@ def bound_failures(
         comparison,
         low=ratio_of(math.log(comparison.low) - down),
         high=ratio_of(math.log(comparison.high) + up),
-        hidden=(down, up),
+        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
     )
 
 

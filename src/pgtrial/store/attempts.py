@@ -73,7 +73,8 @@ def _lines(known: bytes) -> list[Mapping[str, object]]:
 
 
 def _count(lines: Sequence[Mapping[str, object]], claim: str) -> int:
-    withdrawn = {line["withdrawn"] for line in lines if isinstance(line.get("withdrawn"), float)}
+    begun = {line["of"] for line in lines if isinstance(line.get("of"), float)}  # perhaps in a copy of its folder
+    withdrawn = {line["withdrawn"] for line in lines if isinstance(line.get("withdrawn"), float)} - begun
     return sum(line.get("claim") == claim and line.get("t") not in withdrawn for line in lines)
 
 

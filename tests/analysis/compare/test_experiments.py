@@ -46,7 +46,7 @@ def test_experiments_that_repeat_each_other_are_combined(repeated, read, monday,
     assert contrast.pooled.low == pytest.approx(math.exp(expected.interval.low))
     assert contrast.pooled.tau == pytest.approx(expected.tau)
     assert contrast.pooled.low < 2 < contrast.pooled.high
-    assert contrast.pooled.decision is Decision.BETTER
+    assert contrast.pooled.decision is Decision.INCONCLUSIVE  # three experiments of three blocks
     assert [study.experiment for study in contrast.studies] == ["A", "B", "C"]
 
 
@@ -146,6 +146,51 @@ def test_two_experiments_have_an_interval_of_their_own_mean(monday, tuesday, com
     widest = max(math.log(study.high / study.low) for study in contrast.studies)
     assert math.log(pooled.these_high / pooled.these_low) < widest
     assert pooled.these_low < pooled.ratio < pooled.these_high
+
+
+@pytest.fixture
+def compare_as(read, monkeypatch):
+    """What is said of two experiments of six blocks, whose effects have this beside what was found."""
+
+    def build(*folders, **found):
+        def analyzed(folder):
+            findings = read(folder)
+            effects = tuple(effect.model_copy(update=found) for effect in findings.effects)
+            return findings.model_copy(update={"effects": effects})
+
+        monkeypatch.setattr("pgtrial.analysis.compare.subjects.analyze", analyzed)
+        return claim(compare_experiments(folders))
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def whole(write):
+    return tuple(write(f"whole-{seed}", text=EXPERIMENT.replace('"10s"', '"3s"'), seed=seed) for seed in (31, 32))
+
+
+def test_what_the_experiments_bear_is_borne_by_what_is_said_of_them_together(whole, compare_as):
+    plain = compare_as(*whole).pooled
+    borne = compare_as(*whole, hidden_below=1.0, hidden_above=0.25).pooled
+
+    assert plain.decision is Decision.BETTER
+    assert borne.decision is Decision.INCONCLUSIVE
+    assert borne.low == pytest.approx(plain.low * math.exp(-1))
+    assert borne.high == pytest.approx(plain.high * math.exp(0.25))
+    assert borne.these_low == pytest.approx(plain.these_low * math.exp(-1))
+
+
+def test_experiments_whose_arms_fail_unequally_are_not_combined(whole, compare_as):
+    contrast = compare_as(*whole, fails_more=True)
+
+    assert contrast.pooled is None
+    assert {study.left_out for study in contrast.studies} == {
+        "its arms fail so unequally often that nothing is decided"
+    }
+
+
+def test_few_experiments_of_few_blocks_decide_nothing_together(monday, whole, compare_as):
+    assert compare_as(whole[0], monday).pooled.decision is Decision.INCONCLUSIVE
 
 
 def test_attempts_at_a_claim_are_combined_as_surely_as_the_last_of_them(monday, write, compare):

@@ -113,7 +113,7 @@ def explain(
         checks=check_samples(evidence, timelines, events),
         kinds=kinds,
         legacy=describe_legacy(timelines),
-        scorecard=score_arms(evidence, values),
+        scorecard=score_arms(evidence, values, estimated),
         disks=describe_disks(evidence, timelines, limits),
         files=files,
         panels=make_panels(evidence, timelines),

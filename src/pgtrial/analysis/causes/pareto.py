@@ -9,7 +9,7 @@ import numpy as np
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
-from pgtrial.analysis.effects.estimate import compare_when_due, places
+from pgtrial.analysis.effects.estimate import Estimated, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -179,7 +179,7 @@ def _rank(
 # that is, stats/pareto_front.py says.
 
 
-def score_arms(evidence: Evidence, values: Values) -> Scorecard | None:
+def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated]) -> Scorecard | None:
     """Score the control and the candidates on the blocks in which all of them have a valid run.
 
     None without a candidate or such a block, or where no criterion was measured in all arms. A criterion that was not
@@ -223,6 +223,7 @@ def score_arms(evidence: Evidence, values: Values) -> Scorecard | None:
         # Zero has no logarithm; where a criterion can be zero it has a floor.
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
         positions=_find_positions(evidence, arms, blocks),
+        hidden=tuple(_find_hidden(evidence, estimated, arm) for arm in arms),
     )
     ranks = rated.rank(range(len(measured)))
     return Scorecard(
@@ -230,6 +231,25 @@ def score_arms(evidence: Evidence, values: Values) -> Scorecard | None:
         recommendations=recommend(rated, is_declared=bool(evidence.experiment.criteria)),
         trade_off=find_trade_offs(rated),
     )
+
+
+def _find_hidden(evidence: Evidence, estimated: Sequence[Estimated], arm: str) -> tuple[float, float] | None:
+    """By how much the arm's log throughput may be lower, and higher, than its good runs say; None where that is not
+    known, because its attempts, or the control's, fail too often.
+    """
+    load = evidence.load
+    effect = next(
+        (
+            one.effect
+            for one in estimated
+            if (one.effect.arm, one.effect.metric, one.effect.scenario, one.effect.load_level)
+            == (arm, load.throughput.name, None, ALL)
+        ),
+        None,
+    )
+    if effect is None:
+        return 0.0, 0.0
+    return None if effect.fails_more else (effect.hidden_below, effect.hidden_above)
 
 
 def _find_positions(evidence: Evidence, arms: Sequence[str], blocks: Sequence[int]) -> Array | None:

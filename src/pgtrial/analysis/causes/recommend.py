@@ -1,5 +1,6 @@
 """Which arm for which goal, why, and how surely; and where goals contradict each other."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,8 @@ class Rated:
 
     ``ratios`` (criteria)(arms), to the control; ``together`` the same with intervals that hold for all criteria.
     ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block has no value. ``positions`` (blocks, arms),
-    the arm's place in each block; None where it makes no difference.
+    the arm's place in each block; None where it makes no difference. ``hidden`` (arms): by how much the log of an arm's
+    speed may be lower, and higher, than its good runs say; None where failures leave that open.
     """
 
     evidence: Evidence
@@ -38,6 +40,7 @@ class Rated:
     together: tuple[tuple[Estimate, ...], ...]
     log_ratios: Array
     positions: Array | None
+    hidden: tuple[tuple[float, float] | None, ...]
 
     def count_blocks(self, places: Sequence[int]) -> int:
         """In which all arms have a value of each of these criteria."""
@@ -54,12 +57,32 @@ class Rated:
         of the lead over the truly best one. So the intervals of all candidates are as wide as they have to be.
         Source: Hsu, Ann. Statist. 12 (1984) 1136-1144.
         """
-        if not self.is_enough(places):
+        if not self.is_enough(places) or self.evidence.is_provisional or None in self.hidden:
             return False
         signs = [(1 if self.criteria[place].better is Better.HIGHER else -1) for place in places]
         weights = np.array([self.criteria[place].weight for place in places]) * signs
         scores = self.log_ratios[:, :, list(places)] @ weights
-        return all(self._lead(scores, best, other).side() > 0 for other in range(len(self.arms)) if other != best)
+        # Times change as speed does, so what is hidden of it may be hidden in each criterion.
+        weight = float(np.abs(weights).sum())
+        return all(
+            (lead := self._lead(scores, best, other)).side() > 0
+            and (lead.low or 0.0) > weight * (self._hidden(best)[0] + self._hidden(other)[1])
+            for other in range(len(self.arms))
+            if other != best
+        )
+
+    def is_certain(self, place: int, arm: int, *, is_rise: bool) -> bool:
+        """Whether a criterion surely rises, or falls, from the control to an arm."""
+        estimate = self.together[place][arm]
+        if self.evidence.is_provisional or None in self.hidden or estimate.low is None or estimate.high is None:
+            return False
+        down, up = self._hidden(arm)
+        if self.criteria[place].better is Better.LOWER:
+            down, up = up, down
+        return math.log(estimate.low) > down if is_rise else math.log(estimate.high) < -up
+
+    def _hidden(self, arm: int) -> tuple[float, float]:
+        return self.hidden[arm] or (0.0, 0.0)
 
     def _lead(self, scores: Array, best: int, other: int) -> Estimate:
         lead = scores[:, best] - scores[:, other]
@@ -157,8 +180,7 @@ def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
     for place, weighted in enumerate(rated.criteria):
         if not rated.is_enough([place]):
             continue
-        is_rise = is_gain == (weighted.better is Better.HIGHER)
-        if rated.together[place][arm].side(1.0) == (1 if is_rise else -1):
+        if rated.is_certain(place, arm, is_rise=is_gain == (weighted.better is Better.HIGHER)):
             places.append(place)
     return places
 

@@ -7,8 +7,9 @@ on the other: that is in the difference, and no number here tells it from a diff
 """
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
@@ -20,7 +21,8 @@ from pgtrial.findings.message import say
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
-from pgtrial.stats.base import Comparison
+from pgtrial.model.verdict import Decision
+from pgtrial.stats.base import Comparison, Interval
 from pgtrial.stats.equivalence import decide
 from pgtrial.stats.interval import Known, difference, known_mean
 from pgtrial.stats.meta import Pooled, combine
@@ -158,7 +160,7 @@ def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
 
 def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
-    if subject.excluded:
+    if subject.excluded or effect.fails_more:
         return None
     if effect.degrees is None:  # findings of rules without the position
         return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
@@ -170,7 +172,8 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
 def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
     left_out = ""
     if one is None:
-        left_out = subject.excluded or "its blocks do not tell how sure it is"
+        why = "its arms fail so unequally often that nothing is decided" if effect.fails_more else ""
+        left_out = subject.excluded or why or "its blocks do not tell how sure it is"
     return StudyEffect(
         experiment=subject.key,
         arm=effect.arm,
@@ -181,6 +184,8 @@ def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
         blocks=effect.blocks,
         decision=effect.decision,
         degrees=one.degrees if one else None,
+        hidden_below=effect.hidden_below,
+        hidden_above=effect.hidden_above,
         left_out=left_out,
     )
 
@@ -207,15 +212,20 @@ def combine_studies(studies: Sequence[Study]) -> Pooled:
 
 
 def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
+    """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike."""
     margin = common([study.effect.margin for study in studies])
     better = Better(studies[0].effect.better)
-    prediction = pooled.prediction
+    down = statistics.fmean(study.effect.hidden_below for study in studies)
+    up = statistics.fmean(study.effect.hidden_above for study in studies)
+    interval, these = _extend(pooled.interval, down, up), _extend(pooled.of_these, down, up)
+    prediction = None if pooled.prediction is None else _extend(pooled.prediction, down, up)
+    comparison = _as_comparison(pooled, interval, hidden=(down, up))
     return PooledEffect(
         experiments=len(studies),
         ratio=math.exp(pooled.mean),
-        low=math.exp(pooled.interval.low),
-        high=math.exp(pooled.interval.high),
-        confidence=pooled.interval.confidence,
+        low=math.exp(interval.low),
+        high=math.exp(interval.high),
+        confidence=interval.confidence,
         degrees=pooled.degrees,
         log_error=pooled.error,
         p_value=pooled.p_value,
@@ -227,24 +237,45 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         tau_high=pooled.tau_interval.high,
         prediction_low=math.exp(prediction.low) if prediction else None,
         prediction_high=math.exp(prediction.high) if prediction else None,
-        these_low=math.exp(pooled.of_these.low),
-        these_high=math.exp(pooled.of_these.high),
+        these_low=math.exp(these.low),
+        these_high=math.exp(these.high),
+        hidden_below=down,
+        hidden_above=up,
         margin=margin,
-        decision=None
-        if margin is None
-        else decide(_as_comparison(pooled), bounds=CURRENT.log_bounds(margin), better=better),
+        decision=_decide(comparison, studies, margin=margin, better=better),
         provisional=not all(study.subject.is_finished for study in studies),
     )
 
 
-def _as_comparison(pooled: Pooled) -> Comparison:
+def _extend(interval: Interval, down: float, up: float) -> Interval:
+    return replace(interval, low=interval.low - down, high=interval.high + up)
+
+
+def _decide(
+    comparison: Comparison, studies: Sequence[Study], *, margin: float | None, better: Better
+) -> Decision | None:
+    """None where the margins differ.
+
+    The place in a block is not taken out of experiments of few blocks. Then so many experiments are needed, each of
+    which has drawn its own order, as blocks are otherwise.
+    """
+    if margin is None:
+        return None
+    fewest = CURRENT.fewest_blocks
+    if len(studies) < fewest and min(study.effect.blocks for study in studies) < fewest:
+        return Decision.INCONCLUSIVE
+    return decide(comparison, bounds=CURRENT.log_bounds(margin), better=better)
+
+
+def _as_comparison(pooled: Pooled, interval: Interval, *, hidden: tuple[float, float]) -> Comparison:
     """The mean of k experiments as the decision rule takes it: with k - 1 degrees of freedom, like one of k blocks."""
     count = pooled.degrees + 1
     return Comparison(
         ratio=math.exp(pooled.mean),
-        low=math.exp(pooled.interval.low),
-        high=math.exp(pooled.interval.high),
-        confidence=pooled.interval.confidence,
+        low=math.exp(interval.low),
+        high=math.exp(interval.high),
+        confidence=interval.confidence,
+        hidden=hidden,
         p_value=pooled.p_value,
         p_sign_flip=None,
         hodges_lehmann=None,
@@ -346,6 +377,8 @@ def _compare(first: Place, second: Place) -> Indirect | None:
         subject.findings.hypothesis.confidence for group, _ in (first, second) for subject, _ in group.members
     )
     found = difference(known[0], known[1], confidence=confidence)
+    (down, up), (other_down, other_up) = (_hidden(contrast) for _, contrast in (first, second))
+    interval = _extend(found.interval, other_down + up, other_up + down)
     contrast = first[1]
     titles = [" / ".join(dict.fromkeys(_names(place))) for place in (second, first)]
     if titles[0] == titles[1]:  # "after" of one pipeline's run and of another's: their letters tell them apart
@@ -359,9 +392,9 @@ def _compare(first: Place, second: Place) -> Indirect | None:
         scenario=contrast.scenario,
         experiments=(_counted(first[1]), _counted(second[1])),
         ratio=math.exp(found.mean),
-        low=math.exp(found.interval.low),
-        high=math.exp(found.interval.high),
-        confidence=found.interval.confidence,
+        low=math.exp(interval.low),
+        high=math.exp(interval.high),
+        confidence=interval.confidence,
         p_value=found.p_value,
     )
 
@@ -375,6 +408,14 @@ def _known_effect(contrast: Contrast) -> Known | None:
         if study.log_error is not None and study.degrees is not None and study.ratio is not None:
             return Known(mean=math.log(study.ratio), error=study.log_error, degrees=study.degrees)
     return None
+
+
+def _hidden(contrast: Contrast) -> tuple[float, float]:
+    """What the combined effect, or that of the only experiment that may be used, bears beside noise."""
+    if contrast.pooled is not None:
+        return contrast.pooled.hidden_below, contrast.pooled.hidden_above
+    used = next(study for study in contrast.studies if not study.left_out)
+    return used.hidden_below, used.hidden_above
 
 
 def _names(place: Place) -> Iterator[str]:

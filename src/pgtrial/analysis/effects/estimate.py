@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
@@ -22,6 +23,7 @@ from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
+from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.interval import holm
 from pgtrial.stats.late import bound_late
 from pgtrial.stats.paired import compare_blocks
@@ -126,6 +128,17 @@ def _estimate(
         comparisons=evidence.comparisons,
         confidence=evidence.confidence_of_more(comparison.confidence),
     )
+    block_ratios = tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True))
+    excess = find_excess(evidence, arm.name) if evidence.rules.bears_failures else None
+    bounded = comparison
+    if excess is not None:
+        bounded = _bear_failures(evidence, comparison, arm.name, block_ratios, share=excess.share)
+    decision = decide(comparison, bounds=bounds, better=metric.better)
+    is_decided = (
+        comparison.blocks >= evidence.rules.fewest_blocks  # fewer decide nothing, here as little as in the verdict
+        and (excess is None or not excess.decides)
+        and (bounded is comparison or decide(bounded, bounds=bounds, better=metric.better) is decision)
+    )
     effect = Effect(
         arm=arm.name,
         metric=metric.name,
@@ -144,16 +157,32 @@ def _estimate(
         degrees=comparison.degrees if comparison.error is not None else None,
         position=None if comparison.position is None else math.exp(comparison.position),
         margin=margin,
-        # Fewer decide nothing, here as little as in the verdict.
-        decision=decide(comparison, bounds=bounds, better=metric.better)
-        if comparison.blocks >= evidence.rules.fewest_blocks
-        else Decision.INCONCLUSIVE,
+        hidden_below=bounded.hidden[0],
+        hidden_above=bounded.hidden[1],
+        fails_more=excess is not None and excess.decides,
+        decision=decision if is_decided else Decision.INCONCLUSIVE,
         blocks=comparison.blocks,
         needed=needed.blocks,
-        block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
+        block_ratios=block_ratios,
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def bear_failures(evidence: Evidence, comparison: Comparison, effect: Effect, *, share: float) -> Comparison:
+    """The comparison of an effect with an interval that bears failures in excess; see ``bound_failures``."""
+    return _bear_failures(evidence, comparison, effect.arm, effect.block_ratios, share=share)
+
+
+def _bear_failures(
+    evidence: Evidence, comparison: Comparison, arm: str, block_ratios: Sequence[float | None], *, share: float
+) -> Comparison:
+    # Of the blocks, without what the place in the block does.
+    pairs = evidence.pairs(arm)
+    after, position = places(evidence, pairs), comparison.position or 0.0
+    sides = np.where(np.array(after or [False] * len(pairs)), position, -position)
+    ratios = np.array([math.nan if each is None else math.log(each) for each in block_ratios])
+    return bound_failures(comparison, (ratios - sides)[np.isfinite(ratios)], share=share)
 
 
 def compare_metric(
