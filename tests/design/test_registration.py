@@ -265,6 +265,34 @@ def test_another_server_data_or_load_is_another_claim(old: str, new: str) -> Non
     assert key_of() != key_of(EXPERIMENT.replace(old, new))
 
 
+TWO = """
+format = 1
+experiment.name = "two"
+hypothesis = {{ expect = "{expect}", margin = 0.05 }}
+workload.mix = "select-only"
+arms.{first}.postgresql.work_mem = "{one}"
+arms.{second}.postgresql.work_mem = "{other}"
+"""
+
+
+def key_of_two(expect: str, one: str, other: str, *, first: str = "a", second: str = "b") -> str:
+    return key_of(TWO.format(expect=expect, one=one, other=other, first=first, second=second))
+
+
+@pytest.mark.parametrize(
+    ("expect", "mirrored"),
+    [("better", "worse"), ("worse", "better"), ("equivalent", "equivalent"), ("different", "different")],
+)
+def test_a_claim_with_its_arms_exchanged_is_the_same(expect: str, mirrored: str) -> None:
+    assert key_of_two(expect, "4MB", "8MB") == key_of_two(mirrored, "8MB", "4MB", first="x", second="y")
+    if expect != mirrored:
+        assert key_of_two(expect, "4MB", "8MB") != key_of_two(expect, "8MB", "4MB")
+
+
+def test_not_worse_says_something_else_of_exchanged_arms() -> None:
+    assert key_of_two("not-worse", "4MB", "8MB") != key_of_two("not-worse", "8MB", "4MB")
+
+
 def test_other_scripts_another_build_or_revision_are_another_claim() -> None:
     keys = {key_of(), key_of(contents={"a.sql": "1"}), key_of(contents={"a.sql": "2"}), key_of(tested=("commit 1",))}
 

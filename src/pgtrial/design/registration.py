@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pgtrial.design.budget import is_open
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.knobs.values import Table
 from pgtrial.model.arm import Arm, Role
 
@@ -68,6 +69,17 @@ def attempts_digest(digest: str, before: str) -> str:
     return _digest({"digest": digest, "attempts_before": before})
 
 
+# What is claimed of two arms, and the same with the arms exchanged.
+_MIRRORED = {
+    Expect.BETTER: Expect.WORSE,
+    Expect.WORSE: Expect.BETTER,
+    Expect.LOWER: Expect.HIGHER,
+    Expect.HIGHER: Expect.LOWER,
+    Expect.EQUIVALENT: Expect.EQUIVALENT,
+    Expect.DIFFERENT: Expect.DIFFERENT,
+}
+
+
 def claim_key(
     experiment: Experiment, arms: Sequence[Arm], *, contents: Mapping[str, str], tested: Sequence[str] = ()
 ) -> str:
@@ -75,15 +87,23 @@ def claim_key(
     data and the load, with ``contents`` as for ``register``; and whatever else is ``tested``, as the server's programs.
 
     Not how long or how often, nor what the arms are called, or whether there is a placebo: a claim that is tried again
-    with more blocks is the same. On other data, or of another build, it is another one.
+    with more blocks is the same, and so is "a is worse than b" instead of "b is better than a". On other data, or of
+    another build, it is another one.
     """
     compared = [arm for arm in arms if arm.role is not Role.PLACEBO]
-    names = [arm.name for arm in compared]
+    names, asked = [arm.name for arm in compared], experiment.hypothesis
+    arm = names.index(asked.arm) if asked.arm in names else 1
+    described, expect = _arms([replace(each, name="", role=Role.CANDIDATE) for each in compared]), asked.expect
+    if len(described) == 2 and expect in _MIRRORED and not asked.also:
+        both = sorted(described, key=lambda each: json.dumps(each, sort_keys=True))
+        if both != described:
+            described, expect = both, _MIRRORED[expect]
     return _digest(
         {
-            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence", "arm"),
-            "arm": names.index(experiment.hypothesis.arm) if experiment.hypothesis.arm in names else 1,
-            "arms": _arms([replace(arm, name="") for arm in compared]),
+            "hypothesis": _declared(asked, "claim", "confidence", "arm", "expect"),
+            "expect": expect,
+            "arm": arm,
+            "arms": described,
             "target": _declared(experiment.target),
             "dataset": _declared(experiment.dataset, "setup", "load"),
             "workload": _declared(experiment.workload, "scenario", "files", "duration", "warmup"),
@@ -98,7 +118,7 @@ def _declared(table: Table, *left_out: str) -> object:
     return table.model_dump(mode="json", exclude_defaults=True, exclude=set(left_out))
 
 
-def _arms(arms: Sequence[Arm]) -> object:
+def _arms(arms: Sequence[Arm]) -> list[dict[str, object]]:
     return [
         {
             "name": arm.name,
