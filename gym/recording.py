@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.programs import find_programs, reachable_programs
@@ -129,9 +130,11 @@ async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recordi
         directory=cluster.directory,
     )
     try:
-        await load.wait()
+        status = await load.wait()
     finally:
         await end_process(load, patience=10)
+    if status != 0:
+        raise WorkloadError(f"pgbench ended with status {status} before its time")
     counts = _count(sorted(place.glob(f"{name}.[0-9]*")))
     made = (
         f"Transactions finished in each {TICK:g} s by pgbench ({name}), in time order.\n"
