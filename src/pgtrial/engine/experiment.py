@@ -80,10 +80,10 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
     caller = forget_caller()
     plan = load_stored(folder)
     with lock_folder(folder):
+        sweep(folder)
         refuse_older_copy(folder)
         is_new = _is_new(folder)
         try:
-            sweep(folder)
             asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
         except BaseException:
             if is_new and not _has_runs(folder):

@@ -113,7 +113,6 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
-        resource.setrlimit(resource.RLIMIT_AS, (_MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream in (1, 2):
             os.dup2(said, stream)
@@ -123,6 +122,7 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         (directory / PRECIOUS).mkdir()
         (directory / PRECIOUS / _TREASURE).write_text(_TREASURE)
         commands = _make_apart(make, directory)
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
         if os.geteuid() == 0:
             _give_up_rights(directory)
         from pgtrial.cli import main
