@@ -70,6 +70,7 @@ _FUNCTIONS = {
     "duckdb": frozenset({"connect"}),
     "tempfile": frozenset({"mkstemp", "NamedTemporaryFile", "SpooledTemporaryFile"}),
     "logging": frozenset({"FileHandler"}),
+    "handlers": frozenset({"RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler"}),
     "np": frozenset({"save", "savez", "savez_compressed", "savetxt", "memmap"}),
     "xlsxwriter": frozenset({"Workbook"}),
     "zipfile": frozenset({"ZipFile"}),
@@ -87,10 +88,13 @@ _STATEMENT = re.compile(
 def writes_of(source: str) -> Iterator[tuple[int, str]]:
     """Line and words of everything that may write a file, or that would hide from this that it does."""
     tree = ast.parse(source)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _writes(node):
             yield node.lineno, ast.unparse(node.func)
+        elif isinstance(node, ast.Attribute) and id(node) not in called and node.attr.islower() and _is_function(node):
+            yield node.lineno, f"{ast.unparse(node)}, which is called elsewhere"
         elif isinstance(node, ast.ImportFrom) and node.module in _PLAIN:
             hidden = {alias.name for alias in node.names} & (_FUNCTIONS[node.module] | {"open", "*"})
             yield from ((node.lineno, f"from {node.module} import {name}") for name in sorted(hidden))
@@ -114,14 +118,26 @@ def _writes(call: ast.Call) -> bool:
         return False
     if not isinstance(function, ast.Attribute):
         return False
-    owner = function.value.id if isinstance(function.value, ast.Name) else ""
-    if function.attr in _FUNCTIONS.get(owner, ()):
+    if _is_function(function):
         return True
+    owner = _owner(function)
+    if function.attr == "replace":  # that of a text has two arguments, that of a time only names
+        return len(call.args) == 1 and not call.keywords
     if owner == "os" and function.attr == "open":
         return not (len(call.args) > 1 and _flags(call.args[1]) <= _READING)
     if function.attr == "open" and owner not in ("State", "Journal", "Image", "SshHost", "webbrowser"):
         return not _only_reads(call, position=0)
     return function.attr in _METHODS
+
+
+def _owner(function: ast.Attribute) -> str:
+    """The last name before the function's."""
+    owner = function.value
+    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+
+
+def _is_function(function: ast.Attribute) -> bool:
+    return function.attr in _FUNCTIONS.get(_owner(function), ())
 
 
 def _only_reads(call: ast.Call, *, position: int) -> bool:

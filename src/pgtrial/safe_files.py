@@ -21,12 +21,13 @@ _PRIVATE = 0o600  # what is written is for its owner alone, less what the umask 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_file(path: Path, *, follow: bool = False) -> BinaryIO:
+def open_file(path: Path, *, follow: bool = False, directory: int | None = None) -> BinaryIO:
     """A plain file, opened to read. OSError where it is anything else, also a link unless one is to ``follow``.
 
-    A pipe does not block.
+    A relative ``path`` is one in ``directory`` where that is given, which is opened. A pipe does not block.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    fd = os.open(path, flags, dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))

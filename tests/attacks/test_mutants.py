@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("folder", 60), ("bundle", 50), ("state", 50), ("file", 50), ("resume", 40)]
+    ("kind", "number"), [("folder", 60), ("bundle", 50), ("state", 50), ("file", 50), ("resume", 40), ("findings", 40)]
 )
 def test_mutants_are_no_internal_error(kind: str, number: int) -> None:
     command = [sys.executable, "-m", "support.attack", "--seed", "20260120", "--workers", "1"]

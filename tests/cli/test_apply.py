@@ -62,14 +62,14 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_winner_is_the_arm_of_a_supported_claim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, str(make(tmp_path / "r")))
 
-    assert text.startswith('# Arm "off": off is ')
+    assert text.startswith('-- Arm "off": off is ')
     assert "ALTER SYSTEM SET \"synchronous_commit\" = 'off';\n" in text
 
 
 def test_control_wins_where_the_arm_is_shown_to_be_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, str(make(tmp_path / "r", ratio=0.5, expect="worse")))
 
-    assert text.startswith('# Arm "on": ')
+    assert text.startswith('-- Arm "on": ')
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_arm_that_is_named_comes_with_the_verdict(
 ) -> None:
     text = printed(capsys, str(make(tmp_path / "r", **options)), "--arm", "on")
 
-    assert text.splitlines()[0] == f'# Arm "on": chosen by --arm; the claim, about "off", is {state}'
+    assert text.splitlines()[0] == f'-- Arm "on": chosen by --arm; the claim, about "off", is {state}'
 
 
 def test_each_kind_of_setting_has_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,3 +179,16 @@ def test_a_comment_is_one_line_whatever_a_folder_says(
     said = capsys.readouterr()
     assert said.out == ""
     assert "does not print" in said.err
+
+
+@pytest.mark.parametrize("arms", [ARMS, MANY], ids=["psql", "more"])
+def test_psql_takes_no_word_of_a_comment_for_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arms: str
+) -> None:
+    common = '[target.postgresql]\n"cluster_text.a" = "\\\\! id; SELECT it\'s $$"\n'
+    arms = arms.replace("[target.postgresql]\n", "")
+    lines = printed(capsys, str(make(tmp_path / "r", arms=common + arms)), "--arm", "off").splitlines()
+
+    (told,) = [line for line in lines if "cluster_text.a" in line]
+    assert told.startswith("-- ") or not {"\\", ";", "'", "$"} & {*told}
+    assert told.startswith("-- " if arms == ARMS else "# ")

@@ -14,7 +14,9 @@ from pgtrial.engine import folder as module
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder, note_begun
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.experiment_file.experiment import ArmTable
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
@@ -23,6 +25,17 @@ from pgtrial.store.sqlite import connect
 from pgtrial.store.state import STOPPED, State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
+JOB = FileJob(
+    name="a",
+    pattern="read",
+    size=1 << 20,
+    block_size=8192,
+    direct=False,
+    fsync=0,
+    engine="external:/tmp/library.so",
+    depth=1,
+    share=1.0,
+)
 FACTS = HostFacts(local=True, cores=((0,), (1,)), memory_available=8 << 30)
 TEXT = """
 format = 1
@@ -205,6 +218,53 @@ def test_stored_scripts_are_used_even_if_the_originals_changed_or_vanished(loade
     assert scripts == {"read": "SELECT 'ß';\n", "write": None}
     assert [sql for _, sql in setup_sql(stored.experiment, folder / layout.FILES)] == ["CREATE TABLE t ();\n"]
     assert stored.experiment.hypothesis.claim == "größer is 更快"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda arm: replace(arm, knobs={"extensions": {"create": "x\"; COPY t TO PROGRAM 'id'; --"}}),
+        lambda arm: replace(arm, settings={"work_mem = 1\narchive_command": "id"}),
+        lambda arm: replace(arm, settings={"listen_addresses": "*"}),
+        lambda arm: replace(arm, variant=replace(arm.variant, postgres="/tmp/programs")),
+        lambda arm: replace(arm, variant=replace(arm.variant, filesystem=(("type", "ext4"),))),
+        lambda arm: replace(arm, cache="cold"),
+        lambda arm: replace(arm, jobs=(JOB,)),
+    ],
+    ids=["extension", "name", "owned", "programs", "filesystem", "cache", "engine"],
+)
+def test_arms_that_are_not_those_of_the_experiment_are_not_continued(loaded, tmp_path, forge):
+    plan = make_plan(loaded.experiment, FACTS)
+    forged = replace(plan, arms=(plan.arms[0], forge(plan.arms[1])))
+    folder = create_folder(loaded, forged, tmp_path / "results")
+
+    with pytest.raises(StoreError, match="cannot be continued") as caught:
+        load_stored(folder)
+    assert caught.value.detail == "Its arms are not those of its experiment."
+
+
+def test_an_experiment_that_no_file_could_have_is_not_continued(loaded, tmp_path):
+    arms = {
+        name: ArmTable.model_validate({"postgresql": {"listen_addresses": "*"}}) if name == "b" else arm
+        for name, arm in loaded.experiment.arms.items()
+    }
+    experiment = loaded.experiment.model_copy(update={"arms": arms})
+    folder = create_folder(loaded, make_plan(experiment, FACTS), tmp_path / "results")
+
+    with pytest.raises(StoreError, match="cannot be continued") as caught:
+        load_stored(folder)
+    assert caught.value.detail == (
+        'arms.b.postgresql.listen_addresses: setting "listen_addresses" cannot be set in a throw-away cluster.'
+    )
+
+
+def test_load_levels_that_are_not_those_of_the_experiment_are_not_continued(loaded, tmp_path):
+    plan = make_plan(loaded.experiment, FACTS)
+    forged = replace(plan, levels=(replace(plan.levels[0], clients=10**6), *plan.levels[1:]))
+    folder = create_folder(loaded, forged, tmp_path / "results")
+
+    with pytest.raises(StoreError, match="cannot be continued"):
+        load_stored(folder)
 
 
 def test_folder_that_is_none_is_said_so(tmp_path):

@@ -1,7 +1,8 @@
 """Programs that tell of their requests: when they are ready, how they end, and what makes their words worthless."""
 
+import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def play(tmp_path: Path, runner):
         account: Account | None = None,
         looks: int = 10**6,
         longest: float = 2.0,
+        translate: Callable[[str], str] = lambda line: line,
         **others: Any,
     ):
         """It is ended when it has been looked at ``looks`` times."""
@@ -54,7 +56,7 @@ def play(tmp_path: Path, runner):
             results=Results(
                 seconds=seconds,
                 record=str(tmp_path / "record"),
-                translate=lambda line: line,
+                translate=translate,
                 needs_lag=needs_lag,
                 longest=longest,
                 **others,
@@ -249,3 +251,21 @@ def test_a_status_may_say_no_more_than_that_it_was_told_to_end(play):
     script = f"{ONCE}; trap 'exit 105' TERM; while :; do sleep 0.05; done"
 
     assert play(script, good_ends=frozenset({105}))[0].errors == ()
+
+
+def test_a_program_that_never_stops_printing_is_still_told_to_end(play):
+    outcome, _ = play("yes ''", begins_silently=True)
+
+    assert outcome.errors == ()
+
+
+@pytest.mark.parametrize("error", [OverflowError, ZeroDivisionError, RecursionError, csv.Error])
+def test_a_line_that_an_adapter_cannot_read_is_told(play, error):
+    def translate(_line: str) -> str:
+        raise error
+
+    outcome, _ = play("echo x; sleep 60", translate=translate)
+
+    assert error_of(outcome) == (
+        "command: it printed a line that tells of no request: what it says cannot be. The line is 'x'."
+    )

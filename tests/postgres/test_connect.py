@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from pgtrial.errors import ConnectError
-from pgtrial.postgres.connect import conninfo, fetch, forget_caller
+from pgtrial.errors import ConnectError, TargetError
+from pgtrial.postgres.connect import conninfo, execute, fetch, forget_caller
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,20 @@ def test_what_is_not_libpqs_stays(monkeypatch):
 def test_server_that_is_not_there_is_a_connection_error(runner, tmp_path):
     with pytest.raises(ConnectError, match="cannot connect to the server"):
         runner.run(fetch(conninfo(host=str(tmp_path), port=5432, user="x", database="x"), "SELECT 1"))
+
+
+def test_a_database_without_an_encoding_gives_texts(runner, served):
+    runner.run(
+        execute(
+            served.conninfo(),
+            "CREATE DATABASE ascii TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'",
+        )
+    )
+    try:
+        there = served.conninfo("ascii")
+
+        assert runner.run(fetch(there, "SELECT 'größer'::text")) == [("größer",)]
+        with pytest.raises(TargetError, match="invalid byte sequence"):
+            runner.run(fetch(there, r"SELECT E'\xff'::text"))
+    finally:
+        runner.run(execute(served.conninfo(), "DROP DATABASE ascii"))

@@ -35,6 +35,15 @@ def test_one_that_was_withdrawn_before_its_first_run_does_not_count() -> None:
     assert note("a", 3.5) == 1
 
 
+def test_a_line_that_was_cut_off_takes_no_other_one_with_it(state: Path) -> None:
+    assert note("a", 1.5) == 0
+    with (state / ATTEMPTS).open("a") as file:
+        file.write('{"claim": "a", "t": 2.')
+
+    assert note("a", 3.5) == 1
+    assert count_attempts("a") == 2
+
+
 def test_counting_writes_nothing(state: Path) -> None:
     assert count_attempts("a") == 0
     assert not state.exists()

@@ -118,8 +118,10 @@ def test_a_configuration_whose_figures_would_be_wrong_is_named(tmp_path):
         files_of(loaded.model_copy(update={"workload": table}), tmp_path)
 
 
-@pytest.mark.parametrize(("names", "count"), [((), 0), (("a.raw.csv", "b.raw.csv"), 2)])
-def test_a_program_leaves_one_file(tmp_path, names, count):
+@pytest.mark.parametrize(
+    ("names", "what"), [((), "no file"), (("a.raw.csv", "b.raw.csv"), "more than one file")], ids=["none", "two"]
+)
+def test_a_program_leaves_one_file(tmp_path, names, what):
     generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
     (tmp_path / "results").mkdir()
     for name in names:
@@ -127,7 +129,7 @@ def test_a_program_leaves_one_file(tmp_path, names, count):
 
     assert generator.results is not None
     assert generator.results.left is not None
-    with pytest.raises(LineError, match=f'there are {count} files "\\*.raw.csv", and one is expected'):
+    with pytest.raises(LineError, match=f'there is {what} "\\*.raw.csv"'):
         list(generator.results.left())
 
 
@@ -138,6 +140,30 @@ def test_a_link_is_no_file_that_a_program_has_left(tmp_path):
     assert generator.results is not None
     assert generator.results.left is not None
     with pytest.raises(LineError, match="cannot be read"):
+        list(generator.results.left())
+
+
+def test_what_a_program_has_left_is_not_looked_for_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a.raw.csv").touch()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/results").symlink_to(tmp_path / "elsewhere")
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path / "own"))
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match="there is no file"):
+        list(generator.results.left())
+
+
+def test_a_line_without_an_end_that_a_program_has_left_is_not_read_as_a_whole(tmp_path):
+    generator = plan(command("benchbase", results="benchbase"), directory=str(tmp_path))
+    with (tmp_path / "a.raw.csv").open("wb") as file:
+        file.truncate(1 << 40)  # no machine has the memory
+
+    assert generator.results is not None
+    assert generator.results.left is not None
+    with pytest.raises(LineError, match="a line has more than 1048576 bytes"):
         list(generator.results.left())
 
 

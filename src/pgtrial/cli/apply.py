@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _SHELL = "#"  # begins a comment where commands, and not statements, follow
 _ON_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*")
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,:+%/=-]*")  # nothing that a configuration file or a shell reads as more
+_ONLY_WORDS = str.maketrans("\\'$;", "⧵’＄，")  # what begins a command, a text or a statement of psql
 _ANY = "--arm NAME prints the settings of any arm."
 
 
@@ -106,9 +107,7 @@ def _tell(arm: "Arm", reason: str) -> Iterator[str]:
     from pgtrial.knobs import KNOBS
     from pgtrial.knobs.postgresql import POSTGRESQL
 
-    yield f'# Arm "{arm.name}": {reason}'
-    yield "# Nothing has been applied. Review each line, and note the value that it replaces."
-    left_out = []
+    left_out, found = [], []
     for knob, values in {POSTGRESQL: arm.own_settings, **arm.own_knobs}.items():
         if not values:
             continue
@@ -117,17 +116,27 @@ def _tell(arm: "Arm", reason: str) -> Iterator[str]:
             _check(knob, values)
         else:
             left_out.append(f"{knob} ({', '.join(values)})")
-        for lasting in made:
-            yield ""
-            yield from _show(lasting)
+        found += made
+    is_sql = all(lasting.comment != _SHELL for lasting in found)
+    yield _comment(f'Arm "{arm.name}": {reason}', is_sql=is_sql)
+    yield _comment("Nothing has been applied. Review each line, and note the value that it replaces.", is_sql=is_sql)
+    for lasting in found:
+        yield ""
+        yield from _show(lasting)
     common = {name: value for name, value in arm.settings.items() if name not in arm.own_settings}
     if left_out or common:
         yield ""
     if left_out:
-        yield f"# Not printed, because no line of a configuration makes it last: {'; '.join(left_out)}"
+        listed = "; ".join(left_out)
+        yield _comment(f"Not printed, because no line of a configuration makes it last: {listed}", is_sql=is_sql)
     if common:
         listed = ", ".join(f"{name} = {value}" for name, value in common.items())
-        yield f"# The verdict holds with what all arms had: {listed}"
+        yield _comment(f"The verdict holds with what all arms had: {listed}", is_sql=is_sql)
+
+
+def _comment(text: str, *, is_sql: bool) -> str:
+    """A comment of psql where all is for it. It knows no other one, and would do what such a text says."""
+    return f"-- {text}" if is_sql else f"{_SHELL} {text.translate(_ONLY_WORDS)}"
 
 
 def _show(lasting: "Lasting") -> Iterator[str]:

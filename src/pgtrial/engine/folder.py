@@ -13,11 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial import __version__
+from pgtrial.design.levels import load_levels
 from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, register
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.crosscheck import crosscheck
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.position import format_path
 from pgtrial.hosts.base import Account
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
@@ -250,8 +254,12 @@ def _publish(part: Path, name: str) -> Path:
 
 
 def load_stored(folder: Path) -> Plan:
-    """The plan of a result folder; its experiment names the scripts as they are below FILES. Raises StoreError."""
+    """The plan of a result folder, to be continued; its experiment names the scripts as they are below FILES.
+
+    Raises StoreError, also where it holds what no file could say.
+    """
     plan = read_plan(folder)
+    _refuse_unlike(plan, folder)
     experiment = plan.experiment
     scenarios = tuple(
         scenario.model_copy(update={"file": f"{scenario.name}.sql"}) if scenario.file else scenario
@@ -264,6 +272,33 @@ def load_stored(folder: Path) -> Plan:
     workload = experiment.workload.model_copy(update={"scenario": scenarios, "files": files})
     arms = tuple(map(_with_stored_scripts, plan.arms))
     return replace(plan, arms=arms, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
+
+
+def _refuse_unlike(plan: Plan, folder: Path) -> None:
+    """Raise StoreError for a plan that is not what its experiment comes to. What its arms do is shown, asked for and
+    checked by the rules of a file; without it a received folder could have them do anything.
+    """
+    problems = tuple(crosscheck(plan.experiment, None))
+    if problems:
+        path, message, _ = problems[0]
+        detail = f"{format_path(path)}: {message}."
+    elif [_without_origins(arm) for arm in plan.arms] != [
+        _without_origins(arm) for arm in resolve_arms(plan.experiment)
+    ]:
+        detail = "Its arms are not those of its experiment."
+    elif plan.levels != load_levels(plan.experiment.workload):
+        detail = "Its load levels are not those of its experiment."
+    else:
+        return
+    raise StoreError(
+        f'the plan in "{folder / layout.STATE}" cannot be continued',
+        detail=detail,
+        hint="It was made by another version of pgtrial, or changed by somebody. Run the experiment anew.",
+    )
+
+
+def _without_origins(arm: Arm) -> Arm:
+    return replace(arm, origins={})
 
 
 def named_files(plan: Plan) -> Iterator[tuple[str, str]]:

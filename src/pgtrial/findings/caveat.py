@@ -35,7 +35,7 @@ class CaveatFinding(Record):
             return given
         read = {name: value for name, value in given.items() if name not in ("units", "text", "hint")}
         is_sentence = "values" not in given  # of version 1, which has no variants by which to find its words
-        if is_sentence or not is_known(_key(given["code"], given.get("variant", "")), given["values"]):
+        if is_sentence or not is_known(_key(given.get("code"), given.get("variant", "")), given["values"]):
             read |= {"variant": _VERBATIM, "values": {"text": given["text"], "hint": given.get("hint", "")}}
         return read
 
@@ -123,5 +123,5 @@ def merge_runs(caveats: Iterable[CaveatFinding]) -> tuple[CaveatFinding, ...]:
     return tuple(merged.values())
 
 
-def _key(code: str, variant: str) -> str:
+def _key(code: Any, variant: str) -> Any:
     return f"{code}.{variant}" if variant else code

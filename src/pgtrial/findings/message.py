@@ -87,8 +87,10 @@ def in_english(message: Message) -> str:
         return message.say()
 
 
-def is_known(code: str, values: Mapping[str, Any]) -> bool:
+def is_known(code: object, values: object) -> bool:
     """Whether the catalogue has the code, and all that its words name is among the values."""
+    if not isinstance(code, str) or not isinstance(values, Mapping):
+        return False
     return code in ENTRIES and not names_of(ENTRIES[code]).keys() - values.keys()
 
 
@@ -112,7 +114,9 @@ def units_of(entry: Entry, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as JSON has them: messages among them are made of their codes, lists are tuples."""
+    """Values as JSON has them: messages among them are made of their codes, lists are tuples. ValueError if none."""
+    if not isinstance(given, Mapping):
+        raise ValueError("values are not by name")
     return {name: _read_value(value) for name, value in given.items()}
 
 

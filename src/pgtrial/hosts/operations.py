@@ -34,7 +34,7 @@ OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 _HARMLESS = ("PATH", "TZ", "LD_LIBRARY_PATH")
 LOAD = "load"  # role of a load generator
 # Roles of programs that run what an experiment brings; see ``gains_nothing``.
-_CODE_ROLES = frozenset({"server", LOAD, "initdb", "postgres", "pgbench", "fio"})
+_CODE_ROLES = frozenset({"server", LOAD, "initdb", "postgres", "pgbench", "fio", "psql", "pg_restore", "prlimit"})
 
 
 def program_environment(mark: str, role: str = "", is_other: bool = False) -> dict[str, str]:

@@ -59,7 +59,10 @@ async def connect(
     user. Raises ConnectError, TargetError.
     """
     try:
-        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=application)
+        # In a database without an encoding, too, whose texts would be bytes.
+        connection = await psycopg.AsyncConnection.connect(
+            conninfo, autocommit=True, application_name=application, client_encoding="utf8"
+        )
     except psycopg.Error as err:
         raise ConnectError("cannot connect to the server", detail=_text(err)) from err
     try:

@@ -61,7 +61,9 @@ def _append(line: Mapping[str, object]) -> bytes | None:
         with os.fdopen(os.open(state / ATTEMPTS, flags, 0o600), "rb+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # of attempts that begin together each knows the ones before it
             known = file.read(_LONGEST) or b""
-            file.write(f"{json.dumps(line)}\n".encode())
+            # A line that was cut off, by a machine that went down, takes no other one with it.
+            begin = b"\n" if known and not known.endswith(b"\n") else b""
+            file.write(begin + f"{json.dumps(line)}\n".encode())
     except (OSError, StoreError) as err:
         _log.info("attempts are not counted: %s", err)
         return None

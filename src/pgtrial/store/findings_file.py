@@ -40,8 +40,12 @@ def read_findings(folder: Path) -> Findings:
             hint="Use the pgtrial version that made it, or a newer one.",
         )
     try:
-        return Findings.model_validate_json(content)
+        findings = Findings.model_validate_json(content)
+        findings.model_dump(mode="json")  # puts all its sentences together: then each can be told
     except ValidationError as err:
         first = err.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise StoreError(f'"{path}" is damaged: {where}: {first["msg"]}', hint=rebuild) from err
+    except (ValueError, RecursionError) as err:
+        raise StoreError(f'"{path}" is damaged: a sentence cannot be told: {err}', hint=rebuild) from err
+    return findings

@@ -1,12 +1,13 @@
 """Call a program of the user's choice that loads a server and tells of its requests, as docs/command.md says."""
 
-import io
+import contextlib
 import math
 import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from pgtrial.errors import SpecError, SpecProblem, WorkloadError
 from pgtrial.experiment_file.command_checks import PLACEHOLDER
@@ -16,7 +17,7 @@ from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.model.load_sessions import LOAD, NAME
 from pgtrial.model.run import LoadLevel
 from pgtrial.safe_files import open_file
-from pgtrial.store.command_line import LONGEST_INTERVAL, LONGEST_WHOLE, LineError
+from pgtrial.store.command_line import LONGEST_INTERVAL, LONGEST_LINE, LONGEST_WHOLE, LineError
 from pgtrial.workloads.adapters import BY_NAME
 from pgtrial.workloads.adapters.base import Left
 from pgtrial.workloads.base import Generator, Output, Results, Summary, derive_seed
@@ -119,16 +120,30 @@ def plan_command(
 
 
 def _read_left(directory: Path, left: Left) -> Iterator[str]:
-    """The lines of the only file that a program has left below its directory. Raises LineError."""
-    paths = [Path(parent) / name for parent, _, names in os.walk(directory) for name in names]
-    paths = [path for path in paths if path.name.endswith(left.suffix)]
-    if len(paths) != 1:
-        raise LineError(f'there are {len(paths)} files "*{left.suffix}", and one is expected')
-    try:
-        with open_file(paths[0]) as file, io.TextIOWrapper(file, "utf-8", "replace", newline="") as text:
-            yield from left.read(text)
-    except OSError as err:
-        raise LineError(f'"{paths[0].name}" cannot be read: {err.strerror}') from err
+    """The lines of the only file that a program has left below its directory. Raises LineError.
+
+    The program may still change what is there, and is not followed through a link.
+    """
+    with contextlib.ExitStack() as stack:
+        found: list[BinaryIO] = []
+        try:
+            for _, _, names, opened in os.fwalk(directory):
+                for name in (each for each in names if each.endswith(left.suffix)):
+                    if found:
+                        raise LineError(f'there is more than one file "*{left.suffix}"')
+                    found.append(stack.enter_context(open_file(Path(name), directory=opened)))
+            if not found:
+                raise LineError(f'there is no file "*{left.suffix}"')
+            yield from left.read(_lines(found[0]))
+        except OSError as err:
+            raise LineError(f'the file "*{left.suffix}" cannot be read: {err.strerror}') from err
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise LineError(f"a line has more than {LONGEST_LINE} bytes")
+        yield line.decode("utf-8", "replace")
 
 
 def _fill(word: str, facts: Mapping[str, str]) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from support.attack import continued, folders, others
 from support.attack.trial import Attack, Outcome, attack
 
-KINDS = ("folder", "bundle", "state", "file", "resume")
-_SHARES = (2, 2, 3, 3, 1)
+KINDS = ("folder", "bundle", "state", "file", "resume", "findings")
+_SHARES = (2, 2, 3, 3, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,11 @@ class Originals:
                     shutil.copytree(self.state, state)
                     others.mutate_state(state, rng)
                     return others.state_commands(rng)
+                case "findings":
+                    folder = directory / folders.NAME
+                    shutil.copytree(self.folder, folder)
+                    folders.mutate_findings(folder, rng)
+                    return folders.tellings(rng, folder)
                 case "resume":
                     folder = directory / folders.NAME
                     shutil.copytree(self.folder, folder)

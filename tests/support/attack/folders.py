@@ -74,6 +74,31 @@ def mutate_folder(folder: Path, rng: random.Random) -> None:
             rng.choice(ways)(folder, rng)
 
 
+def mutate_findings(folder: Path, rng: random.Random) -> None:
+    """Change what was found, as somebody does who wants it told otherwise."""
+    path = folder / layout.FINDINGS
+    found = json.loads(path.read_text())
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        found = mutate_tree(rng, found)
+    path.write_text(json.dumps(found))
+
+
+def tellings(rng: random.Random, folder: Path) -> Sequence[Sequence[str]]:
+    """What tells of findings as they were written."""
+    given, out = str(folder), str(folder.parent / "out")
+    return rng.choice(
+        (
+            (("narrate", given), ("apply", given)),
+            (("narrate", given, "--json"), ("suggest", given, "-o", out)),
+            (("narrate", given, "--dossier", "-"), ("apply", given, "--arm", "off")),
+            (("narrate", given, "--sources", "--format", "markdown"), ("predict", given, "--change", "flush=0.5")),
+            (("compare", given, given),),
+            (("export", given, "--format", "xlsx", "-o", f"{out}.xlsx"), ("status", given)),
+            (("serve", str(folder.parent), "--port", "0"),),
+        )
+    )
+
+
 def commands(rng: random.Random, folder: Path) -> Sequence[Sequence[str]]:
     """What somebody who was given the folder does with it."""
     given, out = str(folder), str(folder.parent / "out")

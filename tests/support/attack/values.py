@@ -76,7 +76,7 @@ def mutate_tree(rng: random.Random, tree: Any, *, value: Callable[[random.Random
     places = [*_places(tree)]
     if not places:
         return value(rng)
-    holder, key = rng.choice(places)
+    holder, key = rng.choice(places) if rng.random() < 0.5 else _descend(rng, tree)
     way = rng.randrange(6)
     if way <= 2:
         holder[key] = value(rng)
@@ -91,6 +91,15 @@ def mutate_tree(rng: random.Random, tree: Any, *, value: Callable[[random.Random
         name = rng.choice((f"{key}x", "", key.upper(), "name", "\x1b[2J", "x" * 5000, "__class__"))
         holder[name] = holder[key]
     return tree
+
+
+def _descend(rng: random.Random, tree: Any) -> Any:
+    """(container, key) of a place that is found step by step: of a large tree any part, however many others have."""
+    while True:
+        key = rng.choice([*tree] if isinstance(tree, dict) else range(len(tree)))
+        if not isinstance(tree[key], dict | list) or not tree[key] or rng.random() < 0.1:
+            return tree, key
+        tree = tree[key]
 
 
 def _places(tree: Any) -> Any:

@@ -11,6 +11,8 @@ from pgtrial.workloads.base import Output, Progress, Summary
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
 _LONGEST_LINE = 4000  # characters of one of them
+_CHUNK = 1 << 16
+_MOST_KEPT = 16 << 20  # bytes of the output that has no progress; a summary has some thousands
 _LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
 
 
@@ -51,7 +53,7 @@ async def listen(
     told, rest = process.stdout, process.stderr
     if output.progress == "stderr":
         told, rest = rest, told
-    reading = asyncio.create_task(rest.read())
+    reading = asyncio.create_task(_read_rest(rest))
     silences = _Silences(last=time.time() if output.is_prompt else None)
     try:
         async for line in _read_lines(told):
@@ -89,6 +91,14 @@ def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequen
 def last_words(stderr: str) -> Sequence[str]:
     """The last lines of what a program had to say; () if it said nothing."""
     return stderr.strip().splitlines()[-3:]
+
+
+async def _read_rest(stream: asyncio.StreamReader) -> bytes:
+    """All that it says to its end, or the beginning of it."""
+    kept = bytearray()
+    while chunk := await stream.read(_CHUNK):
+        kept += chunk[: _MOST_KEPT - len(kept)]
+    return bytes(kept)
 
 
 async def _read_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:

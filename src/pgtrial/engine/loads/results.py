@@ -6,6 +6,7 @@ times, on the machine that is measured.
 
 import asyncio
 import contextlib
+import csv
 import fcntl
 import os
 import signal
@@ -34,6 +35,9 @@ _CHUNK = 1 << 16
 _MOST = 4 << 30  # bytes of output
 _CLOCKS = 1.0  # s between what it takes for the time and what is the time
 _STDERR_KEPT = 1 << 16  # bytes
+_LONGEST_TURN = 0.02  # s
+# What an adapter may meet in a line that its program did not write, beside what it looks for itself.
+_UNREADABLE = (LineError, ArithmeticError, ValueError, RecursionError, csv.Error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class Listener:
                     self.process.kill_session()
                 await self._drain(record)
                 if self.results.left is not None and status == 0 and not self.trouble:
-                    self._take_left(self.results.left, record)
+                    await self._take_left(self.results.left, record)
         finally:
             waiting.cancel()
             os.close(self.output)
@@ -133,7 +137,7 @@ class Listener:
         last, done, latency = time.monotonic(), 0, 0.0
         while not until.done() and not self.trouble:
             await asyncio.wait({until}, timeout=_EVERY)
-            self._read(record)
+            await self._read(record)
             now = time.monotonic()
             if self.ready is None:
                 last = now
@@ -144,9 +148,10 @@ class Listener:
 
     async def _drain(self, record: BinaryIO | None) -> None:
         """Read what is left in the pipe, until nobody has it open."""
+        await self._read(record)  # all that it can have written before it ended, however long that takes
         deadline = time.monotonic() + _HELD
         while not self._is_at_end and not self.trouble:
-            self._read(record)
+            await self._read(record)
             if time.monotonic() > deadline:
                 self.trouble = "it has ended, but has left a program running that holds its output open"
             elif not self._is_at_end:
@@ -154,10 +159,11 @@ class Listener:
         # A last line without an end was cut off, or is what a program says that is about to fail.
         self._rest = b""
 
-    def _read(self, record: BinaryIO | None) -> None:
+    async def _read(self, record: BinaryIO | None) -> None:
         """Read what is in the pipes."""
         for chunk in _chunks(self.errors):
             self._said = (self._said + chunk)[-_STDERR_KEPT:]
+        turn = _Turn()
         for chunk in _chunks(self.output):
             self._is_at_end = not chunk
             self._bytes += len(chunk)
@@ -171,21 +177,24 @@ class Listener:
                 if self.trouble:
                     return
                 self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
+                await turn.passed()
 
     def _take(self, line: str, record: BinaryIO | None) -> None:
         try:
             translated = self.results.translate(line) if line.strip() else None
             if translated is not None:
                 self._count(translated, record)
-        except LineError as err:
-            self.trouble = f"it printed a line that tells of no request: {err}. {shown_line(line)}"
+        except _UNREADABLE as err:
+            self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
 
-    def _take_left(self, left: Callable[[], Iterator[str]], record: BinaryIO | None) -> None:
+    async def _take_left(self, left: Callable[[], Iterator[str]], record: BinaryIO | None) -> None:
+        turn = _Turn()
         try:
             for line in left():
                 self._count(line, record)
-        except LineError as err:
-            self.trouble = f"what it left in a file tells of no request: {err}"
+                await turn.passed()
+        except _UNREADABLE as err:
+            self.trouble = f"what it left in a file tells of no request: {_why(err)}"
 
     def _count(self, translated: str, record: BinaryIO | None) -> None:
         told = parse_line(translated, needs_lag=self.results.needs_lag, longest=self.results.longest)
@@ -227,14 +236,31 @@ class Listener:
 
 
 def _chunks(reader: int) -> Iterator[bytes]:
-    """What is in a pipe now; an empty one says that nobody has it open any more."""
-    chunk = b"."
-    while chunk:
+    """What is in a pipe now, and no more of what is written meanwhile; an empty one says that nobody has it open."""
+    for _ in range(_PIPE // _CHUNK):
         try:
             chunk = os.read(reader, _CHUNK)
         except BlockingIOError:
             return
         yield chunk
+        if not chunk:
+            return
+
+
+class _Turn:
+    """Lets others have theirs: reading what a program tells can take longer than a signal may wait."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    async def passed(self) -> None:
+        if time.monotonic() - self._begun > _LONGEST_TURN:
+            await asyncio.sleep(0)
+            self._begun = time.monotonic()
+
+
+def _why(err: Exception) -> str:
+    return str(err) if isinstance(err, LineError) else "what it says cannot be"
 
 
 async def work(listeners: Sequence[Listener]) -> None:

@@ -21,6 +21,7 @@ _COMPRESSED, _ENCODED = 0x1C849304, 0x1C849303
 _HEADER = struct.Struct(">iiiiqqd")  # cookie, bytes, normalizing offset, digits, lowest, highest, conversion
 _LARGEST = 1 << 20  # bytes, decoded
 _MOST_VALUES = 100_000  # of one histogram
+_MOST_NUMBERS = 2 * _MOST_VALUES  # what is between two values is one
 _WIDEST = 63  # bits of a value
 _TOLERANCE = 0.02  # of the largest value: a bucket may be 1 % wide
 # What the largest value is divided by to be in milliseconds, and how long a value is then, in seconds.
@@ -105,9 +106,12 @@ def _middle(index: int, *, unit: int, half: int) -> int:
 
 def _counts(payload: bytes) -> Iterator[tuple[int, int]]:
     """Index and count of all that is not zero; a negative number says how many zeros there are."""
-    index = place = 0
+    index = place = numbers = 0
     while place < len(payload):
         number, place = _zigzag(payload, place)
+        numbers += 1
+        if numbers > _MOST_NUMBERS:
+            raise LineError(f"its histogram has more than {_MOST_NUMBERS:,} numbers")
         if number < 0:
             index -= number
         else:
