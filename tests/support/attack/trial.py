@@ -110,6 +110,7 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
     status = 99
     try:
         signal.alarm(_PATIENCE)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those in its background ignore it
         resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
