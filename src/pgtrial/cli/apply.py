@@ -107,7 +107,8 @@ def _tell(arm: "Arm", reason: str) -> Iterator[str]:
     from pgtrial.knobs import KNOBS
     from pgtrial.knobs.postgresql import POSTGRESQL
 
-    left_out, found = [], []
+    left_out: list[str] = []
+    found: list[Lasting] = []
     for knob, values in {POSTGRESQL: arm.own_settings, **arm.own_knobs}.items():
         if not values:
             continue

@@ -116,7 +116,7 @@ def units_of(entry: Entry, values: Mapping[str, Any]) -> dict[str, str]:
 def read_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Values as JSON has them: messages among them are made of their codes, lists are tuples. ValueError if none."""
     if not isinstance(given, Mapping):
-        raise ValueError("values are not by name")  # noqa: TRY004 — which pydantic takes for a wrong value
+        raise ValueError("values are not by name")  # noqa: TRY004  # what pydantic understands
     return {name: _read_value(value) for name, value in given.items()}
 
 
