@@ -267,4 +267,15 @@ def test_rights_that_are_taken_away_in_the_middle_are_said(place: Path, nobody: 
         path.chmod(mode)
 
     assert status in (0, 1), output
+    assert (status == 0) == ("error: " not in output), output
+    assert "this is a bug" not in output
     assert _servers(place) == []
+
+    # With the rights back it goes on, and clears what it could not.
+    (folder,) = (place / "results").glob("calm-*")
+    status, output = end_of(start(place, "resume", "-q", str(folder), program=tuple(nobody)))
+
+    assert status == 0, output
+    assert [*(place / "work").iterdir()] == []
+    with contextlib.closing(State.open(folder)) as state:
+        assert {run.slot.number for run in state.runs() if run.state is RunState.DONE} == {1, 2}
