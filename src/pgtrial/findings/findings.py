@@ -118,7 +118,8 @@ class Effect(Record):
     # excess, and what an arm leaves for others or does late.
     hidden_below: float = 0.0
     hidden_above: float = 0.0
-    fails_more: bool = False  # than the control, or the control than it, so much that nothing is decided
+    # It, or the control, failed so much more often, or so many of their runs were interrupted, that nothing is decided.
+    fails_more: bool = False
     margin: float
     decision: Decision
     sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
@@ -176,11 +177,12 @@ class ArmFailures(Record):
 
 
 class Failures(Record):
-    """Attempts of the control and of the claim's arm that failed."""
+    """Attempts of the control and of the claim's arm that failed or were interrupted."""
 
     arms: tuple[ArmFailures, ...]
     p_value: float  # of "both fail equally often"
-    excess: float  # share of the runs that only the arm with fewer failures has
+    interrupted: int = 0  # runs of the two arms, or blocks that they shared, that pgtrial was ended in
+    excess: float  # share of the runs that may be missing from one end
     low: float | None  # interval of the claim's effect, whichever runs these would have been
     high: float | None
 
