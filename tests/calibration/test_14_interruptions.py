@@ -16,7 +16,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import RULES
-from pgtrial.model.run import RunState, Slice
+from pgtrial.model.run import RunRow, RunState, Slice
 from pgtrial.model.verdict import Verdict
 
 EXPERIMENTS = 200
@@ -65,7 +65,9 @@ def simulate(
     evidence = plan_trial(seeds, blocks=blocks, method=method)
     rng, shares = np.random.default_rng(evidence.seed), method != "blocks"
     slices = (Slice(level=0, number=0, started=0.0, counted=0.5, ended=1.0),) if shares else ()
-    runs, speeds, before = [], {}, {"a": 0, "b": 0}
+    runs: list[RunRow] = []
+    speeds: dict[int, float] = {}
+    before = {"a": 0, "b": 0}
     units = [[slot] for slot in evidence.slots]
     if shares:
         units = [[slot for slot in evidence.slots if slot.block == block] for block in range(1, blocks + 1)]

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import BESIDE_VERDICT, CaveatFinding
 from pgtrial.findings.factors import Factors
 from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
@@ -450,3 +450,8 @@ class Findings(Record):
     fingerprint: Fingerprint
     overhead: Overhead
     caveats: tuple[CaveatFinding, ...]
+
+    @property
+    def beside_verdict(self) -> tuple[str, ...]:
+        """What has to be said wherever the verdict is, in the language in use."""
+        return tuple(each.text for each in self.caveats if each.code in BESIDE_VERDICT)
