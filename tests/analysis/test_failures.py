@@ -55,22 +55,41 @@ def judge(evidence: Evidence, primary: Estimated) -> tuple[Verdict, str | None]:
     return judge_claim(evidence, primary.comparison, better=Better.HIGHER, bounded=bound_primary(evidence, primary))
 
 
-@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
-def test_an_arm_that_ends_badly_most_of_the_time_gets_no_verdict(
-    alone: tuple[Evidence, Estimated], state: RunState
-) -> None:
+def test_an_arm_that_ends_badly_most_of_the_time_gets_no_verdict(alone: tuple[Evidence, Estimated]) -> None:
     evidence, primary = alone
     assert judge(evidence, primary) == (Verdict.SUPPORTED, None)
 
-    assert judge(with_ended(evidence, ("off",), 12, state), primary) == (Verdict.INCONCLUSIVE, "verdict.failures")
-    both = with_ended(evidence, ("off", "on"), 12, state)
+    failed = with_ended(evidence, ("off",), 12, RunState.INVALID)
+    assert judge(failed, primary) == (Verdict.INCONCLUSIVE, "verdict.failures")
+    both = with_ended(evidence, ("off", "on"), 12, RunState.INVALID)
     assert judge(both, primary) == (Verdict.SUPPORTED, None)
 
 
-def test_two_interruptions_are_nothing(alone: tuple[Evidence, Estimated]) -> None:
+def test_interruptions_of_both_arms_count_alike_and_a_single_one_does_not_cost_a_clear_verdict(
+    alone: tuple[Evidence, Estimated],
+) -> None:
     evidence, primary = alone
+    blocks = len(evidence.pairs("off"))
+    once = with_ended(evidence, ("off",), 1, RunState.INTERRUPTED)
+    often = with_ended(evidence, ("off", "on"), blocks // 4 + 1, RunState.INTERRUPTED)
 
-    assert bound_primary(with_ended(evidence, ("off",), 2, RunState.INTERRUPTED), primary) is None
+    found = bound_primary(once, primary)
+    assert found is not None
+    assert found.finding.interrupted == 1
+    assert found.finding.excess == pytest.approx(2 / blocks)
+    assert found.finding.low is not None
+    assert primary.comparison.low is not None
+    assert found.finding.low < primary.comparison.low
+    assert judge(once, primary) == (Verdict.SUPPORTED, None)
+    assert judge(often, primary) == (Verdict.INCONCLUSIVE, "verdict.interrupted")
+
+
+def test_where_arms_share_the_time_an_interruption_is_one_of_both(turns: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = turns
+    found = bound_primary(with_ended(evidence, ("off", "on"), 1, RunState.INTERRUPTED), primary)
+
+    assert found is not None
+    assert found.finding.interrupted == 1
 
 
 def test_of_blocks_that_fail_it_is_taken_that_one_arm_failed(turns: tuple[Evidence, Estimated]) -> None:
@@ -126,12 +145,13 @@ def test_a_failure_in_excess_is_in_what_an_effect_may_hide(alone: tuple[Evidence
     assert not effect.fails_more
 
 
-def test_interruptions_of_both_arms_are_counted_together(alone: tuple[Evidence, Estimated]) -> None:
+def test_by_rules_5_interruptions_of_both_arms_are_counted_together(alone: tuple[Evidence, Estimated]) -> None:
     evidence, primary = alone
-    stopped = with_ended(evidence, ("off",), 2, RunState.INTERRUPTED)
+    stopped = replace(with_ended(evidence, ("off",), 2, RunState.INTERRUPTED), rules=RULES[5])
     (row,) = (replace(run, id=2000, slot=replace(run.slot, arm="on")) for run in stopped.runs[-1:])
     both = replace(stopped, runs=(*stopped.runs, row))
 
+    assert bound_primary(stopped, primary) is None
     found = bound_primary(both, primary)
     assert found is not None
     assert [(each.arm, each.failed) for each in found.finding.arms] == [("on", 1), ("off", 2)]

@@ -14,6 +14,7 @@ from pgtrial.cli.main import main
 from pgtrial.design.registration import claim_key, register
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.findings.message import say
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.sequential import nominal_confidence
@@ -135,6 +136,40 @@ def test_a_record_that_lacks_what_was_registered_is_post_hoc(tmp_path: Path, sta
     change_record(folder, "DELETE FROM run WHERE slot IN (SELECT number FROM slot WHERE block > 4)", statement)
 
     assert is_post_hoc(folder)
+
+
+RECORD = "'rules', 'seed', 'digest', 'digest_rest', 'contents', 'attempts_before', 'attempts_digest'"
+WITHOUT_RECORD = f"DELETE FROM meta WHERE key IN ({RECORD})"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (WITHOUT_RECORD,),
+        (WITHOUT_RECORD, "DELETE FROM meta WHERE key = 'plan'"),
+        (WITHOUT_RECORD, "INSERT INTO meta VALUES ('rules', '1')"),
+        ("DELETE FROM meta WHERE key = 'rules'", "CREATE TABLE process (pid INTEGER)"),
+    ],
+)
+def test_a_folder_without_its_record_is_no_old_one(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
+    change_record(folder, *statements)
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace('margin = "5%"', 'margin = "0%"'))
+    findings = analyze(folder)
+
+    assert findings.hypothesis.verdict is Verdict.INVALID
+    assert "whatever it claims now is post hoc" in say(findings.hypothesis.reason)
+
+
+def test_a_folder_from_before_there_were_rules_is_judged_by_those_of_its_time(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
+    # Its record of started processes was still in it.
+    change_record(folder, WITHOUT_RECORD, "DELETE FROM meta WHERE key = 'plan'", "CREATE TABLE process (pid INTEGER)")
+    findings = analyze(folder)
+
+    assert findings.experiment.rules == 1
+    assert findings.hypothesis.verdict is Verdict.SUPPORTED
+    assert "post-hoc" not in {each.code for each in findings.caveats}
 
 
 def test_a_copy_without_its_plan_keeps_the_claim(tmp_path: Path) -> None:
@@ -352,6 +387,7 @@ def test_the_number_of_attempts_cannot_be_changed_in_the_record(tmp_path: Path, 
 
 def test_folders_of_older_rules_are_only_warned_of(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", simulation=CLEAR, rules=3, attempts_before=4)
+    change_record(folder, "DELETE FROM meta WHERE key = 'attempts_digest'")  # which came with rules 4
     findings = analyze(folder)
 
     assert findings.hypothesis.confidence == 0.95

@@ -227,6 +227,23 @@ def test_a_verdict_before_the_last_block_is_called_provisional_and_its_reason_is
     assert shown["reason"] == findings["hypothesis"]["reason"]["text"]
 
 
+def test_what_has_to_be_said_with_a_verdict_is_in_the_list(copy: Path) -> None:
+    assert by_name(copy)["finished"].beside == ()
+    path = copy / "finished" / layout.FINDINGS
+    findings = json.loads(path.read_text())
+    findings["caveats"] += [
+        {"code": "another-attempt", "text": "Attempt 3 at this claim."},
+        {"code": "unequal-failures", "text": "off failed in 4 of 10 attempts\x1b[2J"},
+        {"code": "steal", "text": "The machine is shared."},
+    ]
+    path.write_text(json.dumps(findings))
+    attempt, failures = by_name(copy)["finished"].as_dict()["beside"]
+
+    assert attempt == "Attempt 3 at this claim."
+    assert failures.startswith("off failed in 4 of 10 attempts")
+    assert "\x1b" not in failures
+
+
 def test_hostile_texts_come_out_visible(copy: Path) -> None:
     path = copy / "finished" / layout.FINDINGS
     findings = json.loads(path.read_text())

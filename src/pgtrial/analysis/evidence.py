@@ -16,7 +16,7 @@ from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
-from pgtrial.store.plans import plan_of
+from pgtrial.store.plans import lacks_record, plan_of
 from pgtrial.store.state import STOPPED, State
 
 SPENDING = Spending.OBRIEN_FLEMING
@@ -54,6 +54,7 @@ class Evidence:
     fingerprints_after: Mapping[int | None, Mapping[str, str]]
     caveats: tuple[tuple[int | None, Caveat], ...]
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
+    lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
     @property
     def control(self) -> Arm | None:
@@ -233,6 +234,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             fingerprints_after=state.fingerprints(Moment.AFTER),
             caveats=state.caveats(),
             is_provisional=plan.rules.is_provisional and STOPPED not in meta and _is_unfinished(plan.slots, runs),
+            lacks_record=lacks_record(state),
         )
     finally:
         state.close()

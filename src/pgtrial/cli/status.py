@@ -62,7 +62,7 @@ def _estimate(folder: Path) -> str:
     from pgtrial.report.words import detectable_text
 
     findings = analyze(folder)
-    reason = say(findings.hypothesis.reason)
+    reason = " ".join((say(findings.hypothesis.reason), *findings.beside_verdict))
     if findings.noise.detectable is None:
         return reason
     return f"{reason} A change of {detectable_text(findings)} would be found with 80 % probability."

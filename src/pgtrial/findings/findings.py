@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import BESIDE_VERDICT, CaveatFinding
 from pgtrial.findings.factors import Factors
 from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
@@ -118,7 +118,8 @@ class Effect(Record):
     # excess, and what an arm leaves for others or does late.
     hidden_below: float = 0.0
     hidden_above: float = 0.0
-    fails_more: bool = False  # than the control, or the control than it, so much that nothing is decided
+    # It, or the control, failed so much more often, or so many of their runs were interrupted, that nothing is decided.
+    fails_more: bool = False
     margin: float
     decision: Decision
     sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
@@ -176,11 +177,12 @@ class ArmFailures(Record):
 
 
 class Failures(Record):
-    """Attempts of the control and of the claim's arm that failed."""
+    """Attempts of the control and of the claim's arm that failed or were interrupted."""
 
     arms: tuple[ArmFailures, ...]
     p_value: float  # of "both fail equally often"
-    excess: float  # share of the runs that only the arm with fewer failures has
+    interrupted: int = 0  # runs of the two arms, or blocks that they shared, that pgtrial was ended in
+    excess: float  # share of the runs that may be missing from one end
     low: float | None  # interval of the claim's effect, whichever runs these would have been
     high: float | None
 
@@ -448,3 +450,8 @@ class Findings(Record):
     fingerprint: Fingerprint
     overhead: Overhead
     caveats: tuple[CaveatFinding, ...]
+
+    @property
+    def beside_verdict(self) -> tuple[str, ...]:
+        """What has to be said wherever the verdict is, in the language in use."""
+        return tuple(each.text for each in self.caveats if each.code in BESIDE_VERDICT)

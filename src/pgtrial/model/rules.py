@@ -17,6 +17,7 @@ class Rules:
     is said before the last block holds whenever one looks. ``counts_attempts``: so does what is said of a claim that is
     tried again, however often. ``bears_late``: what an arm does later than in its own
     turn is in the interval. ``bears_failures``: failures bear on every effect, not on the claim's alone.
+    ``bounds_interruptions``: so does each run that was interrupted, of either arm, as if it had been chosen.
     """
 
     version: int
@@ -31,6 +32,7 @@ class Rules:
     counts_attempts: bool
     bears_late: bool
     bears_failures: bool
+    bounds_interruptions: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -71,6 +73,7 @@ _FIRST = Rules(
     counts_attempts=False,
     bears_late=False,
     bears_failures=False,
+    bounds_interruptions=False,
 )
 _SECOND = Rules(
     version=2,
@@ -85,9 +88,11 @@ _SECOND = Rules(
     counts_attempts=False,
     bears_late=False,
     bears_failures=False,
+    bounds_interruptions=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
 _FIFTH = replace(_FOURTH, version=5, bears_late=True, bears_failures=True)
-RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)}
+_SIXTH = replace(_FIFTH, version=6, bounds_interruptions=True)
+RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)}
 CURRENT = RULES[max(RULES)]

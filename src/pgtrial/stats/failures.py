@@ -1,8 +1,8 @@
-"""Attempts that fail: whether one arm fails more often, and what its failures can have done to the effect.
+"""Attempts that fail or are cut off: whether one arm fails more often, and what that can have done to the effect.
 
 An arm that fails where it would have been slow leaves only its good runs, and repeating the failed ones does not bring
 back what they would have shown. What that does at most is known: the failures in excess are either the worst or the
-best runs that the other arm has.
+best runs that the other arm has. Whoever cuts runs off can choose: slow ones of one arm, fast ones of the other.
 Sources: Fisher, "Statistical Methods for Research Workers", 5th ed. (1934), section 21.02, for the test; Lee, Rev.
 Econ. Stud. 76 (2009) 1071-1102, for the bounds.
 """
@@ -61,6 +61,15 @@ def excess_share(control: Attempts, treated: Attempts) -> float:
         return float(worse.success < better.success)
     seen = Attempts(made=worse.made + ALLOWANCE, failed=worse.failed + ALLOWANCE)
     return 1 - seen.success / better.success
+
+
+def interrupted_share(interrupted: int, blocks: int) -> float:
+    """Share of the runs of ``blocks`` that may be missing from one end where so many were cut off, of whichever arm.
+
+    Each counts twice, and from half as many as there are blocks on nothing is known: of runs that were chosen as much
+    is missing at the other end, and they stray less than those that nobody chose.
+    """
+    return min(1.0, 2 * interrupted / max(blocks, 1))
 
 
 def bound_failures(

@@ -24,7 +24,7 @@ from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LARGEST_FILE
 from pgtrial.model.arm import Arm
-from pgtrial.model.rules import RULES, Rules
+from pgtrial.model.rules import CURRENT, RULES, Rules
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import parse_toml
 from pgtrial.store import layout
@@ -41,6 +41,9 @@ REGISTERED = 3  # rules from which on a folder has all of them
 # was tested, as whoever ran it names it.
 ATTEMPTS, ATTEMPTS_DIGEST, REVISION = "attempts_before", "attempts_digest", "revision"
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
+# Keys of the record, by the rules with which they came; what is older than rules has a table that nothing newer has.
+_SINCE = {"seed": 2, DIGEST: 2, ATTEMPTS: 2, REST: 3, CONTENTS: 3, ATTEMPTS_DIGEST: 4}
+_BEFORE_RULES = "process"
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
 
@@ -125,9 +128,18 @@ def _plan_of(state: State, folder: Path) -> Plan:
         method=method,
         seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
-        rules=_recorded_rules(meta, folder),
+        rules=CURRENT if lacks_record(state) else _recorded_rules(meta, folder),
         attempts_before=int(meta[ATTEMPTS]) if meta.get(ATTEMPTS) else None,
     )
+
+
+def lacks_record(state: State) -> bool:
+    """Whether a folder says that it is of older rules than it shows: what it was to be judged by was taken out."""
+    meta = state.meta()
+    shown = [since for key, since in _SINCE.items() if key in meta]
+    if _BEFORE_RULES not in state.tables():
+        shown.append(2)
+    return int(meta.get("rules", 1)) < max(shown, default=1)
 
 
 def _recorded_rules(meta: Mapping[str, str], folder: Path) -> Rules:

@@ -105,6 +105,14 @@ class State:
         except sqlite3.Error as err:
             raise StoreError(f"cannot write the result folder's state: {err}") from err
 
+    def tables(self) -> frozenset[str]:
+        """Names of those that it has: what is in none of today's schema came from another pgtrial."""
+        try:
+            rows = self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        except sqlite3.Error as err:
+            raise damaged(self._path, str(err)) from err
+        return frozenset(str(name) for (name,) in rows)
+
     # -- the experiment as a whole ---------------------------------------------------------------------------
 
     def set_meta(self, **values: str) -> None:

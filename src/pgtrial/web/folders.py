@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from pgtrial.engine.folder import is_locked
 from pgtrial.engine.status import Status, read_status
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.findings.caveat import BESIDE_VERDICT
 from pgtrial.findings.message import Message, in_english
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_text import make_visible, parse_json
@@ -148,13 +149,16 @@ class Summary:
     verdict: str = ""
     provisional: bool = False  # of the verdict: blocks are still to come
     reason: str = ""
+    beside: tuple[str, ...] = ()  # what has to be said with the verdict
     has_report: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, with what would steer a display written out."""
         return {
             key: make_visible(value) if isinstance(value, str) else value
-            for key, value in asdict(replace(self, arms=tuple(make_visible(arm) for arm in self.arms))).items()
+            for key, value in asdict(
+                replace(self, arms=tuple(map(make_visible, self.arms)), beside=tuple(map(make_visible, self.beside)))
+            ).items()
         }
 
 
@@ -241,10 +245,12 @@ def _with_headline(summary: Summary, place: Place) -> Summary:
             return summary
         data = opened[0].read(MOST_FINDINGS)
     try:
-        asked = parse_json(data)["hypothesis"]
+        found = parse_json(data)
+        asked = found["hypothesis"]
         claim, verdict = str(asked["claim"]), Verdict(asked["verdict"])
         reason = in_english(Message.model_validate(asked["reason"]))
         provisional = bool(asked.get("provisional", False))
+        beside = tuple(str(each["text"]) for each in found.get("caveats", ()) if each["code"] in BESIDE_VERDICT)
     except (ValueError, LookupError, TypeError, AttributeError):
         return summary
-    return replace(summary, claim=claim, verdict=verdict.value, provisional=provisional, reason=reason)
+    return replace(summary, claim=claim, verdict=verdict.value, provisional=provisional, reason=reason, beside=beside)

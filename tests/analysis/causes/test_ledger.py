@@ -1,6 +1,7 @@
 """The ledger of simulated experiments whose elasticities are known, from the folder to the page."""
 
 import math
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -133,6 +134,21 @@ def test_nothing_that_limits_is_said(tmp_path: Path) -> None:
 def test_more_than_one_is_said(tmp_path: Path) -> None:
     ledger = ledger_of(simulate(tmp_path / "folder", {"cpu": 0.9, "flush": 0.6}))
     assert texts(ledger)[-1] == "ledger.more"
+
+
+def test_arms_whose_runs_fail_make_nothing_sure(tmp_path: Path) -> None:
+    assert ledger_of(simulate(tmp_path / "r", {"flush": 0.9, "cpu": 0.1})).leads
+    with sqlite3.connect(tmp_path / "r" / "state.sqlite") as db:
+        db.execute(
+            "INSERT INTO run (slot, attempt, state, started, ended, reason) "
+            "SELECT number, 2, 'invalid', 1767225600, 1767225700, 'the server died' FROM slot "
+            "WHERE arm <> (SELECT name FROM arm WHERE role = 'control')"
+        )
+    db.close()
+    found = ledger_of(analyze(tmp_path / "r"))
+
+    assert not found.leads
+    assert texts(found)[:2] == ["ledger.fails", "ledger.undecided"]
 
 
 def test_one_block_has_no_interval(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
@@ -56,7 +57,9 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         key=lambda entry: -entry.elasticity.value,
     )
     total = _estimate(fitted.total)
-    leads = fitted.lead_p is not None and fitted.lead_p < _SURE
+    excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
+    fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
+    leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
     fits = fitted.misfit_p is None or fitted.misfit_p >= _SURE
     return Ledger(
         of=asked.of,
@@ -69,7 +72,7 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
-        text=_tell(asked.of, entries, fitted, leads=leads, fits=fits),
+        text=_tell(asked.of, entries, fitted, leads=leads, fits=fits, fails=fails),
     )
 
 
@@ -147,9 +150,11 @@ def _not_varied(resources: tuple[str, ...]) -> Iterator[Message]:
     yield from (message(f"not-slowed.{name}") for name in _NEVER_VARIED)
 
 
-def _tell(arm: str, entries: list[LedgerEntry], fitted: Elasticities, *, leads: bool, fits: bool) -> Message:
+def _tell(
+    arm: str, entries: list[LedgerEntry], fitted: Elasticities, *, leads: bool, fits: bool, fails: bool
+) -> Message:
     first, *others = entries
-    parts: list[Message] = []
+    parts = [message("ledger.fails")] if fails else []
     values: dict[str, Value] = {"arm": arm, "name": first.name, "elasticity": first.elasticity.value}
     if first.elasticity.side() <= 0:
         parts.append(message("ledger.nothing", arm=arm))

@@ -172,7 +172,11 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
 def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
     left_out = ""
     if one is None:
-        why = "its arms fail so unequally often that nothing is decided" if effect.fails_more else ""
+        why = (
+            "its arms failed so unequally, or were interrupted so often, that nothing is decided"
+            if effect.fails_more
+            else ""
+        )
         left_out = subject.excluded or why or "its blocks do not tell how sure it is"
     return StudyEffect(
         experiment=subject.key,

@@ -1,50 +1,59 @@
-"""Attempts of arms that failed, as far as they bear on effects: how many more of one arm than of the control."""
+"""Attempts of arms that failed or were cut off, as far as they bear on effects."""
 
 from dataclasses import dataclass
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.model.run import RunState
-from pgtrial.stats.failures import ALLOWANCE, Attempts, excess_share, fails_more
+from pgtrial.stats.failures import ALLOWANCE, Attempts, excess_share, fails_more, interrupted_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
-    """Attempts of the control and of an arm. ``share`` of the runs is that of failures in excess; where it ``decides``,
-    one of the two failed so much more often that its good runs allow no decision.
+    """Attempts of the control and of an arm, without those that were ``interrupted``. ``share`` of the runs may be
+    missing from one end, for failures in excess and for interruptions. Where it ``decides``, one of the two failed so
+    much more often, or so many runs were interrupted, that the good ones allow no decision.
     """
 
     control: Attempts
     treated: Attempts
+    interrupted: int
     share: float
     decides: bool
 
 
 def find_excess(evidence: Evidence, arm: str) -> Excess | None:
-    """None where no attempt of the control or the arm failed, or the rules do not count failures.
+    """None where no attempt of the control or the arm failed or was cut off, or the rules do not count failures.
 
     Runs that share the time of a block fail together: which arm failed is not known, and it is taken that it was
-    always the same.
+    always the same. They are cut off together as well.
     """
     if evidence.control is None or not evidence.rules.counts_failures:
         return None
     names = evidence.control.name, arm
     control, treated = (_attempts(evidence, name, counted=_counted(evidence, name, names)) for name in names)
+    cut_off = [run.slot.arm for run in evidence.runs if run.state is RunState.INTERRUPTED and run.slot.arm in names]
+    interrupted = len(cut_off) if evidence.rules.bounds_interruptions else 0
     if any(run.slices for run in evidence.valid):
         if not evidence.rules.weighs_failures:
             return None
         control = Attempts(made=control.made - control.failed, failed=0)
-    if control.failed + treated.failed == 0:
+        interrupted = min(interrupted, cut_off.count(arm))
+    if control.failed + treated.failed + interrupted == 0:
         return None
+    share = min(1.0, excess_share(control, treated) + interrupted_share(interrupted, len(evidence.pairs(arm))))
     return Excess(
         control=control,
         treated=treated,
-        share=excess_share(control, treated),
-        decides=evidence.rules.weighs_failures and fails_more(control, treated),
+        interrupted=interrupted,
+        share=share,
+        decides=evidence.rules.weighs_failures and (share == 1 or fails_more(control, treated)),
     )
 
 
 def _counted(evidence: Evidence, arm: str, both: tuple[str, str]) -> bool:
-    """Whether interruptions count. Who stops an experiment often, or has it killed, chooses attempts as failures do."""
+    """Whether interruptions count as failures, by rules that do not bound them otherwise."""
+    if evidence.rules.bounds_interruptions:
+        return False
     among = both if evidence.rules.bears_failures else (arm,)
     stopped = sum(run.state is RunState.INTERRUPTED and run.slot.arm in among for run in evidence.runs)
     return evidence.rules.weighs_failures and stopped > ALLOWANCE

@@ -16,7 +16,8 @@ class Bounded:
 
     finding: Failures
     comparison: Comparison
-    decides: bool  # an arm failed so much more often that its good runs allow no verdict
+    decides: bool  # so much more of an arm failed, or so much was interrupted, that no verdict is possible
+    code: str = "verdict.failures"  # why there is no verdict, where there is none with this
 
 
 def bound_primary(evidence: Evidence, primary: Estimated | None) -> Bounded | None:
@@ -35,10 +36,12 @@ def bound_primary(evidence: Evidence, primary: Estimated | None) -> Bounded | No
                 )
             ),
             p_value=failure_p(excess.control, excess.treated),
+            interrupted=excess.interrupted,
             excess=excess.share,
             low=comparison.low,
             high=comparison.high,
         ),
         comparison=comparison,
         decides=excess.decides,
+        code="verdict.interrupted" if excess.control.success == excess.treated.success else "verdict.failures",
     )

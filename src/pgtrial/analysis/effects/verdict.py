@@ -146,7 +146,7 @@ def _judge(
     )
     if verdict is not None and code is None:
         found = verdict
-    needed = _needed(evidence, claim, estimated, found, stopping)
+    needed = _needed(evidence, claim, estimated, found, stopping=stopping, code=code)
     if code is None:
         reason = _against_margin(claim, found, needed, size=size)
     else:
@@ -208,12 +208,18 @@ def judge_claim(
     if found[0] is not Verdict.INCONCLUSIVE and comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE, "verdict.few-blocks"
     if found[-1] is not found[0] or (bounded is not None and bounded.decides and found[0] is not Verdict.INCONCLUSIVE):
-        return Verdict.INCONCLUSIVE, "verdict.failures"
+        return Verdict.INCONCLUSIVE, None if bounded is None else bounded.code
     return found[0], None
 
 
 def _needed(
-    evidence: Evidence, claim: Claim, estimated: Estimated, verdict: Verdict, stopping: Stopping | None
+    evidence: Evidence,
+    claim: Claim,
+    estimated: Estimated,
+    verdict: Verdict,
+    *,
+    stopping: Stopping | None,
+    code: str | None,
 ) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=message("needed.none"))
@@ -222,6 +228,8 @@ def _needed(
         if stopping.needed is None:
             return Needed(blocks=None, text=message("needed.no-look"))
         return _about(stopping.needed)
+    if code == "verdict.interrupted":
+        return Needed(blocks=None, text=message("needed.interrupted"))
     expect, better = claim.judged
     seen = without_hidden(estimated.comparison)
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:

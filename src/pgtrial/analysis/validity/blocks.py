@@ -112,12 +112,23 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_unequal_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """One arm failed more often, by more than chance or by so much that it may turn the verdict."""
+    """One arm failed more often, or runs were cut off: what either may have done to the effect."""
     failures, primary = assessment.failures, assessment.primary
-    if failures is None or failures.excess == 0 or primary is None:
+    if failures is None or primary is None:
         return
     control, treated = failures.arms
     is_bounded = failures.low is not None and failures.high is not None
+    if failures.interrupted:
+        yield caveat(
+            "interrupted-runs" if is_bounded else "interrupted-runs.unbounded",
+            count=failures.interrupted,
+            control=control.arm,
+            arm=treated.arm,
+            low=failures.low,
+            high=failures.high,
+        )
+    if control.failed * treated.attempts == treated.failed * control.attempts:
+        return
     is_shared = any(run.slices for run in assessment.evidence.valid)
     bounded = "unequal-failures.shared-time" if is_shared else "unequal-failures"
     yield caveat(

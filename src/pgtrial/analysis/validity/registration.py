@@ -29,6 +29,9 @@ _LARGEST = 1 << 28  # bytes of a script or set-up
 def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Whether the claim is the one that was recorded before the first run, and how often it was tried."""
     evidence = assessment.evidence
+    if evidence.lacks_record:
+        yield caveat("post-hoc.no-record")
+        return
     rules = int(evidence.meta.get("rules", 1))
     if rules > 1 or DIGEST in evidence.meta:
         if not _is_as_registered(evidence, rules):

@@ -19,6 +19,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
         "verdict": f"{asked.verdict}, provisional" if asked.provisional else asked.verdict,
         "provisional": "yes" if asked.provisional else "no",
         "reason": say(asked.reason),
+        "beside it": " ".join(findings.beside_verdict),
         "claim": asked.claim,
         "arm": asked.arm,
         "control": asked.control,

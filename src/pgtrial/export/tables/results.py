@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text
+from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text, truth
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Estimate
@@ -39,12 +39,14 @@ def effects_table(findings: Findings) -> Table:
         number("hodges_lehmann", "Hodges-Lehmann estimate of arm / control", "ratio"),
         integer("blocks", "blocks with a valid run of both"),
         integer("needed", "further blocks until it will be decided; unknown: decided, or out of reach"),
+        truth("fails_more", "so many runs of it or the control failed or were interrupted that nothing is decided"),
     )
     rows = (
         (
             *(one.arm, role, one.metric, one.better, one.scenario, *level_row(findings, one.load_level)),
             *(one.ratio, one.low, one.high, one.confidence, one.margin, one.decision),
             *(one.p_value, one.p_adjusted, one.p_sign_flip, one.hodges_lehmann, one.blocks, one.needed),
+            one.fails_more,
         )
         for role, effects in _by_role(findings)
         for one in effects

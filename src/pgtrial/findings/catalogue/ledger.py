@@ -28,6 +28,12 @@ LEDGER = {
             "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
         )
     ),
+    "ledger.fails": Entry(
+        text=N_(
+            "So many runs of an arm failed or were interrupted that those that count may not represent it: nothing of "
+            "this is sure."
+        )
+    ),
     "ledger.undecided": Entry(
         text=N_(
             "What limits “{arm}” most is not decided: {name} ({elasticity:decimal2}) or {second} ({other:decimal2})."

@@ -30,6 +30,13 @@ VALIDITY_CAVEATS = {
         hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
         when="the claim or the plan is another than when the folder was made: its digest differs",
     ),
+    "post-hoc.no-record": Entry(
+        text=N_(
+            "The record of claim and rules is missing, although the pgtrial that made this folder kept one: whatever "
+            "it claims now is post hoc."
+        ),
+        hint=N_("Ask for the folder as it was, or run the experiment anew."),
+    ),
     "plan-redacted": Entry(
         severity=Severity.INFO,
         text=N_(
@@ -143,6 +150,28 @@ VALIDITY_CAVEATS = {
         text=N_(
             "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "
             "(p = {p:significant3}): nothing bounds what these runs would have shown."
+        ),
+    ),
+    "interrupted-runs": Entry(
+        severity=Severity.WARNING,
+        text=plural(
+            "pgtrial was ended in the middle of {count} run of {control} or {arm}: if its outcome was the reason, the "
+            "change would lie between {low:change} and {high:change}.",
+            "pgtrial was ended in the middle of {count} runs of {control} or {arm}: if their outcome was the reason, "
+            "the change would lie between {low:change} and {high:change}.",
+        ),
+        hint=N_(
+            "Let runs end: what can be seen of a run while it lasts decides which ones count if it is stopped then."
+        ),
+        when="pgtrial was stopped or killed while a run of the claim's arms lasted; the verdict has to hold with what "
+        "these runs can have hidden",
+    ),
+    "interrupted-runs.unbounded": Entry(
+        text=plural(
+            "pgtrial was ended in the middle of {count} run of {control} or {arm}: among so few blocks nothing bounds "
+            "what it would have shown.",
+            "pgtrial was ended in the middle of {count} runs of {control} or {arm}: among so few blocks nothing bounds "
+            "what they would have shown.",
         ),
     ),
     "incomplete": Entry(

@@ -31,6 +31,11 @@ VERDICTS = {
             "{size}, but one arm failed more often, and what its failed runs would have shown may turn the verdict."
         )
     ),
+    "verdict.interrupted": Entry(
+        text=N_(
+            "{size}, but pgtrial was ended in the middle of runs, and what these would have shown may turn the verdict."
+        )
+    ),
     "verdict.provisional": Entry(
         text=plural(
             "{reason} Provisional: {blocks} of {count} block.", "{reason} Provisional: {blocks} of {count} blocks."
@@ -103,6 +108,7 @@ NEEDED = {
     "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
     "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
     "needed.failures": Entry(text=N_("none, but fewer failures")),
+    "needed.interrupted": Entry(text=N_("none, but fewer interruptions")),
     "needed.left-behind": Entry(
         text=N_('none, but longer slices, or method = "blocks": what an arm does to later turns may still be missing')
     ),

@@ -27,7 +27,7 @@ function row(experiment, chosen) {
     el("td", {}, el("span", { class: `state state-${experiment.state}` }, STATES[experiment.state] ?? "–")),
     el("td", { class: "number nowrap" }, of),
     el("td", { class: "nowrap" }, badge(experiment) ?? "–"),
-    el("td", { class: "note" }, said || "–"),
+    el("td", { class: "note" }, [said || "–", ...(experiment.beside ?? [])].join(" ")),
   );
 }
 

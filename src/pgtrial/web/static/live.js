@@ -160,6 +160,7 @@ function resting(experiment) {
   return [
     experiment.verdict ? el("p", {}, badge(experiment)) : null,
     experiment.reason ? el("p", { class: "answer" }, experiment.reason) : null,
+    ...(experiment.beside ?? []).map((text) => el("p", { class: "note" }, text)),
     experiment.claim ? el("p", {}, el("span", { class: "quiet" }, "Claim: "), experiment.claim) : null,
     experiment.state in command ? el("p", { class: "next" }, command[experiment.state]) : null,
     el("ul", { class: "plain quiet" }, experiment.arms.map((arm) => el("li", {}, arm))),
