@@ -38,7 +38,16 @@ def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
         )
 
 
+def check_soak(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A soak whose load was interrupted; its windows are in more than one stretch."""
+    for arm in assessment.soak.arms if assessment.soak else ():
+        if arm.stretches > 1:
+            yield caveat("soak-interrupted", arm=arm.arm, done=arm.done, count=len(arm.windows))
+
+
 def _lacks_blocks(assessment: Assessment) -> bool:
+    if assessment.evidence.is_soak:
+        return False
     return len(assessment.evidence.pairs(assessment.evidence.hypothesis_arm)) < MIN_BLOCKS
 
 
@@ -155,7 +164,7 @@ def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A trend of the control itself. Comparing inside blocks removes it, but it says that the world was changing."""
     level = _log_control(assessment)
-    if len(level) < MIN_BLOCKS_FOR_DRIFT:
+    if len(level) < MIN_BLOCKS_FOR_DRIFT or assessment.evidence.is_soak:
         return
     trend = drift(level)
     if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
@@ -163,6 +172,8 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
+    if assessment.evidence.is_soak:
+        return
     restore = assessment.evidence.experiment.restore
     # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
     is_each_run = restore == "each-run" or (

@@ -180,12 +180,13 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy the log since the arm was started; the server goes on writing to it."""
+        """Copy the log since the arm was started, or since the last copy; the server goes on writing to it."""
         mark, self.log_mark = self.log_mark, None
         if mark is not None:
             # A server that is gone makes the run invalid by itself.
             with suppress(TargetError):
                 await keep_since(self.server, mark, destination)
+                self.log_mark = await mark_log(self.server)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
@@ -196,7 +197,7 @@ class ServerTarget:
                 await undo_sql(arm, self.server.conninfo(self.database))
         finally:
             undone = await self.changes.undo(self.changed)
-            self.running, self.changed = None, ()
+            self.running, self.changed, self.log_mark = None, (), None
         if self.is_trial and (refusal := _refuse_undo(arm, undone)):
             self.before = None  # what is different is told by this
             raise refusal
