@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -50,7 +51,8 @@ def folder(tmp_path_factory):
         patch.setattr(design_checks, "LEAST_WINDOW", 1.0)
         (place / "e.toml").write_text(TEXT)
         loaded = load_experiment(place / "e.toml")
-    folder = create_folder(loaded, make_plan(loaded.experiment), place)
+    plan = make_plan(loaded.experiment)
+    folder = create_folder(replace(loaded, experiment=plan.experiment), plan, place)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(folder, permission=Permission(), tell=stop)
     run_experiment(folder, permission=Permission(), tell=lambda _: None)

@@ -200,8 +200,8 @@ def takes_effect(name: str, checked: Checked) -> str:
     knob = KNOBS.get(name.partition(".")[0])
     if knob is not None and knob.scope in _AROUND:
         return knob.scope
-    if target.kind == "server" and target.settings == "session" and is_of_session(name):
-        return "its sessions"
+    if target.kind == "server" and target.settings != "server" and is_of_session(name):
+        return "its sessions" if target.settings == "session" else "its role's sessions"
     words = {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, checked.version)]
     return f"{words}, whole server" if target.kind == "server" else words
 

@@ -12,7 +12,7 @@ from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
-from pgtrial.postgres.existing.session import split_settings
+from pgtrial.postgres.existing.session import READ_ONLY, split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
 from pgtrial.units import format_bytes, format_duration
@@ -241,9 +241,17 @@ def place_texts(checked: Checked) -> Iterator[str]:
     shared, own = set(), set()
     for arm in checked.plan.arms:
         by_session, by_server = split_settings(arm.settings)
-        own |= set(by_session if target.settings == "session" else ())
-        shared |= set(by_server if target.settings == "session" else arm.settings)
-    if own:
+        own |= set(() if target.settings == "server" else by_session)
+        shared |= set(arm.settings if target.settings == "server" else by_server)
+    if target.settings == "role":
+        read_only = set() if target.writes or target.database is None else {READ_ONLY}
+        yield (
+            f"Every session of the load's role in its database feels the arm's {', '.join(sorted(own | read_only))}, "
+            "which the role gets by ALTER ROLE … IN DATABASE for the time of a run, and loses after it; its idle "
+            "sessions are ended for that, so use a role that no other application has. Running this needs "
+            "--allow-host-changes."
+        )
+    elif own:
         yield f"Only the load's sessions have the arm's {', '.join(sorted(own))}; no other application feels it."
     if shared:
         yield (

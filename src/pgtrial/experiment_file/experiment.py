@@ -81,11 +81,12 @@ class TargetTable(KnobTables):
         description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
         "out: the load's sessions are read-only.",
     )
-    settings: Literal["session", "server"] = Field(
+    settings: Literal["session", "role", "server"] = Field(
         default="session",
         description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
-        "session can have, and only the others are changed for the whole server. server: all are changed for the "
-        "whole server, by ALTER SYSTEM.",
+        "session can have, and only the others are changed for the whole server. role: the same, but by ALTER ROLE … "
+        "IN DATABASE of the load's role, for a pooler or a load generator that does not pass libpq's options on; the "
+        "role's idle sessions are ended. server: all are changed for the whole server, by ALTER SYSTEM.",
     )
     restart: Command = Field(
         default=(),

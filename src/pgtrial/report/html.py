@@ -19,6 +19,7 @@ from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
 from pgtrial.report.sections import shown_sections
+from pgtrial.report.soak_words import soak_head
 from pgtrial.report.terms import hypothesis_word, script_words, severity_word
 from pgtrial.report.words import SEVERITY_SYMBOLS
 from pgtrial.safe_files import write_file
@@ -150,6 +151,8 @@ def _subtitle(findings: Findings) -> str:
     if experiment.started is not None and experiment.ended is not None:
         parts.append(tr("took {time}", time=format_duration(experiment.ended - experiment.started)))
     parts.append(ntr("{count} arm", "{count} arms", len(experiment.arms)))
+    if findings.soak is not None:
+        return " · ".join((*parts, soak_head(findings.soak)))
     parts.append(
         ntr(
             "{complete} of {count} block complete",

@@ -19,6 +19,7 @@ from pgtrial.stats.dependence import ORDER_ALPHA, drift
 
 MIN_BLOCKS = 2  # below, there is no interval at all
 MIN_BLOCKS_FOR_DRIFT = 5
+_READ_ONLY = (("on", "client"), ("on", "database user"))  # by libpq's options, or by the load's role
 LONG_PAUSE = 600.0  # s between two runs of a block, and …
 PAUSE_IN_RUNS = 3.0  # … in lengths of a run, beyond what repeating an invalid one takes
 
@@ -193,7 +194,7 @@ def _only_reads(assessment: Assessment) -> bool:
     """Whether the load's sessions were made read-only, so that no run left anything behind."""
     settings = assessment.evidence.settings
     runs = [settings.get(run.id, {}) for run in assessment.evidence.valid]
-    return bool(runs) and all(run.get("default_transaction_read_only") == ("on", "client") for run in runs)
+    return bool(runs) and all(run.get("default_transaction_read_only") in _READ_ONLY for run in runs)
 
 
 def _log_control(assessment: Assessment) -> list[float]:

@@ -5,7 +5,7 @@ from pgtrial.findings.message import say
 from pgtrial.language import N_
 from pgtrial.report.charts.soak import soak_charts
 from pgtrial.report.sections.base import Section, always
-from pgtrial.report.soak_words import drift_cells, soak_head
+from pgtrial.report.soak_words import drift_cells
 from pgtrial.units import format_share
 
 
@@ -13,7 +13,6 @@ def _build_soak(findings: Findings) -> dict[str, object]:
     soak = findings.soak
     assert soak is not None  # it is shown where there is one
     return {
-        "head": soak_head(soak),
         "texts": [say(arm.text) for arm in soak.arms],
         "reason": say(findings.hypothesis.reason),
         "confidence": format_share(soak.confidence),
