@@ -205,8 +205,11 @@ def _soak(soak: Soak, width: int) -> list[str]:
         lines += [
             f"  {'  '.join(cell.ljust(size) for cell, size in zip(row, wide, strict=True))}".rstrip() for row in rows
         ]
-    slope = tr("Columns: first and last window, change over the soak, slope per hour with its {confidence} interval.")
-    return [*lines, "", *wrap_lines(slope.format(confidence=format_share(soak.confidence)), width)]
+    slope = tr(
+        "Columns: first and last window, change over the soak, slope per hour with its {confidence} interval.",
+        confidence=format_share(soak.confidence),
+    )
+    return [*lines, "", *wrap_lines(slope, width)]
 
 
 def _trust(findings: Findings, width: int) -> list[str]:
