@@ -6,7 +6,8 @@
 
 Each is a call of ci/gate.sh, as a pipeline makes it. The order is drawn in pairs and kept with what was said of each,
 so that who interrupts the series goes on with the same command. When all have been judged, the results become
-gym/gate/results.json, and their table a part of docs/ci.md; --page does that with what is there.
+gym/gate/results.json, and their table a part of docs/ci.md; --page does that with what is there. --published goes on
+with that file, on whatever machine.
 Exit status 1 if a verdict was wrong, 75 if there was no time for all of them.
 """
 
@@ -22,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from gym.gate.page import RESULTS as PUBLISHED
 from gym.gate.page import publish
 from gym.gate.trials import Judged, Series, judge, read_series, write_series
 from gym.live.__main__ import describe_machine
@@ -36,12 +38,20 @@ _TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 _NOT_ALL = 75  # EX_TEMPFAIL: try again
 
 
-def begin_or_go_on(path: Path, *, seed: int | None, each: int) -> Series:
-    """The series that is there, or a new one. ValueError where the one that is there has another plan."""
-    if not path.exists():
+def begin_or_go_on(path: Path, *, seed: int | None, each: int, published: Path | None = None) -> Series:
+    """The series that is there, else the one that is ``published``, else a new one.
+
+    ValueError where the one that is there has another plan.
+    """
+    here, source = describe_machine(), path
+    if published is not None and not path.exists():
+        source = published
+    if not source.exists():
         drawn = secrets.randbelow(2**31) if seed is None else seed
-        return Series(seed=drawn, each=each, machine=describe_machine())
-    series = read_series(path)
+        return Series(seed=drawn, each=each, machine=here)
+    series = read_series(source)
+    if source is published and here != series.machine:
+        series = replace(series, machine=f"{series.machine}, then {here}")
     if series.each != each or seed not in (None, series.seed):
         raise ValueError(
             f"{path} has a series of {series.each} with the seed {series.seed}; "
@@ -97,10 +107,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", default="12h", metavar="TIME", help="begin none that is not over then; default: 12h")
     parser.add_argument("--results", type=Path, default=Path("results/gym-gate"), metavar="DIR")
     parser.add_argument("--page", action="store_true", help="no runs: publish what is there")
+    parser.add_argument("--published", action="store_true", help=f"go on with what {PUBLISHED.name} has")
     options = parser.parse_args(arguments)
     try:
         limit = parse_duration(options.limit)
-        series = begin_or_go_on(options.results / RESULTS, seed=options.seed, each=options.each)
+        series = begin_or_go_on(
+            options.results / RESULTS,
+            seed=options.seed,
+            each=options.each,
+            published=PUBLISHED if options.published else None,
+        )
     except ValueError as err:
         parser.error(str(err))
     if options.page:

@@ -20,6 +20,8 @@ Find = Callable[..., dict[str, SpecProblem]]
         "stop = 'decision'",
         "stop = 'precision'\nprecision = '1%'\nbudget = '1h'\nlooks = 5",
         "stop = 'decision'\nbudget = '1h'\nlooks = 100",
+        "soak = '24h'",
+        "soak = '4min'\nwindows = 8\nmethod = 'auto'",
     ],
 )
 def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
@@ -40,6 +42,13 @@ def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
         ("stop = 'precision'\nprecision = 0", "design.precision", "above 0 %"),
         ("looks = 3", "design.looks", "needs a rule for stopping"),
         ("stop = 'decision'\nblocks = 5", "design.blocks", "5 blocks are too few to stop early"),
+        ("windows = 8", "design.windows", "windows need a soak"),
+        ("soak = '1h'\nblocks = 6", "design.blocks", "a soak has no blocks"),
+        ("soak = '1h'\nplacebo = true", "design.placebo", "a soak has no placebo"),
+        ("soak = '1h'\nmethod = 'interleaved'", "design.method", 'a soak has no method "interleaved"'),
+        ("soak = '1h'\ncache = 'cold'", "design.cache", "a soak has no cold cache"),
+        ("soak = '60s'", "design.soak", "windows of 2.5 s are too short"),
+        ("soak = '1h'\n[hypothesis]\nmargin = '1%'", "hypothesis", "a soak decides no claim"),
         ("stop = 'decision'\nblocks = 8\nlooks = 9", "design.looks", "9 looks are more than 8 blocks"),
     ],
 )
@@ -62,3 +71,10 @@ def test_the_arms_of_factors_are_counted_with_the_placebo(find: Find) -> None:
     text = f"duration = '1s'\n{factors}[design]\nmethod = 'duet'\nplacebo = true\n"
 
     assert "a duet of 7 arms" in find(text)["workload.duration"].message
+
+
+def test_a_soak_takes_a_single_arm_and_names_no_duration(find: Find) -> None:
+    soak = "[design]\nsoak = '1h'\n"
+
+    assert find(f"[arms.a]\n{soak}") == {}
+    assert "the duration is that of a window" in find(f"duration = '1s'\n[arms.a]\n{soak}")["workload.duration"].message

@@ -29,6 +29,7 @@ from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples
 from pgtrial.analysis.slices import describe_slices
+from pgtrial.analysis.soak import describe_soak
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.check import check_quality
@@ -68,6 +69,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
     engagements = find_engagements(evidence, timelines)
     stopping = describe_stopping(evidence, primary, parts)
     bounded = bound_primary(evidence, primary)
+    soak = describe_soak(evidence, values, timelines)
     with _log_time("checked the quality"):
         caveats = check_quality(
             Assessment(
@@ -80,6 +82,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
                 stopping=stopping,
                 failures=bounded.finding if bounded else None,
                 engagements=engagements,
+                soak=soak,
             )
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)
@@ -113,6 +116,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             waits=describe_waits(evidence, reduction, values),
             causes=causes,
             ledger=keep_ledger(evidence, values),
+            soak=soak,
             pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),
             fingerprint=describe_world(evidence),

@@ -137,6 +137,11 @@ class Evidence:
         return self.method.method == "duet"
 
     @property
+    def is_soak(self) -> bool:
+        """Whether each arm's runs are windows of one long load."""
+        return self.experiment.design.soak is not None
+
+    @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule."""
         return plan_looks(self.experiment.design, blocks=len({slot.block for slot in self.slots})) if self.slots else ()
@@ -160,8 +165,10 @@ class Evidence:
     def pairs(self, arm: str, *, baseline: str | None = None) -> tuple[tuple[RunRow, RunRow], ...]:
         """(the baseline's run, the arm's run) of every block that has a valid run of both, by block.
 
-        The baseline is the control unless another arm is named.
+        The baseline is the control unless another arm is named. Windows of a soak are no blocks, so it has none.
         """
+        if self.is_soak:
+            return ()
         if baseline is None:
             baseline = self.control.name if self.control else ""
         first = {run.slot.block: run for run in self.runs_of(baseline)}

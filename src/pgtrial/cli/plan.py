@@ -57,16 +57,17 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
 
 def _overview(checked: Checked) -> list[str]:
     experiment = checked.loaded.experiment
-    workload = experiment.workload
+    workload, is_soak = checked.plan.experiment.workload, experiment.design.soak is not None
     facts = {
         "experiment": experiment.experiment.name,
         "claim": experiment.hypothesis.claim,
-        "test": claim_sentence(checked),
+        "test": "" if is_soak else claim_sentence(checked),
         "server": server_text(checked),
         "data": data_text(checked),
         "load": _load(checked),
         "unit": workload.unit if "unit" in workload.model_fields_set else "",
-        "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
+        "measured": f"{format_duration(workload.duration)} per {'window' if is_soak else 'load level'}, "
+        f"after a warm-up: {_warmup(checked)}",
     }
     return [
         textwrap.fill(f"{name:<12}{text}", _WIDTH, subsequent_indent=" " * 12, break_long_words=False)
@@ -171,6 +172,8 @@ def _schedule(checked: Checked) -> list[str]:
     texts = [text for text in (looks_text(plan), starts_text(checked)) if text]
     if plan.steps:
         return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
+    if plan.experiment.design.soak is not None:
+        return [_fill(text) for text in texts]
     if plan.experiment.design.seed is None:
         arms = ", ".join(arm.name for arm in plan.arms)
         return [_fill(f"{plan.blocks} blocks, in each of which every arm runs once ({arms})."), *map(_fill, texts)]

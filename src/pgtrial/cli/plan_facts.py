@@ -40,12 +40,14 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
     """The experiment in a few named lines, and notes on choices that are allowed but perhaps unintended."""
     plan, experiment = checked.plan, checked.loaded.experiment
     count = len({name for arm in plan.arms for name in arm.settings})
+    is_soak = experiment.design.soak is not None
+    unit = "window" if is_soak else "block"
     facts = {
         "experiment": experiment.experiment.name,
-        "claim": claim_sentence(checked),
+        **({} if is_soak else {"claim": claim_sentence(checked)}),
         "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
         "load levels": _shorten(level.label for level in plan.levels),
-        "runs": f"{len(plan.slots)} in {plan.blocks} {'block' if plan.blocks == 1 else 'blocks'}, "
+        "runs": f"{len(plan.slots)} in {plan.blocks} {unit if plan.blocks == 1 else f'{unit}s'}, "
         f"about {format_duration(plan.estimate.total)}",
     }
     if checked.servers:
@@ -198,8 +200,8 @@ def takes_effect(name: str, checked: Checked) -> str:
     knob = KNOBS.get(name.partition(".")[0])
     if knob is not None and knob.scope in _AROUND:
         return knob.scope
-    if target.kind == "server" and target.settings == "session" and is_of_session(name):
-        return "its sessions"
+    if target.kind == "server" and target.settings != "server" and is_of_session(name):
+        return "its sessions" if target.settings == "session" else "its role's sessions"
     words = {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, checked.version)]
     return f"{words}, whole server" if target.kind == "server" else words
 

@@ -114,6 +114,8 @@ def detectable_effect(plan: Plan, noise: float | None) -> float | None:
 
 def detectable_text(plan: Plan, noise: float | None) -> str:
     """The same in words."""
+    if plan.experiment.design.soak is not None:
+        return "None: a soak compares no arms. It tells of each arm whether it drifts."
     if plan.blocks < plan.rules.fewest_blocks:
         return f"None: a verdict needs {plan.rules.fewest_blocks} blocks."
     found = detectable_effect(plan, noise)

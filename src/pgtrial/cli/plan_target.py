@@ -12,10 +12,10 @@ from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
-from pgtrial.postgres.existing.session import split_settings
+from pgtrial.postgres.existing.session import READ_ONLY, split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
-from pgtrial.units import format_bytes
+from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.data_files import data_files
 
 # What a plan says of the host: every change with the value now, and what cannot be had.
@@ -76,6 +76,9 @@ def _wrap(text: str, width: int) -> str:
     )
 
 
+_LOGGED = 40  # bytes of pgbench's log, of a transaction
+_USUAL_RATE = 1000  # transactions per second
+_KEPT = 1500  # bytes of the result folder, of a second of load
 _RESTORES = {
     "each-run": "restored before each run",
     "each-block": "restored before each block",
@@ -165,6 +168,8 @@ def starts_text(checked: Checked) -> str:
     """How often the server starts, and when the data are restored."""
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
+    if experiment.design.soak is not None:
+        return _soak_text(checked)
     if experiment.target.kind == "host":
         return plan_files.runs_text(checked)
     if experiment.target.kind == "server":
@@ -188,6 +193,16 @@ def starts_text(checked: Checked) -> str:
     return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
+def _soak_text(checked: Checked) -> str:
+    plan = checked.plan
+    window = format_duration(plan.experiment.workload.duration)
+    return (
+        f"{plan.blocks} windows of {window} for each of {len(plan.arms)} arms, one arm after the other. "
+        "Its server is started once, and its data are put back once; the load reconnects between two windows. "
+        '"pgtrial resume" keeps the windows that are done, but data and server begin anew.'
+    )
+
+
 def place_texts(checked: Checked) -> Iterator[str]:
     """Temporary data outside the result folder."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
@@ -207,6 +222,14 @@ def place_texts(checked: Checked) -> Iterator[str]:
             copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
             size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
+        if experiment.design.soak is not None:
+            window = checked.plan.experiment.workload.duration
+            log, kept = _LOGGED * _USUAL_RATE * window, _KEPT * window * len(checked.plan.slots)
+            yield (
+                "In a soak data grow as the load makes them. Beside them lies pgbench's log of one window at a time, "
+                f"{format_bytes(log)} at {_USUAL_RATE:,} transactions a second; what stays in the result folder is "
+                f"about {format_bytes(kept)}."
+            )
         return
     yield _database_text(target, size)
     if target.database is None and experiment.dataset.load:
@@ -218,9 +241,17 @@ def place_texts(checked: Checked) -> Iterator[str]:
     shared, own = set(), set()
     for arm in checked.plan.arms:
         by_session, by_server = split_settings(arm.settings)
-        own |= set(by_session if target.settings == "session" else ())
-        shared |= set(by_server if target.settings == "session" else arm.settings)
-    if own:
+        own |= set(() if target.settings == "server" else by_session)
+        shared |= set(arm.settings if target.settings == "server" else by_server)
+    if target.settings == "role":
+        read_only = set() if target.writes or target.database is None else {READ_ONLY}
+        yield (
+            f"Every session of the load's role in its database feels the arm's {', '.join(sorted(own | read_only))}, "
+            "which the role gets by ALTER ROLE … IN DATABASE for the time of a run, and loses after it; its idle "
+            "sessions are ended for that, so use a role that no other application has. Running this needs "
+            "--allow-host-changes."
+        )
+    elif own:
         yield f"Only the load's sessions have the arm's {', '.join(sorted(own))}; no other application feels it."
     if shared:
         yield (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pgtrial.design.duration import BLOCKS_WANTED, estimate_total, fitting_blocks
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import HostFacts
-from pgtrial.design.methods import MethodChoice, choose_method
+from pgtrial.design.methods import SOAK, MethodChoice, choose_method
 from pgtrial.design.slice_time import builds_up
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment, count_windows
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 
@@ -40,7 +40,7 @@ def with_duration(experiment: Experiment, duration: float | None) -> Experiment:
 def settle_design(
     experiment: Experiment, arms: Sequence[Arm], levels: Sequence[LoadLevel], facts: HostFacts | None
 ) -> tuple[Experiment, MethodChoice]:
-    """The method, and where there is a budget and no duration, how long the runs are.
+    """The method, and how long the runs are: a window of a soak, or what a budget allows where there is no duration.
 
     A server differs more from one start to the next than many seconds of load differ from others, so short runs and
     many starts tell more than few long runs. How long a run should be follows from what both contribute and cost, not
@@ -50,6 +50,9 @@ def settle_design(
 
     SpecError where the method is not valid, or no duration fits into the budget.
     """
+    if experiment.design.soak is not None:
+        window = experiment.design.soak / count_windows(experiment.design)
+        return with_duration(experiment, window), replace(SOAK, duration=window)
     choice = choose_method(experiment, arms, levels, facts)
     budget = experiment.design.budget
     if budget is None or not is_open(experiment):

@@ -13,7 +13,7 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, count_windows
 from pgtrial.experiment_file.workload_table import WarmupTable, WorkloadTable
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
@@ -69,7 +69,11 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     workload, levels = experiment.workload, load_levels(experiment.workload)
     restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
     servers = 1.0
-    if choice.method == "blocks":
+    if experiment.design.soak is not None:
+        # Once for all windows of an arm.
+        servers = copies = 1 / count_windows(experiment.design)
+        warmup, measure = _warmup_seconds(workload) * servers, workload.duration + guard_time(levels[0])
+    elif choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
         measure = sum(workload.duration + guard_time(level) for level in levels)
@@ -139,8 +143,10 @@ def fitting_blocks(experiment: Experiment, arms: Sequence[Arm], budget: float, c
 
 
 def blocks_of(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> int:
-    """The number of blocks: as declared, or what the budget allows, or the default."""
+    """The number of blocks: as declared, or what the budget allows, or the default; of a soak, of its windows."""
     design = experiment.design
+    if design.soak is not None:
+        return count_windows(design)
     if design.budget is not None:
         return blocks_for_budget(experiment, arms, design.budget, choice)
     return DEFAULT_BLOCKS if design.blocks is None else design.blocks

@@ -188,8 +188,9 @@ def _check_sessions(case: Case) -> Iterator[Objection]:
         elif one.rule.timing is EffectTiming.BUILDS_UP or one.rule.shares:
             text = f"{one.label}: {one.rule.reason}; the sessions of all arms share that on one server"
             yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
-    if target.settings == "server" and case.differences:
-        text = 'with settings = "server" they change for the whole server'
+    if target.settings != "session" and case.differences:
+        whose = "the whole server" if target.settings == "server" else "the role"
+        text = f'with settings = "{target.settings}" they change for {whose}'
         yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
     if case.writes and (target.database is None or target.writes):
         text = "a transaction of an arm that waits for its turn keeps its locks, for which the other arms would wait"

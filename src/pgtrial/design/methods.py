@@ -60,6 +60,7 @@ class MethodChoice:
 
 
 BLOCKS = MethodChoice(method="blocks", reason=str(METHOD_REASONS["method.blocks"].text))
+SOAK = MethodChoice(method="blocks", reason=str(METHOD_REASONS["method.soak"].text))
 
 
 def judge_methods(

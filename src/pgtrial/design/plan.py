@@ -47,7 +47,7 @@ class Plan:
     @property
     def claimed(self) -> str:
         """Name of the arm that the hypothesis is about: as declared, or the first that is not the control."""
-        return self.experiment.hypothesis.arm or self.arms[1].name
+        return self.experiment.hypothesis.arm or self.arms[1 if self.arms[1:] else 0].name
 
     @property
     def confidence(self) -> float:
@@ -108,10 +108,12 @@ def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
         experiment=experiment,
         arms=arms,
         levels=levels,
-        slots=plan_schedule(arms, blocks=blocks_of(experiment, arms, method), seed=seed),
+        slots=(plan_schedule if experiment.design.soak is None else plan_soak)(
+            arms, blocks=blocks_of(experiment, arms, method), seed=seed
+        ),
         method=method,
         seed=seed,
-        judgements=judge_methods(experiment, arms, levels, facts),
+        judgements=() if experiment.design.soak is not None else judge_methods(experiment, arms, levels, facts),
     )
 
 
@@ -134,6 +136,16 @@ def plan_schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot,
         Slot(number=(block - 1) * len(names) + position, block=block, position=position, arm=name)
         for block, order in enumerate(orders[:blocks], start=1)
         for position, name in enumerate(order, start=1)
+    )
+
+
+def plan_soak(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...]:
+    """All windows of an arm, which stand in place of blocks, before those of the next; the arms in random order."""
+    names = shuffled([arm.name for arm in arms], random.Random(seed))
+    return tuple(
+        Slot(number=place * blocks + window, block=window, position=place + 1, arm=name)
+        for place, name in enumerate(names)
+        for window in range(1, blocks + 1)
     )
 
 

@@ -303,6 +303,9 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
         for arm in arms:
             shared = arm.settings if target.settings == "server" else split_settings(arm.settings)[1]
             found += [f"{name} = {value} for the whole server" for name, value in shared.items()]
+        if target.settings == "role":
+            own = [f"{name} = {value}" for arm in arms for name, value in split_settings(arm.settings)[0].items()]
+            found += [f"{setting} for the load's role in its database" for setting in own]
     return tuple(dict.fromkeys(found))
 
 

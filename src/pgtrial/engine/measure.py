@@ -68,13 +68,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunGroup:
-    """Runs that have one lifecycle, by arm name: a single run, or all of a block."""
+    """Runs that have one lifecycle, by arm name: a single run, or all of a block.
+
+    ``goes_on``: the server is up and was at work until just now, for the window of a soak before this one.
+    """
 
     plan: Plan
     servers: Servers
     record: Record  # of all of them
     members: Mapping[str, Member]
     block: int
+    goes_on: bool = False
 
     @property
     def host(self) -> Host:
@@ -109,9 +113,10 @@ class Measurement(ABC):
         begun, before = time.time(), measure_offset(host)
         try:
             await run_concurrently(*(self._start(*each) for each in self._sampler_configs(before.offset).items()))
-            if warmup_cap(plan.workload) > 0:
-                await self._warm_up()
-            await self._checkpoint()
+            if not self.group.goes_on:
+                if warmup_cap(plan.workload) > 0:
+                    await self._warm_up()
+                await self._checkpoint()
             for level in plan.levels:
                 await self._measure(level)
         finally:

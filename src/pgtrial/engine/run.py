@@ -27,7 +27,8 @@ class Execution:
     """One attempt at the runs of a group; ``execute`` may be called once.
 
     With ``restore`` the data are put back first; with ``keeps_data`` a later run goes on with the data of this one.
-    Runs in which others took more than ``most_disturbed``, a share of the CPU time, are invalid.
+    Runs in which others took more than ``most_disturbed``, a share of the CPU time, are invalid. A server that
+    ``stays`` is left up for the next run, unless this one fails.
     """
 
     group: RunGroup
@@ -35,6 +36,7 @@ class Execution:
     restore: bool
     keeps_data: bool
     most_disturbed: float | None = None
+    stays: bool = False
 
     async def execute(self) -> dict[str, float]:
         """Run all steps; return the mean tps of each arm over the levels.
@@ -46,7 +48,7 @@ class Execution:
         servers, record, members = group.servers, group.record, group.members
         for member in members.values():
             member.spool, member.log_folder = make_raw_folders(member.folder, account=group.plan.load.account)
-        offsets = self._clock_offsets()
+        offsets, is_left_up = self._clock_offsets(), False
         try:
             if self.restore:
                 with record.phase(PhaseName.RESTORE):
@@ -59,7 +61,8 @@ class Execution:
             for name, member in members.items():
                 done_by_load = group.plan.load.does(member.arm)
                 member.server = replace(started[name], confirmed=started[name].confirmed | done_by_load)
-            await self._prepare_caches("warm")
+            if not group.goes_on:
+                await self._prepare_caches("warm")
             for member in members.values():
                 await member.record.add_server(member.arm, member.server)
             before = record.add_machine(group.host, group.directories)
@@ -71,8 +74,11 @@ class Execution:
             clock_step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
             with record.phase(PhaseName.STOP):
                 dead = group.describe_dead()
-                # Data that a later run goes on with must not need recovery: it would be part of that run alone.
-                await self._stop(immediate=not self.keeps_data)
+                if self.stays:
+                    await self._keep_logs()
+                else:
+                    # Data that a later run goes on with must not need recovery: it would be part of that run alone.
+                    await self._stop(immediate=not self.keeps_data)
             self._note_pages(AFTER)
             with record.phase(PhaseName.COLLECT):
                 ingested = await asyncio.to_thread(self._collect)
@@ -80,9 +86,11 @@ class Execution:
             for reason in filter(None, (dead, *lost, wrong_pages, disturbed)):
                 raise InvalidRunError(reason)
             self._check(reports, ingested, clock_step)
+            is_left_up = self.stays
         finally:
             try:
-                await self._stop(immediate=True)
+                if not is_left_up:
+                    await self._stop(immediate=True)
             finally:
                 for member in members.values():
                     discard_raw(member.folder)
@@ -124,15 +132,17 @@ class Execution:
 
         A second call does nothing.
         """
-        servers = self.group.servers
         try:
-            for name, member in self.group.members.items():
-                await servers.keep_log(name, member.folder / layout.SERVER_LOG)
+            await self._keep_logs()
         finally:
             try:
-                self.group.record.add_restored(await servers.stop(immediate=immediate))
+                self.group.record.add_restored(await self.group.servers.stop(immediate=immediate))
             finally:
                 end_all_strays(self.group.plan.mark, self.group.host, self.group.plan.client_host)
+
+    async def _keep_logs(self) -> None:
+        for name, member in self.group.members.items():
+            await self.group.servers.keep_log(name, member.folder / layout.SERVER_LOG)
 
     def _collect(self) -> dict[str, IngestReport]:
         clock, shared = self.measurement.clock, self.measurement.shared_spool

@@ -25,7 +25,7 @@ from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
-from pgtrial.engine.target.base import Servers, SingleServer, Target, TurnTaking
+from pgtrial.engine.target.base import RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
@@ -58,6 +58,7 @@ class Schedule:
     twins: TurnTaking | None = None
     board: Switchboard | None = None
     restored_block: int | None = field(default=None, init=False)
+    left_up: RunningServer | None = field(default=None, init=False)  # by a window of a soak, for the next one
 
     async def run(self, pending: Sequence[Slot]) -> None:
         """Run all pending slots, up to the block at which the rule for stopping ends the experiment.
@@ -166,7 +167,8 @@ class Schedule:
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:
-                self.restored_block = None  # whatever state the data are in, the next run does not inherit it
+                # Whatever state the data are in, the next run does not inherit it.
+                self.restored_block, self.left_up = None, None
             self.state.end_runs([row.id for row in rows], outcome, ended, reason)
             seconds = (ended - started) / len(unit)
             for slot in unit:
@@ -198,6 +200,8 @@ class Schedule:
         elif self.twins is None:
             (row,) = rows
             servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
+            if self.left_up is not None:
+                servers = StillUp(target=self.target, arm=servers.arm, server=self.left_up)
         else:
             servers = self.twins
             if stays_as_prepared(self._experiment, self.planned.arms):
@@ -208,6 +212,7 @@ class Schedule:
             record=record,
             members={row.slot.arm: self._member(row, record) for row in rows},
             block=rows[0].slot.block,
+            goes_on=self.left_up is not None,
         )
         measurement: Measurement = WholeMeasurement(group=group)
         if self.slice_plan is not None and self.twins is not None:
@@ -220,8 +225,11 @@ class Schedule:
             restore=self._needs_restore(rows[0].slot),
             keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and not self._shares_blocks),
             most_disturbed=most_disturbed,
+            stays=self._experiment.design.soak is not None and group.block < self.planned.blocks,
         )
-        return await execution.execute()
+        tps = await execution.execute()
+        self.left_up = next(iter(group.members.values())).server if execution.stays else None
+        return tps
 
     def _member(self, row: RunRow, record: Record) -> Member:
         own = replace(record, runs=(row,))
@@ -234,7 +242,12 @@ class Schedule:
         )
 
     def _needs_restore(self, slot: Slot) -> bool:
-        """Apply the file's rule; the first run after a start, a failure or a resume always restores the data."""
+        """Apply the file's rule; the first run after a start, a failure or a resume always restores the data.
+
+        Those of a soak are restored when its server is started, and never after.
+        """
+        if self._experiment.design.soak is not None:
+            return self.left_up is None
         is_first = self.restored_block is None
         match self.plan.restore:
             case "each-run":

@@ -57,10 +57,10 @@ _OF_KERNEL = re.compile(r"(?:vm|kernel|fs|net)\..+")
 
 
 def check_arms_or_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    arms, factors = experiment.arms, experiment.factors
+    arms, factors, design = experiment.arms, experiment.factors, experiment.design
     if arms and factors:
         yield ("factors",), "arms and factors exclude each other", "Write either [arms.<name>] or [factors.<name>]."
-    elif not factors and len(arms) < (1 if experiment.design.placebo else 2):
+    elif not factors and len(arms) < (1 if design.placebo or design.soak else 2):
         message = f"an experiment needs at least two arms, got {len(arms)}"
         hint = (
             "Add another [arms.<name>.postgresql] table, or placebo = true in [design] to compare an arm with itself."

@@ -13,7 +13,7 @@ from pgtrial.experiment_file.arm_checks import (
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
 from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
 from pgtrial.experiment_file.command_checks import check_command
-from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
+from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_soak, check_stop
 from pgtrial.experiment_file.experiment import PLACEBO, Experiment
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
 from pgtrial.experiment_file.hypothesis_table import AndTable, Expect, HypothesisTable
@@ -144,6 +144,7 @@ _CHECKS: tuple[Check, ...] = (
     check_file_jobs,
     check_only_files,
     check_blocks,
+    check_soak,
     check_slices,
     check_covariate,
     check_stop,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, count_combinations
-from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, count_windows
 from pgtrial.experiment_file.position import Found
 from pgtrial.units import format_duration
 
@@ -13,6 +13,8 @@ from pgtrial.units import format_duration
 # an error of 5 %.
 FIRST_LOOK = 6
 LEAST_STRETCH = 0.2  # s of counted time on each set of CPUs
+LEAST_WINDOW = 20.0  # s: sizes are read every ten
+_OF_BLOCKS = ("blocks", "budget", "stop", "looks", "precision", "covariate", "slice", "placebo", "restore", "disturbed")
 
 
 def check_blocks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -37,6 +39,34 @@ def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         message = f"a duration of {format_duration(duration)} is too short for a duet of {arms} arms"
         hint = f"Each arm runs on {arms} sets of CPUs in turn, at least {format_duration(LEAST_STRETCH)} on each."
         yield ("workload", "duration"), message, hint
+
+
+def check_soak(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """A soak has no blocks, so it has nothing that is of blocks, and no claim."""
+    design = experiment.design
+    if design.soak is None:
+        if design.windows is not None:
+            yield ("design", "windows"), "windows need a soak", 'Write for how long: soak = "24h".'
+        return
+    for key in _OF_BLOCKS:
+        if key in design.model_fields_set:
+            yield ("design", key), f"a soak has no {key}", "It is one load from beginning to end. Remove one of both."
+    if design.method not in ("blocks", "auto"):
+        yield ("design", "method"), f'a soak has no method "{design.method}"', "Its arms run one after the other."
+    if design.cache == "cold":
+        yield ("design", "cache"), "a soak has no cold cache", "It would be cold in its first second only."
+    if "hypothesis" in experiment.model_fields_set:
+        hint = "Windows of one run depend on each other. Test the claim in blocks, in a file of its own."
+        yield ("hypothesis",), "a soak decides no claim", hint
+    if "duration" in experiment.workload.model_fields_set:
+        hint = 'Give soak and windows in [design], and remove this: soak = "24h" and windows = 24 are 1 h each.'
+        yield ("workload", "duration"), "the duration is that of a window in a soak", hint
+    if experiment.target.kind == "host":
+        yield ("design", "soak"), "a soak is of a server", "A load on files has none. Give it a long duration instead."
+    if design.soak / count_windows(design) < LEAST_WINDOW:
+        window = format_duration(design.soak / count_windows(design))
+        hint = f"It has {count_windows(design)} windows; each needs {format_duration(LEAST_WINDOW)}."
+        yield ("design", "soak"), f"windows of {window} are too short", hint
 
 
 def check_covariate(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

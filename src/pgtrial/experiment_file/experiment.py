@@ -26,6 +26,7 @@ PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
+DEFAULT_WINDOWS = 24  # of a soak
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -80,11 +81,12 @@ class TargetTable(KnobTables):
         description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
         "out: the load's sessions are read-only.",
     )
-    settings: Literal["session", "server"] = Field(
+    settings: Literal["session", "role", "server"] = Field(
         default="session",
         description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
-        "session can have, and only the others are changed for the whole server. server: all are changed for the "
-        "whole server, by ALTER SYSTEM.",
+        "session can have, and only the others are changed for the whole server. role: the same, but by ALTER ROLE … "
+        "IN DATABASE of the load's role, for a pooler or a load generator that does not pass libpq's options on; the "
+        "role's idle sessions are ended. server: all are changed for the whole server, by ALTER SYSTEM.",
     )
     restart: Command = Field(
         default=(),
@@ -196,6 +198,16 @@ class DesignTable(Table):
         description="Time for everything, instead of a number of blocks. Where no duration is given it is chosen with "
         f"their number: {DEFAULT_BLOCKS} blocks at least, if the budget can hold them.",
     )
+    soak: Duration | None = Field(
+        default=None,
+        description="Instead of blocks: load each arm for so long on one server that is never restarted, with data "
+        "that are never put back, and report what drifts. It decides no claim.",
+    )
+    windows: Annotated[int, Field(strict=True, ge=8, le=1000)] | None = Field(
+        default=None,
+        description="Equal parts of a soak, each of which is measured and kept by itself; the load reconnects between "
+        f"them. Left out: {DEFAULT_WINDOWS}.",
+    )
     stop: Literal["never", "decision", "precision"] = Field(
         default="never",
         description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
@@ -234,6 +246,11 @@ class DesignTable(Table):
         'took more than this share of the CPU time: "30%". The last of the repeats counts in any case. Left out: none '
         "is repeated for that.",
     )
+
+
+def count_windows(design: DesignTable) -> int:
+    """Windows of a soak."""
+    return DEFAULT_WINDOWS if design.windows is None else design.windows
 
 
 class LimitsTable(Table):

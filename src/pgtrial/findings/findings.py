@@ -11,6 +11,7 @@ from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Estimate, Record
+from pgtrial.findings.soak import Soak
 from pgtrial.model.verdict import Decision, Verdict
 
 SCHEMA_VERSION = 2
@@ -445,6 +446,7 @@ class Findings(Record):
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
     ledger: Ledger | None = None  # None: the file does not ask what limits an arm
+    soak: Soak | None = None  # None: runs are of blocks
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting, find_mismatches, read_settings, render_settings
 from pgtrial.postgres.work_directory import PORT, make_own, writing
+from pgtrial.safe_files import new_file, open_file
 from pgtrial.safe_text import parse_json
 
 _log = logging.getLogger(__name__)
@@ -264,12 +266,20 @@ class ThrowawayCluster:
                     entries.append(entry)
         return entries
 
-    async def keep_log(self, destination: Path) -> None:
-        """Copy the server's log to a file of pgtrial's machine, if the server came so far. Raises StoreError."""
+    async def keep_log(self, destination: Path, *, since: int = 0) -> int:
+        """Copy the server's log to a file of pgtrial's machine, if the server came so far, without its first bytes.
+
+        Returns how many have been copied. Raises StoreError.
+        """
         if not self.host.ops.is_file(str(self.log)):
-            return
+            return 0
         try:
             await self.host.copy_from(self.log, destination)
+            if since:
+                with open_file(destination) as whole, new_file(destination) as rest:
+                    whole.seek(since)
+                    shutil.copyfileobj(whole, rest)
+            return destination.stat().st_size
         except OSError as err:
             raise StoreError(f'cannot write "{destination}": {err.strerror}') from err
 

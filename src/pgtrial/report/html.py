@@ -18,7 +18,8 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
-from pgtrial.report.sections import SECTIONS
+from pgtrial.report.sections import shown_sections
+from pgtrial.report.soak_words import soak_head
 from pgtrial.report.terms import hypothesis_word, script_words, severity_word
 from pgtrial.report.words import SEVERITY_SYMBOLS
 from pgtrial.safe_files import write_file
@@ -42,8 +43,7 @@ def render_html(findings: Findings) -> str:
             "is_open": section.is_open(findings),
             "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
         }
-        for section in SECTIONS
-        if section.is_shown(findings)
+        for section in shown_sections(findings)
     ]
     return environment.get_template("page.html").render(
         findings=findings,
@@ -151,6 +151,8 @@ def _subtitle(findings: Findings) -> str:
     if experiment.started is not None and experiment.ended is not None:
         parts.append(tr("took {time}", time=format_duration(experiment.ended - experiment.started)))
     parts.append(ntr("{count} arm", "{count} arms", len(experiment.arms)))
+    if findings.soak is not None:
+        return " · ".join((*parts, soak_head(findings.soak)))
     parts.append(
         ntr(
             "{complete} of {count} block complete",

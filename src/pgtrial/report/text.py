@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.soak import Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
+from pgtrial.report.soak_words import drift_cells, soak_head
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (
@@ -51,6 +53,9 @@ TIED = "\u00a0"  # while lines are broken; printed as a space
 
 def render_text(findings: Findings, *, width: int = 80) -> str:
     """The summary, lines of at most ``width`` characters where words allow it, without a newline at the end."""
+    if findings.soak is not None:
+        parts = [_soak(findings.soak, width), _time(findings, width), _caveats(findings, width)]
+        return "\n\n".join("\n".join(lines) for lines in parts if lines)
     parts = [
         _ledger(findings, width),
         _verdict(findings, width),
@@ -189,6 +194,22 @@ def _ledger(findings: Findings, width: int) -> list[str]:
         *wrap_lines(tr("Limits: {ledger}", ledger=say(ledger.text)), width, indent="  ", first=""),
         *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
     ]
+
+
+def _soak(soak: Soak, width: int) -> list[str]:
+    lines = wrap_lines(f"{soak_head(soak)}.", width)
+    for arm in soak.arms:
+        rows = [(drift.metric, *drift_cells(drift)[1:]) for drift in arm.drifts]
+        wide = [max(len(row[column]) for row in rows) for column in range(5)] if rows else []
+        lines += ["", *wrap_lines(say(arm.text), width, indent="  ", first="")]
+        lines += [
+            f"  {'  '.join(cell.ljust(size) for cell, size in zip(row, wide, strict=True))}".rstrip() for row in rows
+        ]
+    slope = tr(
+        "Columns: first and last window, change over the soak, slope per hour with its {confidence} interval.",
+        confidence=format_share(soak.confidence),
+    )
+    return [*lines, "", *wrap_lines(slope, width)]
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

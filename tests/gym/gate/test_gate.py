@@ -92,6 +92,16 @@ def test_another_series_in_the_same_place_is_refused(tmp_path):
         runner.begin_or_go_on(tmp_path / "results.json", seed=None, each=2)
 
 
+def test_a_published_series_goes_on_on_another_machine_and_says_so(tmp_path):
+    published = tmp_path / "published.json"
+    trials.write_series(replace(SERIES, judged=(judged(1, SERIES.plan[0]),)), published)
+
+    series = runner.begin_or_go_on(tmp_path / "results.json", seed=None, each=10, published=published)
+
+    assert [number for number, _ in series.remaining] == list(range(2, 21))
+    assert series.machine == f"a machine, then {runner.describe_machine()}"
+
+
 @pytest.mark.parametrize("migration", Migration)
 def test_the_experiment_with_a_migration_is_valid_and_its_arms_work_at_the_same_time(migration, tmp_path):
     if len(os.sched_getaffinity(0)) < 2:

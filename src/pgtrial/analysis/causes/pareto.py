@@ -185,7 +185,7 @@ def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated
     None without a candidate or such a block, or where no criterion was measured in all arms. A criterion that was not
     is shown without a ratio, and has no part in score and Pareto front.
     """
-    if evidence.control is None or not evidence.candidates:
+    if evidence.control is None or not evidence.candidates or evidence.is_soak:
         return None
     arms = (evidence.control.name, *(arm.name for arm in evidence.candidates))
     blocks = _common_blocks(evidence, arms)

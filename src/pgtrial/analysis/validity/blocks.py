@@ -19,6 +19,7 @@ from pgtrial.stats.dependence import ORDER_ALPHA, drift
 
 MIN_BLOCKS = 2  # below, there is no interval at all
 MIN_BLOCKS_FOR_DRIFT = 5
+_READ_ONLY = (("on", "client"), ("on", "database user"))  # by libpq's options, or by the load's role
 LONG_PAUSE = 600.0  # s between two runs of a block, and …
 PAUSE_IN_RUNS = 3.0  # … in lengths of a run, beyond what repeating an invalid one takes
 
@@ -38,7 +39,16 @@ def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
         )
 
 
+def check_soak(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A soak whose load was interrupted; its windows are in more than one stretch."""
+    for arm in assessment.soak.arms if assessment.soak else ():
+        if arm.stretches > 1:
+            yield caveat("soak-interrupted", arm=arm.arm, done=arm.done, count=len(arm.windows))
+
+
 def _lacks_blocks(assessment: Assessment) -> bool:
+    if assessment.evidence.is_soak:
+        return False
     return len(assessment.evidence.pairs(assessment.evidence.hypothesis_arm)) < MIN_BLOCKS
 
 
@@ -166,7 +176,7 @@ def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A trend of the control itself. Comparing inside blocks removes it, but it says that the world was changing."""
     level = _log_control(assessment)
-    if len(level) < MIN_BLOCKS_FOR_DRIFT:
+    if len(level) < MIN_BLOCKS_FOR_DRIFT or assessment.evidence.is_soak:
         return
     trend = drift(level)
     if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
@@ -174,6 +184,8 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
+    if assessment.evidence.is_soak:
+        return
     restore = assessment.evidence.experiment.restore
     # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
     is_each_run = restore == "each-run" or (
@@ -193,7 +205,7 @@ def _only_reads(assessment: Assessment) -> bool:
     """Whether the load's sessions were made read-only, so that no run left anything behind."""
     settings = assessment.evidence.settings
     runs = [settings.get(run.id, {}) for run in assessment.evidence.valid]
-    return bool(runs) and all(run.get("default_transaction_read_only") == ("on", "client") for run in runs)
+    return bool(runs) and all(run.get("default_transaction_read_only") in _READ_ONLY for run in runs)
 
 
 def _log_control(assessment: Assessment) -> list[float]:

@@ -21,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     world.check_servers,
     world.check_assertions,
     blocks.check_blocks,
+    blocks.check_soak,
     blocks.check_placebo,
     blocks.check_primary_effect,
     blocks.check_completeness,

@@ -197,6 +197,17 @@ class SingleServer:
         return await self.target.stop(immediate=immediate)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillUp(SingleServer):
+    """The server of one arm that the window of a soak has left up for the next one."""
+
+    server: RunningServer
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        (name,) = order
+        return {name: self.server}
+
+
 def wanted_settings(arm: Arm) -> dict[str, str]:
     """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
     knobs, settings = arm.knobs, dict(arm.settings)

@@ -38,10 +38,11 @@ from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.existing.checks import Missing, find_missing, refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
 from pgtrial.postgres.existing.inventory import Inventory, compare_catalogues, compare_data, read_inventory
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSettings, ServerSql
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
+from pgtrial.postgres.existing.role_settings import refuse_kept
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_of, read_session, split_settings
 from pgtrial.postgres.existing.settings import is_already
@@ -91,6 +92,11 @@ class ServerTarget:
     def is_read_only(self) -> bool:
         return not self.prepared and not self.experiment.target.writes
 
+    @property
+    def by_role(self) -> bool:
+        """Whether the load's sessions have their settings from its role, and not from libpq's options."""
+        return self.experiment.target.settings == "role"
+
     def session(self, arm: Arm) -> dict[str, str]:
         """Settings of the load's sessions."""
         return {**self.own[arm.name], **({READ_ONLY: "on"} if self.is_read_only else {})}
@@ -133,6 +139,8 @@ class ServerTarget:
         self.running, self.is_trial = arm, run is None
         script = {} if self.prepared else _sql_of(arm)
         wanted = {ServerSettings.name: self.shared[arm.name], **host_knobs(arm), ServerSql.name: script}
+        if self.by_role:
+            wanted[ServerRole.name] = self.session(arm)
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
         self.altered = bool(script)
         if self.prepared:
@@ -146,16 +154,18 @@ class ServerTarget:
     async def serve(self, arm: Arm) -> RunningServer:
         """The server as the sessions of an arm find it; what is changed for them all was changed by ``start``."""
         settings, session, conninfo = wanted_settings(arm), self.session(arm), self.server.conninfo
+        if self.by_role:
+            await refuse_kept(conninfo(self.database))
         facts = self.server.facts
         return RunningServer(
-            settings=await read_session(self.server, self.database, session, also=settings),
+            settings=await read_session(self.server, self.database, session, also=settings, by_role=self.by_role),
             changes=tuple(self.changed),
             version=facts.version,
             version_num=facts.version_num,
             database=self.database,
             control=conninfo(),
             conninfo=conninfo,
-            environment=self.server.environment(self.database, options_of(session)),
+            environment=self.server.environment(self.database, "" if self.by_role else options_of(session)),
             directories=self.server.directories,
             groups=self._groups(),
             confirmed=self.confirmed,
@@ -180,12 +190,13 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy the log since the arm was started; the server goes on writing to it."""
+        """Copy the log since the arm was started, or since the last copy; the server goes on writing to it."""
         mark, self.log_mark = self.log_mark, None
         if mark is not None:
             # A server that is gone makes the run invalid by itself.
             with suppress(TargetError):
                 await keep_since(self.server, mark, destination)
+                self.log_mark = await mark_log(self.server)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
@@ -196,7 +207,7 @@ class ServerTarget:
                 await undo_sql(arm, self.server.conninfo(self.database))
         finally:
             undone = await self.changes.undo(self.changed)
-            self.running, self.changed = None, ()
+            self.running, self.changed, self.log_mark = None, (), None
         if self.is_trial and (refusal := _refuse_undo(arm, undone)):
             self.before = None  # what is different is told by this
             raise refusal
@@ -343,6 +354,7 @@ async def prepare_server(
         ServerSettings(server=server, database=target.database, caller=caller),
         *changes.knobs,
         ServerSql(server=server, database=target.database, caller=caller),
+        ServerRole(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:
         target.before = await read_inventory(server.control, wanted.database)

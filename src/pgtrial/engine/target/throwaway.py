@@ -63,6 +63,7 @@ class ThrowawayTarget:
     standbys: dict[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+    kept: int = field(default=0, init=False)  # bytes of its log that an earlier run has
     pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
     standby: Standby | None = field(default=None, init=False)  # of the arm that runs
 
@@ -91,7 +92,7 @@ class ThrowawayTarget:
         cluster, wanted = self.cluster(arm), {**self.counting, **wanted_settings(arm)}
         cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
-        self.running = arm
+        self.running, self.kept = arm, 0
         self.changed = await self.changes.make(context, knobs, run=run)
         groups = tuple(
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
@@ -194,7 +195,7 @@ class ThrowawayTarget:
 
     async def keep_log(self, destination: Path) -> None:
         if self.running is not None:
-            await self.cluster(self.running).keep_log(destination)
+            self.kept += await self.cluster(self.running).keep_log(destination, since=self.kept)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:

@@ -25,6 +25,7 @@ from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
+from pgtrial.findings.catalogue.soak import SOAK
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
 from pgtrial.findings.catalogue.verdict import ADJUSTMENT, METRICS, NEEDED, SIZES, STOPPING, VERDICTS
 from pgtrial.findings.catalogue.workload import WORKLOAD
@@ -81,6 +82,7 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     SLOWED,
     NOT_SLOWED,
     LEDGER,
+    SOAK,
     DETAILS,
     CLUES,
     RATES,

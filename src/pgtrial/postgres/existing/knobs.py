@@ -14,6 +14,8 @@ from pgtrial.postgres.existing.arm_sql import KNOB as SQL
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.database import KNOB as DATABASE
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.role_settings import KNOB as ROLE
+from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
 from pgtrial.postgres.existing.settings import KNOB as SETTINGS
 from pgtrial.postgres.existing.settings import apply_settings, find_lost, plan_settings
@@ -57,6 +59,39 @@ class ServerSettings(HostKnob):
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         assert self.server is not None
         return await find_lost(self.server, entry.change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRole(HostKnob):
+    """Settings of the load's role in its ``database``; else as ServerSettings."""
+
+    name: ClassVar[str] = ROLE
+    about: ClassVar[About] = About(
+        sets="settings of the load's role in its database",
+        takes_effect="in sessions that begin after it: idle ones of the role are ended",
+        rights="none beyond those of SET, on the role itself",
+        verified="read back in a new session of the role",
+        undone="ALTER ROLE … IN DATABASE sets or resets what was there",
+    )
+
+    server: ExistingServer | None = None
+    database: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        return (await plan_role(self.server, self.database, wanted),)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_role(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_role(control_of(self.server, self.caller, host, entry), entry)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert self.server is not None
+        return await find_lost_role(self.server, entry.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,4 +166,5 @@ def control_of(
 
 def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
     """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
-    return (*HOST_KNOBS, ServerSettings(caller=caller), ServerSql(caller=caller), ServerDatabase(caller=caller))
+    known = (ServerSettings, ServerSql, ServerRole, ServerDatabase)
+    return (*HOST_KNOBS, *(knob(caller=caller) for knob in known))

@@ -65,7 +65,9 @@ async def find_refused(server: ExistingServer, database: str, settings: Mapping[
     async with connect(server.conninfo(database)) as connection:
         for name, value in settings.items():
             try:
-                await connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", [name, value])
+                await connection.execute(
+                    "SELECT pg_catalog.set_config(%s, %s, true)", [name, value]
+                )  # a pooler keeps the session
             except InsufficientPrivilege:
                 refused.append(name)
             except CantChangeRuntimeParam:
@@ -80,14 +82,23 @@ async def find_refused(server: ExistingServer, database: str, settings: Mapping[
 
 
 async def read_session(
-    server: ExistingServer, database: str, settings: Mapping[str, str], *, also: Collection[str] = ()
+    server: ExistingServer,
+    database: str,
+    settings: Mapping[str, str],
+    *,
+    also: Collection[str] = (),
+    by_role: bool = False,
 ) -> dict[str, Setting]:
-    """All settings as a session of the load has them. Raises SettingError where one is not as it should be."""
+    """All settings as a session of the load has them, which begins with them ``by_role`` or by libpq's options.
+
+    Raises SettingError where one is not as it should be.
+    """
+    options = "" if by_role else options_of(settings)
     try:
-        actual = await read_settings(server.conninfo(database, options_of(settings)), also=(*settings, *also))
+        actual = await read_settings(server.conninfo(database, options), also=(*settings, *also))
     except ConnectError as err:
         hint = (
-            'A pooler stands between: connect to the server itself, or write settings = "server" in [target].'
+            'A pooler stands between: connect to the server itself, or write settings = "role" in [target].'
             if _POOLER in err.detail
             else ""
         )

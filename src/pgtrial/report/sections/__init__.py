@@ -1,5 +1,6 @@
 """The sections of the page, in reading order: what was asked for first, and that is the ledger where there is one."""
 
+from pgtrial.findings.findings import Findings
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
@@ -10,11 +11,13 @@ from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.metrics import METRICS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
 from pgtrial.report.sections.over_time import COURSES, PANELS, SCHEDULE, SERIES, STABILITY, TIME
+from pgtrial.report.sections.soak import SOAK
 from pgtrial.report.sections.storage import DISKS, FILES, PAGES
 from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 
 SECTIONS: tuple[Section, ...] = (
     LEDGER,
+    SOAK,
     VERDICT,
     NARRATIVE,
     EFFECTS,
@@ -42,3 +45,12 @@ SECTIONS: tuple[Section, ...] = (
     CAVEATS,
     METHOD,
 )
+
+# What compares arms, or takes runs for independent of each other: windows of a soak are not.
+_OF_BLOCKS = {VERDICT, NARRATIVE, EFFECTS, FACTORS, NOISE, WHY, LIMITS, SCORECARD, METRICS, ASSOCIATIONS, STABILITY}
+
+
+def shown_sections(findings: Findings) -> list[Section]:
+    """Those that have something to say."""
+    left_out = _OF_BLOCKS if findings.soak is not None else set()
+    return [section for section in SECTIONS if section not in left_out and section.is_shown(findings)]

@@ -1,0 +1,5 @@
+BEGIN;
+DELETE FROM job
+WHERE id = (SELECT id FROM job ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED);
+INSERT INTO job (payload) VALUES (md5(random()::text));
+COMMIT;
