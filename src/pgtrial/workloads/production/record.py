@@ -17,8 +17,8 @@ LARGEST = 64 << 20  # bytes of a record
 _LONGEST_SHOWN = 120  # characters of a statement in a table
 
 EXPERIMENT = """\
-# A load like that of a server, drawn in the way "{draw}". Write the arms and the claim, and run all files of this folder:
-# a claim that holds in one drawn load only is a claim about what was drawn.
+# A load like that of a server, drawn in the way "{draw}". Write the arms and the claim, and run all files of this
+# folder: a claim that holds in one drawn load only is a claim about what was drawn.
 #
 # copy.dump is a dump of the database:  pg_dump --format=custom --file=copy.dump …
 format = 1
@@ -53,7 +53,8 @@ work_mem = "64MB"
 
 def experiment_text(plan: Plan, draw: Draw) -> str:
     scenarios = "\n".join(
-        f'[[workload.scenario]]\nname  = "{script.name}"\nfile  = "{draw.name}/{script.name}.sql"\nshare = {script.calls}\n'
+        f'[[workload.scenario]]\nname  = "{script.name}"\n'
+        f'file  = "{draw.name}/{script.name}.sql"\nshare = {script.calls}\n'
         for script in plan.scripts
     )
     return EXPERIMENT.format(draw=draw.name, scenarios=scenarios)
@@ -239,7 +240,7 @@ def nearest(record: Mapping[str, Any], truths: Sequence[Truth]) -> dict[str, str
         )
 
     names = (script["name"] for script in record["scripts"])
-    return {name: min(truths, key=lambda truth: distance(truth, name)).draw for name in names}  # noqa: B023
+    return {name: min(truths, key=lambda truth: distance(truth, name)).draw for name in names}
 
 
 def setup_of(texts: Mapping[str, str], chosen: Mapping[str, str]) -> str:
@@ -283,13 +284,15 @@ _HEAD = (
 def truth_text(record: Mapping[str, Any], truths: Sequence[Truth]) -> str:
     """The table, as Markdown: for each drawn load, original against copy, and what was left out."""
     parts = [
-        "# How true the load is\n\nRows, blocks and milliseconds are those of a call; the copy's are beside the original's.\n"
+        "# How true the load is\n",
+        "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
     ]
     for truth in truths:
         parts.append(
-            f"## {truth.draw}\n\nShares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, blocks of a "
-            f"call by {truth.block_error():.0%} at most among the statements that make 90 % of the time. Drawing the "
-            f"parameters takes {truth.drawing:.1%} of the time of all statements.\n"
+            f"## {truth.draw}\n\n"
+            f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
+            f"blocks of a call by {truth.block_error():.0%} at most among the statements that make 90 % of the time. "
+            f"Drawing the parameters takes {truth.drawing:.1%} of the time of all statements.\n"
         )
         parts += [f"Failed: {_short(error)}\n" for error in truth.errors]
         parts.append(_table(_HEAD, list(truth.rows())))
@@ -310,7 +313,8 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth]) -> str:
         parts.append(f"The role may not see the text of {record['hidden']} more.\n")
     told = record["transactions"]
     parts.append(
-        f"{told['explained']} of {told['commits']} explicit transactions were told by statements that are called equally often.\n"
+        f"{told['explained']} of {told['commits']} explicit transactions were told by statements that are called "
+        "equally often.\n"
     )
     return "\n".join(parts)
 

@@ -1,7 +1,7 @@
 """Which statements were transactions together, as far as counts tell.
 
-Statements of one transaction are called equally often, but for those at work when the counts were read. That others are,
-too, by chance, is what the number of COMMITs is against: the groups that are taken have as many calls as these.
+Statements of one transaction are called equally often, but for those at work when the counts were read. Others are so
+by chance; therefore the groups that are taken have together as many calls as there were COMMITs.
 """
 
 from collections.abc import Sequence
