@@ -1,20 +1,21 @@
 """The experiment file of one trial. Arms differ in the steps of their work, and in nothing else."""
 
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
-from gym.live.plan import Kind, Trial
+from gym.live.plan import PGBENCH, SYSBENCH, Kind, Trial
 
 FOLDER = Path(__file__).parent
-STEPS = 500  # of work in a transaction, about 2.5 ms of them
-PLANTED = 0.03  # more steps
+STEPS = {PGBENCH: 500, SYSBENCH: 1000}  # of work in a transaction, about 5 us each
+# More steps. In sysbench's transactions, of which they are a smaller part, they cost about 5 % of the throughput.
+PLANTED = {PGBENCH: 0.03, SYSBENCH: 0.08}
 MARGIN = "1%"
 BLOCKS = 6  # the fewest that may give a verdict
 
 # A setting that nothing else in the load reads, that holds at once, and has room for a number: the script reads it.
 CARRIER = "geqo_generations"
-_MORE = {Kind.NULL: 1.0, Kind.PLANTED: 1 + PLANTED, Kind.IDLE: 1 / STEPS, Kind.DOUBLE: 2.0}
 _DESIGN: dict[str, dict[str, str]] = {
     "interleaved": {"slice": "0.4s"},  # the shortest that are valid
     "blocks": {},
@@ -23,13 +24,25 @@ _DESIGN: dict[str, dict[str, str]] = {
 _DURATION = {"interleaved": "1s", "blocks": "2s", "duet": "2s"}  # that counts, of each arm in a block
 
 
-def steps_of(trial: Trial) -> dict[str, int]:
+_WORKLOAD: dict[str, dict[str, Any]] = {
+    PGBENCH: {"scenario": [{"name": "work", "file": "work.sql"}]},
+    SYSBENCH: {
+        "kind": "command",
+        "results": "sysbench",
+        "command": ["sysbench", "oltp_read_write", "--tables=1", "--table-size=10000"],
+    },
+}
+_FILES = {PGBENCH: ("work.setup.sql", "work.sql"), SYSBENCH: ("work.setup.sql", "sysbench.setup.sql")}
+
+
+def steps_of(trial: Trial, load: str = PGBENCH) -> dict[str, int]:
     """Steps by arm, the control first."""
-    more = round(STEPS * _MORE[trial.kind])
-    return {arm: more if arm == trial.burdened else STEPS for arm in ("control", "treated")}
+    steps = STEPS[load]
+    more = {Kind.NULL: steps, Kind.PLANTED: round(steps * (1 + PLANTED[load])), Kind.IDLE: 1, Kind.DOUBLE: 2 * steps}
+    return {arm: more[trial.kind] if arm == trial.burdened else steps for arm in ("control", "treated")}
 
 
-def experiment_text(trial: Trial) -> str:
+def experiment_text(trial: Trial, load: str = PGBENCH) -> str:
     """The file, which names the scripts in its own folder."""
     return tomli_w.dumps(
         {
@@ -37,18 +50,18 @@ def experiment_text(trial: Trial) -> str:
             "experiment": {"name": trial.name},
             "hypothesis": {"claim": "the arms differ", "arm": "treated", "expect": "different", "margin": MARGIN},
             "target": {"postgresql": {"shared_buffers": "16MB", "autovacuum": False}},
-            "dataset": {"kind": "sql", "setup": "work.setup.sql"},
+            "dataset": {"kind": "sql", "setup": "setup.sql"},
             "workload": {
                 "clients": 2,
                 "duration": _DURATION[trial.method],
                 "warmup": 0,
-                "scenario": [{"name": "work", "file": "work.sql"}],
+                **_WORKLOAD[load],
             },
-            "arms": {arm: {"postgresql": {CARRIER: steps}} for arm, steps in steps_of(trial).items()},
+            "arms": {arm: {"postgresql": {CARRIER: steps}} for arm, steps in steps_of(trial, load).items()},
             "design": {
                 "method": trial.method,
                 "blocks": BLOCKS,
-                "restore": "never",  # the load only reads
+                **({"restore": "never"} if load == PGBENCH else {}),  # which only reads
                 "seed": trial.seed,
                 **_DESIGN[trial.method],
             },
@@ -56,11 +69,13 @@ def experiment_text(trial: Trial) -> str:
     )
 
 
-def write_experiment(trial: Trial, place: Path) -> Path:
+def write_experiment(trial: Trial, place: Path, load: str = PGBENCH) -> Path:
     """Put the file and its scripts into a folder, and say where the file is."""
     place.mkdir(parents=True, exist_ok=True)
-    for name in ("work.setup.sql", "work.sql"):
-        (place / name).write_text((FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
+    texts = {name: (FOLDER / name).read_text(encoding="utf-8") for name in _FILES[load]}
+    (place / "setup.sql").write_text("\n".join(text for name, text in texts.items() if "setup" in name))
+    if load == PGBENCH:
+        (place / "work.sql").write_text(texts["work.sql"], encoding="utf-8")
     file = place / "experiment.toml"
-    file.write_text(experiment_text(trial), encoding="utf-8")
+    file.write_text(experiment_text(trial, load), encoding="utf-8")
     return file

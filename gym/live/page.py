@@ -5,28 +5,43 @@ from pathlib import Path
 
 from ground_truth.page import put_between, table
 
-from gym.live.plan import METHODS, Kind
+from gym.live.experiment import PLANTED
+from gym.live.plan import METHODS, PGBENCH, Kind
 from gym.live.record import Series, write_series
 from gym.live.scoring import Count, Score, Truth, find_truths, score
 
-RESULTS = Path(__file__).parent / "results.json"
+FOLDER = Path(__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "gym-live.md"
-BEGIN = "<!-- begin: written by python -m gym.live -->"
-END = "<!-- end: written by python -m gym.live -->"
 _MISSING = "–"
 
 
-def publish(series: Series, *, results: Path = RESULTS, page: Path = PAGE) -> None:
+def results_of(load: str) -> Path:
+    return FOLDER / ("results.json" if load == PGBENCH else f"results-{load}.json")
+
+
+def marks_of(load: str) -> tuple[str, str]:
+    """Between which the page has the tables of a load."""
+    command = "python -m gym.live" if load == PGBENCH else f"python -m gym.live --load {load}"
+    return f"<!-- begin: written by {command} -->", f"<!-- end: written by {command} -->"
+
+
+def publish(series: Series, *, results: Path | None = None, page: Path = PAGE) -> None:
     """Keep the results beside the code, and write their tables into the page."""
-    write_series(series, results)
-    text = put_between(page.read_text(encoding="utf-8"), render(series), begin=BEGIN, end=END)
+    write_series(series, results or results_of(series.load))
+    begin, end = marks_of(series.load)
+    text = put_between(page.read_text(encoding="utf-8"), render(series), begin=begin, end=end)
     page.write_text(text, encoding="utf-8")
 
 
 def render(series: Series) -> str:
-    truths = find_truths(series.records)
+    truths = find_truths(series.records, series.load)
     scores = [found for method in (*METHODS, "all") if (found := score(series.records, truths, method)) is not None]
-    parts = [_summary(series), _verdict_table(scores), _coverage_table(scores), _truth_table(list(truths.values()))]
+    parts = [
+        _summary(series),
+        _verdict_table(scores),
+        _coverage_table(scores),
+        _truth_table(list(truths.values()), PLANTED[series.load]),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -82,7 +97,7 @@ def _coverage_table(scores: list[Score]) -> str:
     return table(head, rows) if rows else ""
 
 
-def _truth_table(truths: list[Truth]) -> str:
+def _truth_table(truths: list[Truth], planted: float) -> str:
     rows = [
         [
             truth.method,
@@ -93,7 +108,13 @@ def _truth_table(truths: list[Truth]) -> str:
         ]
         for truth in truths
     ]
-    head = ["method", "time that does not grow", "3 % more work", "twice the work, if linear", "measured"]
+    head = [
+        "method",
+        "time that does not grow",
+        f"{planted:.0%} more work".replace("%", " %"),
+        "twice the work, if linear",
+        "measured",
+    ]
     return table(head, rows) if rows else ""
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gym.live.plan import Kind, Trial, draw_plan
+from gym.live.plan import PGBENCH, Kind, Trial, draw_plan
 from pgtrial.safe_files import write_file
 
 _DIGITS = 6
@@ -61,11 +61,12 @@ class Series:
     planted: int
     jobs: int
     machine: str
+    load: str = PGBENCH
     records: tuple[Record, ...] = field(default=())
 
     @property
     def plan(self) -> tuple[Trial, ...]:
-        return draw_plan(seed=self.seed, null=self.null, planted=self.planted)
+        return draw_plan(seed=self.seed, null=self.null, planted=self.planted, load=self.load)
 
     @property
     def remaining(self) -> tuple[Trial, ...]:

@@ -64,7 +64,7 @@ def _lock(file: int) -> bool:
 
 
 def run_all(
-    trials: Sequence[Trial], results: Path, *, jobs: int, may_begin: Callable[[], bool]
+    trials: Sequence[Trial], results: Path, *, load: str, jobs: int, may_begin: Callable[[], bool]
 ) -> Generator[Record, None, None]:
     """The records of the trials, as they end; ``jobs`` of them run at a time.
 
@@ -76,7 +76,7 @@ def run_all(
         try:
             while queue or running:
                 while queue and len(running) < jobs and may_begin():
-                    running.append(_begin(queue.pop(0), results, lock=lock))
+                    running.append(_begin(queue.pop(0), results, load=load, lock=lock))
                 if not running:
                     return
                 time.sleep(_POLL)
@@ -90,14 +90,14 @@ def run_all(
                 _await(one.process)
 
 
-def _begin(trial: Trial, results: Path, *, lock: int) -> _Running:
+def _begin(trial: Trial, results: Path, *, load: str, lock: int) -> _Running:
     """Start an experiment in a folder that has nothing of an earlier attempt, which was interrupted."""
     place = results / trial.name
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(place)
-    file = write_experiment(trial, place)
+    file = write_experiment(trial, place, load)
     setpriv = shutil.which("setpriv") or "setpriv"
-    command = [setpriv, "--pdeathsig", "TERM", sys.executable, "-m", "pgtrial", "run", str(file)]
+    command = [setpriv, "--pdeathsig", "TERM", sys.executable, "-m", "pgtrial", "run", "--allow-code", str(file)]
     # Attempts at a claim are counted in the state directory: those of a series are no business of the user's. Each of
     # them is asked how often it errs by itself, so it is no other one's repetition.
     environment = {**os.environ, VARIABLE: str(state_directory(results)), "OPENBLAS_NUM_THREADS": "1"}

@@ -8,7 +8,7 @@ from statistics import median
 from scipy.stats import beta, kstest, t
 
 from gym.live.experiment import PLANTED
-from gym.live.plan import METHODS, Kind
+from gym.live.plan import METHODS, PGBENCH, Kind
 from gym.live.record import Record
 from pgtrial.stats.interval import t_quantile
 from pgtrial.stats.power import find_power
@@ -41,7 +41,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What 3 % more work is in throughput, by one method: log of the ratio burdened / unburdened, with its error.
+    """What a little more work is in throughput, by one method: log of the ratio burdened / unburdened, with its error.
 
     ``fixed`` is the share of a transaction's time that does not grow with its work. ``double`` is the log ratio that
     twice the work should have, ``measured`` the one that it had, with the bounds of its interval.
@@ -130,9 +130,9 @@ class _Judged:
     truth: float
 
 
-def find_truths(records: Sequence[Record]) -> dict[str, Truth]:
+def find_truths(records: Sequence[Record], load: str = PGBENCH) -> dict[str, Truth]:
     """By method, as far as the experiments with an idle arm are there."""
-    truths = {}
+    truths, more = {}, PLANTED[load]
     for method in METHODS:
         idle = _first(records, Kind.IDLE, method)
         if idle is None:
@@ -142,8 +142,8 @@ def find_truths(records: Sequence[Record]) -> dict[str, Truth]:
         truths[method] = Truth(
             method=method,
             fixed=fixed,
-            planted=-math.log1p(PLANTED * (1 - fixed)),
-            error=PLANTED * fixed * idle.error,
+            planted=-math.log1p(more * (1 - fixed)),
+            error=more * fixed * idle.error,
             double=-math.log1p(1 - fixed),
             measured=None if double is None else (double.log, double.low, double.high),
         )

@@ -40,6 +40,7 @@ HOMES = {
     "pydantic_core": ("experiment_file/",),
     "rich": ("cli/",),
     "scipy": ("stats/",),
+    "sqlglot": ("workloads/production/parameters.py",),
     "tomli_w": ("experiment_file/generate.py", "export/bundle.py"),
     "vl_convert": ("report/",),
     "xlsxwriter": ("export/",),

@@ -34,6 +34,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("plan", "Show what an experiment will do, without running it."),
     ("register", "Print the digest of a claim, to publish it before the run."),
     ("copy", "Copy an existing database, to try things on the copy."),
+    ("workload", "Make a load like that of an existing server."),
     ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
     ("limits", "Find what limits an arm, by slowing its resources."),

@@ -1,0 +1,80 @@
+"""pgtrial workload: a load like that of an existing server, and how true it is."""
+
+from pathlib import Path
+
+import click
+
+from pgtrial.cli.terminal import echo
+
+
+@click.command()
+@click.argument("dsn")
+@click.option(
+    "-o",
+    "--output",
+    default=None,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to write; it does not exist yet.",
+)
+@click.option("--values", is_flag=True, help="Read values of the statistics, too: common ones, and histograms.")
+@click.option(
+    "--check",
+    "checked",
+    default=None,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="DSN is a copy: send the loads of this folder to it, and say how true they are.",
+)
+@click.option("--allow-writes", is_flag=True, help="Let --check write to the copy.")
+@click.option("--clients", default=4, show_default=True, type=click.IntRange(1, 1000), help="Sessions of --check.")
+@click.option(
+    "--seconds", default=20, show_default=True, type=click.IntRange(1, 86400), help="Of --check, for each load."
+)
+def command(
+    *, dsn: str, output: Path | None, values: bool, checked: Path | None, allow_writes: bool, clients: int, seconds: int
+) -> None:
+    """Make scripts that load a copy as the server at DSN is loaded.
+
+    Reads pg_stat_statements, statistics and schema, and changes nothing. The
+    folder has several loads: what the counts do not tell is drawn in several
+    ways. Without --values only names, counts and shares leave the server.
+
+    \b
+    Examples:
+      pgtrial workload "service=shop" --output shop-load
+      pgtrial workload "dbname=shop_copy" --check shop-load --allow-writes
+    """
+    from pgtrial.engine.production import TRUTH, check_workload, write_workload
+    from pgtrial.errors import ConsentError
+    from pgtrial.postgres.connect import forget_caller
+    from pgtrial.units import format_share
+
+    if (output is None) == (checked is None):
+        raise click.UsageError("give --output to write a load, or --check to try one on a copy")
+    caller = forget_caller()
+    if output is not None:
+        plan = write_workload(dsn, output, caller, with_values=values)
+        members = [member for script in plan.scripts for member in script.members]
+        kept = format_share(sum(member.statement.time for member in members) / plan.time)
+        echo(f'wrote "{output}": {len(members)} statements in {len(plan.scripts)} scripts, {kept} of the time')
+        for each in plan.left_out:
+            echo(f"left out {each.statements} ({format_share(each.time / plan.time)} of the time): {each.reason}")
+        told = plan.told
+        echo(f"transactions: {told.explained} of {told.commits} told by statements that are called equally often")
+        echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')
+        return
+    assert checked is not None
+    if not allow_writes:
+        raise ConsentError(
+            "the load writes to the database", hint="Add --allow-writes, if that is a copy and nobody else's."
+        )
+    for truth in check_workload(dsn, checked, caller, clients=clients, seconds=seconds):
+        echo(
+            f"{truth.draw}: shares of the calls within {truth.share_error * 100:.1f} percentage points, "
+            f"blocks of a call within {format_share(truth.block_error())}, "
+            f"parameters take {format_share(truth.drawing)} of the time"
+        )
+        for error in truth.errors:
+            echo(f"  failed: {error}")
+    echo(f'wrote "{checked / TRUTH}"')

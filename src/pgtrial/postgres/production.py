@@ -1,0 +1,228 @@
+"""What a server remembers of its load, and what its statistics say of the data: read-only, for a load like it.
+
+Values of the data (most common ones, histograms) are read only on demand: all else are counts, shares and names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import pq, sql
+
+from pgtrial.errors import TargetError
+from pgtrial.postgres.connect import connect
+
+_READ_ONLY = "SET default_transaction_read_only = on"
+TableName = tuple[str, str]  # schema, name
+_Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+_EXTENSION: LiteralString = """
+SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pg_stat_statements'"""
+
+# What one statement calls by another is counted in that one. NULL is the text of somebody else's.
+_STATEMENTS: LiteralString = """
+SELECT CASE WHEN query = '<insufficient privilege>' THEN NULL ELSE query END, sum(calls)::bigint, sum(rows)::bigint,
+       sum(shared_blks_hit)::bigint, sum(shared_blks_read)::bigint, sum(total_exec_time)::float8
+FROM {schema}.pg_stat_statements
+WHERE toplevel AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+  AND calls > 0
+GROUP BY 1 ORDER BY 6 DESC"""
+
+_COLUMNS: LiteralString = """
+SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+       greatest(c.reltuples, 0), c.relpages, coalesce(s.null_frac, 0),
+       CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * greatest(c.reltuples, 0) ELSE coalesce(s.n_distinct, 0) END,
+       coalesce(s.most_common_freqs, '{{}}'), coalesce(s.correlation, 0),
+       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
+               AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
+       f.schema, f.name, f.attname,
+       CASE WHEN {with_values} THEN s.most_common_vals::text::text[] END,
+       CASE WHEN {with_values} THEN s.histogram_bounds::text::text[] END
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN LATERAL (
+    SELECT * FROM pg_catalog.pg_stats s
+    WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+    ORDER BY s.inherited DESC LIMIT 1) s ON true
+LEFT JOIN LATERAL (
+    SELECT rn.nspname AS schema, r.relname AS name, ra.attname FROM pg_catalog.pg_constraint k
+    JOIN pg_catalog.pg_class r ON r.oid = k.confrelid JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+    JOIN pg_catalog.pg_attribute ra ON ra.attrelid = r.oid AND ra.attnum = k.confkey[1]
+    WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum] LIMIT 1) f ON true
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+ORDER BY c.oid, a.attnum"""
+
+_UNIQUE: LiteralString = """
+SELECT n.nspname, c.relname, array_agg(a.attname ORDER BY k.place)
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+WHERE i.indisunique AND k.place <= i.indnkeyatts
+GROUP BY n.nspname, c.relname, i.indexrelid"""
+
+_TYPES: LiteralString = """
+SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
+
+# An application's own functions may do anything; of the server's those that only tell the time or draw a number do not.
+_SIDE_EFFECTS: LiteralString = """
+SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE p.provolatile = 'v' AND NOT (n.nspname = 'pg_catalog' AND p.proname IN (
+    'random', 'nextval', 'clock_timestamp', 'timeofday', 'gen_random_uuid', 'random_normal', 'uuidv4', 'uuidv7'))"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What was counted of a statement; ``time`` in seconds. ``types`` are those of its parameters, by the server.
+
+    ``refused`` is why the server does not understand its text; it may quote the text.
+    """
+
+    text: str
+    calls: int
+    rows: int
+    hit: int
+    read: int
+    time: float
+    types: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def rows_per_call(self) -> float:
+        return self.rows / self.calls
+
+    @property
+    def blocks_per_call(self) -> float:
+        return (self.hit + self.read) / self.calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """``distinct`` is how many different values there are, ``common`` the shares of the most common ones.
+
+    ``values`` are these, and ``bounds`` those of the histogram: empty unless they were asked for. ``references`` is the
+    column of another table that a foreign key names.
+    """
+
+    type: str
+    nulls: float = 0.0
+    distinct: float = 0.0
+    common: tuple[float, ...] = ()
+    correlation: float = 0.0
+    is_unique: bool = False
+    references: tuple[TableName, str] | None = None
+    values: tuple[str, ...] = field(default=(), repr=False)
+    bounds: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """``columns`` are in the order of the table; ``unique`` are the columns of each unique index."""
+
+    rows: float
+    pages: float
+    columns: Mapping[str, Column]
+    unique: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
+
+    ``hidden`` is how many statements others have sent whose text the role may not see, ``side_effects`` are names of
+    functions that may do more than compute.
+    """
+
+    statements: tuple[Statement, ...]
+    tables: Mapping[TableName, Table]
+    path: tuple[str, ...]
+    side_effects: frozenset[str]
+    hidden: int
+
+
+async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
+    """What there is to know. Raises ConnectError, and TargetError where pg_stat_statements is not there."""
+    counted = await _read_statements(conninfo)
+    async with connect(conninfo) as connection:
+        await connection.execute(_READ_ONLY)
+        query = sql.SQL(_COLUMNS).format(with_values=sql.Literal(with_values))
+        unique = await (await connection.execute(_UNIQUE)).fetchall()
+        tables = _tables_of(await (await connection.execute(query)).fetchall(), unique)
+        side_effects = frozenset(str(name) for (name,) in await (await connection.execute(_SIDE_EFFECTS)).fetchall())
+    async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
+        await connection.execute(_READ_ONLY)
+        ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
+        described = [await _describe(connection, each) for each in counted if each.text]
+    return Load(
+        statements=tuple(described),
+        tables=tables,
+        path=tuple(path),
+        side_effects=side_effects,
+        hidden=sum(not each.text for each in counted),
+    )
+
+
+async def count_statements(conninfo: str) -> tuple[Statement, ...]:
+    """The counts alone. Raises ConnectError, TargetError."""
+    return tuple(each for each in await _read_statements(conninfo) if each.text)
+
+
+async def _read_statements(conninfo: str) -> list[Statement]:
+    """The text is empty where the role may not see it."""
+    async with connect(conninfo) as connection:
+        await connection.execute(_READ_ONLY)
+        found = await (await connection.execute(_EXTENSION)).fetchall()
+        if not found:
+            raise TargetError(
+                "the database has no pg_stat_statements",
+                hint="Put it into shared_preload_libraries, restart, and run CREATE EXTENSION pg_stat_statements.",
+            )
+        query = sql.SQL(_STATEMENTS).format(schema=sql.Identifier(found[0][0]))
+        return [
+            Statement(text=text or "", calls=calls, rows=rows, hit=hit, read=read, time=milliseconds / 1000)
+            for text, calls, rows, hit, read, milliseconds in await (await connection.execute(query)).fetchall()
+        ]
+
+
+def _tables_of(rows: list[tuple[Any, ...]], unique: list[tuple[Any, ...]]) -> dict[TableName, Table]:
+    tables: dict[TableName, Table] = {}
+    indexes: dict[TableName, list[tuple[str, ...]]] = {}
+    for schema, table, names in unique:
+        indexes.setdefault((schema, table), []).append(tuple(names))
+    columns: dict[TableName, dict[str, Column]] = {}
+    for schema, table, name, type_, row_count, pages, nulls, distinct, common, correlation, is_unique, *rest in rows:
+        if not f"{schema}{table}{name}".isprintable():
+            continue  # as if it were not there: each statement of a set-up is one line
+        ref_schema, ref_table, ref_column, values, bounds = rest
+        of_table = columns.setdefault((schema, table), {})
+        tables.setdefault(
+            (schema, table),
+            Table(rows=row_count, pages=pages, columns=of_table, unique=tuple(indexes.get((schema, table), ()))),
+        )
+        of_table[name] = Column(
+            type=type_,
+            nulls=nulls,
+            distinct=distinct,
+            common=tuple(common),
+            correlation=correlation,
+            is_unique=is_unique,
+            references=None if ref_column is None else ((ref_schema, ref_table), ref_column),
+            values=tuple(values or ()),
+            bounds=tuple(bounds or ()),
+        )
+    return tables
+
+
+async def _describe(connection: _Connection, statement: Statement) -> Statement:
+    """With the types of its parameters. The server parses the text and no more: nothing of it is executed."""
+    server = connection.pgconn
+    parsed = server.prepare(b"", statement.text.encode())
+    if parsed.status == pq.ExecStatus.FATAL_ERROR:
+        return replace(statement, refused=parsed.get_error_message().strip().splitlines()[0])
+    described = server.describe_prepared(b"")
+    oids = [described.param_type(index) for index in range(described.nparams)]
+    rows = await (await connection.execute(_TYPES, (oids,))).fetchall()
+    return replace(statement, types=tuple(name for (name,) in rows))

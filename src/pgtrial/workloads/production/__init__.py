@@ -1,0 +1,1 @@
+"""A load like that of a server in production: from what it has counted, scripts for a copy."""

@@ -1,0 +1,270 @@
+"""What the parameters of a statement are for: to which column each is compared, or into which it goes.
+
+The server has parsed the text already and knows the types. Which column a parameter meets it does not tell, so a parser
+reads the text a second time, and only for that: what it does not understand leaves parameters that are drawn by their
+type, and the text that is run stays the server's.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlglot
+from sqlglot import exp
+
+from pgtrial.postgres.production import Column, Load, Statement, TableName
+
+_MARK = "pgtrial_parameter_"
+_NUMBER = re.compile(r"\$(\d+)")
+_LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
+_UPPER = (exp.LT, exp.LTE)
+_WRITES = (exp.Insert, exp.Update, exp.Delete)
+
+
+class Role(StrEnum):
+    """``SET`` is for values that are written into rows that are there, ``NEW`` for those of new rows."""
+
+    EQUAL = "equal"
+    ANY = "any of"
+    LOW = "from"
+    HIGH = "to"
+    LIKE = "like"
+    NEW = "new row"
+    SET = "new value"
+    LIMIT = "limit"
+    OFFSET = "offset"
+    OTHER = "by type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``."""
+
+    number: int
+    role: Role
+    table: TableName | None = None
+    column: str = ""
+    row: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """``is_plain``: each row that is found is counted as one, because nothing groups, limits or joins them.
+
+    ``target`` is the table that gets one new row, ``returned`` are the columns of it that come back, and as what.
+    """
+
+    uses: tuple[Use, ...]
+    is_plain: bool = False
+    is_limited: bool = False
+    writes: bool = False
+    is_understood: bool = True
+    target: TableName | None = None
+    returned: tuple[tuple[str, str], ...] = ()
+
+
+def read_shape(statement: Statement, load: Load) -> Shape:
+    """The use of every parameter that the server counts, in their order."""
+    tree = _parse(statement.text)
+    found: dict[int, Use] = {}
+    if tree is not None:
+        finder = _Finder(load)
+        for node in tree.find_all(exp.Column):
+            if node.name.startswith(_MARK) and not node.table:
+                use = finder.find(node, int(node.name.removeprefix(_MARK)))
+                found.setdefault(use.number, use)
+    numbers = range(1, len(statement.types) + 1)
+    uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
+    if tree is None:
+        return Shape(uses=uses, writes=True, is_understood=False)
+    has_limit = tree.find(exp.Limit, exp.Fetch) is not None
+    target, returned = _returned(tree, load)
+    return Shape(
+        uses=uses,
+        is_plain=not has_limit and tree.find(exp.Group, exp.Distinct, exp.AggFunc, exp.Join, exp.Insert) is None,
+        is_limited=has_limit,
+        writes=tree.find(*_WRITES) is not None,
+        target=target,
+        returned=returned,
+    )
+
+
+def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple[str, str], ...]]:
+    """Of an INSERT of one row, what "RETURNING" gives of it, if it is sure to give that."""
+    values = tree.expression if isinstance(tree, exp.Insert) else None
+    if not isinstance(values, exp.Values) or len(values.expressions) != 1 or tree.args.get("conflict") is not None:
+        return None, ()
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    target = _Finder(load).resolve(table) if isinstance(table, exp.Table) else None
+    returning = tree.args.get("returning")
+    if target is None or returning is None:
+        return target, ()
+    found = ((_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions)
+    return target, tuple(pair for pair in found if pair[0] in load.tables[target].columns)
+
+
+def _parse(text: str) -> exp.Expr | None:
+    """The tree, in which parameters are columns with a name of ours: the parser would take "$1,$" for a quote."""
+    if _MARK in text.lower():
+        return None
+    try:
+        return sqlglot.parse_one(_NUMBER.sub(rf"{_MARK}\1", text), read="postgres")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    load: Load
+
+    def find(self, node: exp.Column, number: int) -> Use:
+        value, parent = _outermost(node)
+        return Use(number=number, role=Role.OTHER) if parent is None else self._find(value, parent, number)
+
+    def _find(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
+        if isinstance(parent, exp.Limit | exp.Fetch):
+            return Use(number=number, role=Role.LIMIT)
+        if isinstance(parent, exp.Offset):
+            return Use(number=number, role=Role.OFFSET)
+        if isinstance(parent, exp.Any):
+            above = parent.parent
+            return self._compared(Role.ANY, above, parent, number) if isinstance(above, exp.EQ) else _other(number)
+        if isinstance(parent, exp.EQ):
+            if parent.arg_key == "expressions" and isinstance(parent.parent, exp.Update | exp.OnConflict):
+                return self._compared(Role.SET, parent, value, number)
+            return self._compared(Role.EQUAL, parent, value, number)
+        if isinstance(parent, exp.In):
+            return self._of_column(Role.EQUAL, parent.this, number, row=f"in {number}")
+        if isinstance(parent, exp.Between):
+            return self._of_column(Role.LOW if value.arg_key == "low" else Role.HIGH, parent.this, number)
+        if isinstance(parent, exp.Like | exp.ILike):
+            return self._compared(Role.LIKE, parent, value, number)
+        if isinstance(parent, (*_LOWER, *_UPPER)):
+            is_low = isinstance(parent, _LOWER) == (value.arg_key == "expression")
+            return self._compared(Role.LOW if is_low else Role.HIGH, parent, value, number)
+        return self._inserted(value, parent, number)
+
+    def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int) -> Use:
+        other = comparison.expression if value.arg_key == "this" else comparison.this
+        return self._of_column(role, other, number)
+
+    def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
+        column = _innermost(node)
+        if not isinstance(column, exp.Column) or column.name.startswith(_MARK):
+            return _other(number)
+        found = self._table_of(column)
+        if found is None:
+            return _other(number)
+        alias, table = found
+        row = row or {Role.SET: f"set {alias}", Role.LOW: f"range {alias}.{column.name}"}.get(role, alias)
+        return Use(
+            number=number,
+            role=role,
+            table=table,
+            column=_name(column.this),
+            row=f"range {alias}.{column.name}" if role is Role.HIGH else row,
+        )
+
+    def _table_of(self, column: exp.Column) -> tuple[str, TableName] | None:
+        """The alias and the table of the nearest query around it that has one with this column."""
+        scope = column.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
+        while scope is not None:
+            for alias, table in self._tables_in(scope):
+                is_it = not column.table or alias == _name(column.args["table"])
+                if is_it and _name(column.this) in self.load.tables[table].columns:
+                    return alias, table
+            scope = scope.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
+        return None
+
+    def _tables_in(self, scope: exp.Expr) -> Iterator[tuple[str, TableName]]:
+        places: list[exp.Expr | None] = [scope.args.get("from_"), *(scope.args.get("joins") or ())]
+        if isinstance(scope, _WRITES):
+            this = scope.this.this if isinstance(scope.this, exp.Schema) else scope.this
+            using = scope.args.get("using") or ()
+            places += [this, *(using if isinstance(using, list | tuple) else [using])]
+        for place in places:
+            for table in place.find_all(exp.Table) if place is not None else ():
+                if table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert) is scope:
+                    name = self.resolve(table)
+                    alias = table.args.get("alias")
+                    if name is not None:
+                        yield (_name(alias.this) if alias is not None else _name(table.this)), name
+
+    def resolve(self, table: exp.Table) -> TableName | None:
+        if not isinstance(table.this, exp.Identifier):
+            return None
+        name, schema = _name(table.this), table.args.get("db")
+        schemas: Sequence[str] = self.load.path if schema is None else (_name(schema),)
+        return next(((one, name) for one in schemas if (one, name) in self.load.tables), None)
+
+    def _inserted(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
+        """A value of a new row, if that is what it is."""
+        insert = parent.find_ancestor(exp.Insert)
+        is_of_values = isinstance(parent, exp.Tuple) and isinstance(parent.parent, exp.Values)
+        is_of_select = insert is not None and parent is insert.expression and value.arg_key == "expressions"
+        if insert is None or not (is_of_values or is_of_select):
+            return _other(number)
+        target = insert.this.this if isinstance(insert.this, exp.Schema) else insert.this
+        table = self.resolve(target) if isinstance(target, exp.Table) else None
+        if table is None:
+            return _other(number)
+        named = insert.this.expressions if isinstance(insert.this, exp.Schema) else ()
+        columns = [_name(each) for each in named] or list(self.load.tables[table].columns)
+        index = value.index
+        if index is None or index >= len(columns) or columns[index] not in self.load.tables[table].columns:
+            return _other(number)
+        role = Role.SET if insert.args.get("conflict") is not None else Role.NEW
+        return Use(number=number, role=role, table=table, column=columns[index], row=f"row {parent.index or 0}")
+
+
+def _other(number: int) -> Use:
+    return Use(number=number, role=Role.OTHER)
+
+
+def _outermost(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """The node with the casts and parentheses around it, and what these are in."""
+    while isinstance(node.parent, exp.Paren | exp.Cast) and node.arg_key == "this":
+        node = node.parent
+    return node, node.parent
+
+
+def _innermost(node: exp.Expr | None) -> exp.Expr | None:
+    while isinstance(node, exp.Paren | exp.Cast | exp.Lower | exp.Upper):
+        node = node.this
+    return node
+
+
+def _name(node: exp.Expr | None) -> str:
+    """As the server's catalogue has it; "" of what has no name."""
+    if isinstance(node, exp.Column):
+        node = node.this
+    if not isinstance(node, exp.Identifier):
+        return ""
+    return str(node.name) if node.args.get("quoted") else str(node.name).lower()
+
+
+def key_of(use: Use, load: Load) -> tuple[TableName, str] | None:
+    """The unique column whose values the parameter has, at the end of foreign keys; None where it has not such."""
+    if use.table is None or use.role not in (Role.EQUAL, Role.NEW):
+        return None
+    table, name = use.table, use.column
+    for _ in range(8):  # keys may refer to each other
+        column = load.tables[table].columns.get(name)
+        if column is None or column.references is None or column.references[0] not in load.tables:
+            return (table, name) if column is not None and column.is_unique else None
+        table, name = column.references
+    return None
+
+
+def is_fresh(use: Use, load: Load) -> bool:
+    """Whether a new row needs a value there that no row has yet."""
+    if use.role is not Role.NEW or use.table is None:
+        return False
+    table = load.tables[use.table]
+    return any(use.column == _varied(names, table.columns) for names in table.unique)
+
+
+def _varied(names: Sequence[str], columns: Mapping[str, Column]) -> str:
+    """The column of a unique index that is to differ: the last that refers to nothing."""
+    return next((name for name in reversed(names) if columns[name].references is None), names[-1])

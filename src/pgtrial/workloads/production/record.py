@@ -1,0 +1,324 @@
+"""What is written of a load: its record, the experiment files, and the table that says how true a copy is of it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgtrial.postgres.production import Statement
+from pgtrial.workloads.production.draws import SCHEMA, Draw
+from pgtrial.workloads.production.scripts import Files, Plan
+from pgtrial.workloads.production.texts import read_text
+
+FORMAT = 1
+NEAREST = "nearest"  # the load of the scripts that were nearest, each of its own draw
+LARGEST = 64 << 20  # bytes of a record
+_LONGEST_SHOWN = 120  # characters of a statement in a table
+
+EXPERIMENT = """\
+# A load like that of a server, drawn in the way "{draw}". Write the arms and the claim, and run all files of this
+# folder: a claim that holds in one drawn load only is a claim about what was drawn.
+#
+# copy.dump is a dump of the database:  pg_dump --format=custom --file=copy.dump …
+format = 1
+
+[experiment]
+name = "production-{draw}"
+
+[hypothesis]
+claim  = "the change makes this load faster"
+arm    = "changed"
+expect = "better"
+margin = "5%"
+
+[dataset]
+kind  = "sql"
+load  = "copy.dump"
+setup = "{draw}/setup.sql"
+
+[workload]
+clients  = 4
+duration = "30s"
+protocol = "extended"   # as which parameters are sent; the scripts need it, or "prepared"
+share    = "transactions"
+
+{scenarios}
+[arms.as_it_is]
+
+[arms.changed.postgresql]
+work_mem = "64MB"
+"""
+
+
+def experiment_text(plan: Plan, draw: Draw) -> str:
+    scenarios = "\n".join(
+        f'[[workload.scenario]]\nname  = "{script.name}"\n'
+        f'file  = "{draw.name}/{script.name}.sql"\nshare = {script.calls}\n'
+        for script in plan.scripts
+    )
+    return EXPERIMENT.format(draw=draw.name, scenarios=scenarios)
+
+
+def record_of(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> str:
+    """JSON, with the scripts in the order of their names and the statements of each in that of the server."""
+    scripts = [
+        {
+            "name": script.name,
+            "calls": script.calls,
+            "statements": [
+                {
+                    "text": member.text.fill(lambda number: f"${number}"),
+                    "calls": member.statement.calls,
+                    "rows": member.statement.rows,
+                    "hit": member.statement.hit,
+                    "read": member.statement.read,
+                    "seconds": member.statement.time,
+                }
+                for member in script.members
+            ],
+        }
+        for script in plan.scripts
+    ]
+    document = {
+        "format": FORMAT,
+        "with_values": with_values,
+        "seconds": plan.time,
+        "transactions": {"commits": plan.told.commits, "explained": plan.told.explained},
+        "scripts": scripts,
+        "left_out": [
+            {
+                "command": each.command,
+                "reason": each.reason,
+                "statements": each.statements,
+                "calls": each.calls,
+                "seconds": each.time,
+            }
+            for each in plan.left_out
+        ],
+        "hidden": plan.hidden,
+        "parameters": {name: files.how for name, files in drawn.items()},
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A statement of the original, and what the copy counted of it; None where it never was called."""
+
+    script: str
+    original: Statement
+    copy: Statement | None
+
+
+def statements_of(record: Mapping[str, Any]) -> Iterator[tuple[str, Statement]]:
+    for script in record["scripts"]:
+        for each in script["statements"]:
+            yield (
+                script["name"],
+                Statement(
+                    text=each["text"],
+                    calls=each["calls"],
+                    rows=each["rows"],
+                    hit=each["hit"],
+                    read=each["read"],
+                    time=each["seconds"],
+                ),
+            )
+
+
+def match(record: Mapping[str, Any], before: Sequence[Statement], after: Sequence[Statement]) -> tuple[Match, ...]:
+    """What was counted between two looks at the copy, by statement of the original, those that take most time first."""
+    earlier, counted = _by_text(before), {}
+    for text, each in _by_text(after).items():
+        known = earlier.get(text)
+        counted[text] = each if known is None else _minus(each, known)
+    found = [
+        Match(
+            script=name, original=statement, copy=None if (copy := counted.get(_key(statement.text))) is None else copy
+        )
+        for name, statement in statements_of(record)
+    ]
+    found = [
+        each
+        if each.copy is not None and each.copy.calls
+        else Match(script=each.script, original=each.original, copy=None)
+        for each in found
+    ]
+    return tuple(sorted(found, key=lambda each: -each.original.time))
+
+
+def _key(text: str) -> str:
+    return read_text(text)[0].canonical
+
+
+def _by_text(statements: Sequence[Statement]) -> dict[str, Statement]:
+    found: dict[str, Statement] = {}
+    for each in statements:
+        key = _key(each.text)
+        found[key] = _plus(found[key], each) if key in found else each
+    return found
+
+
+def _plus(one: Statement, other: Statement, sign: int = 1) -> Statement:
+    return Statement(
+        text=one.text,
+        calls=one.calls + sign * other.calls,
+        rows=one.rows + sign * other.rows,
+        hit=one.hit + sign * other.hit,
+        read=one.read + sign * other.read,
+        time=one.time + sign * other.time,
+    )
+
+
+def _minus(one: Statement, other: Statement) -> Statement:
+    return _plus(one, other, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """How true one drawn load is. ``drawing`` is the share of the copy's time that the parameters take.
+
+    ``errors`` are what scripts ended with, in the words of pgbench.
+    """
+
+    draw: str
+    matches: tuple[Match, ...]
+    drawing: float
+    errors: tuple[str, ...] = ()
+
+    @property
+    def share_error(self) -> float:
+        """The largest difference of a statement's share of the calls."""
+        ours, theirs = self._calls()
+        return max((abs(_share(each.original, ours) - _share(each.copy, theirs)) for each in self.matches), default=0.0)
+
+    def block_error(self, part: float = 0.9) -> float:
+        """The largest relative difference in blocks per call, of the statements that make ``part`` of the time."""
+        worst, seen = 0.0, 0.0
+        whole = sum(each.original.time for each in self.matches)
+        for each in self.matches:
+            if seen >= part * whole:
+                break
+            seen += each.original.time
+            asked = each.original.blocks_per_call
+            if each.copy is None:
+                return 1.0
+            if asked:
+                worst = max(worst, abs(each.copy.blocks_per_call / asked - 1))
+        return worst
+
+    def _calls(self) -> tuple[int, int]:
+        return (
+            sum(each.original.calls for each in self.matches),
+            sum(each.copy.calls for each in self.matches if each.copy is not None),
+        )
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        ours, theirs = self._calls()
+        for each in self.matches:
+            yield (
+                each.script,
+                _short(each.original.text),
+                *_pair(_share(each.original, ours), _share(each.copy, theirs), "{:.1%}"),
+                *_per_call(each, lambda one: one.rows),
+                *_per_call(each, lambda one: one.hit),
+                *_per_call(each, lambda one: one.read),
+                *_per_call(each, lambda one: 1000 * one.time),
+            )
+
+
+def nearest(record: Mapping[str, Any], truths: Sequence[Truth]) -> dict[str, str]:
+    """For each script the drawn load in which its blocks are nearest to the original's, by the time that it takes."""
+
+    def distance(truth: Truth, script: str) -> float:
+        return sum(
+            each.original.time
+            * (1.0 if each.copy is None else abs(each.copy.blocks_per_call / max(each.original.blocks_per_call, 1) - 1))
+            for each in truth.matches
+            if each.script == script
+        )
+
+    names = (script["name"] for script in record["scripts"])
+    return {name: min(truths, key=lambda truth: distance(truth, name)).draw for name in names}
+
+
+def setup_of(texts: Mapping[str, str], chosen: Mapping[str, str]) -> str:
+    """The set-up of scripts that are each from one of several loads, whose set-ups are ``texts``."""
+    lines: list[str] = []
+    for draw, text in texts.items():
+        for line in text.splitlines():
+            script = re.search(rf"{SCHEMA}\.(s\d+)", line)
+            if script is None:
+                lines += [] if line in lines else [line]
+            elif chosen.get(script[1]) == draw:
+                lines.append(line)
+    return "\n".join([*lines, ""])
+
+
+def _share(statement: Statement | None, calls: int) -> float:
+    return statement.calls / calls if statement is not None and calls else 0.0
+
+
+def _per_call(found: Match, value: Callable[[Statement], float]) -> tuple[str, str]:
+    one, other = (None if each is None else value(each) / each.calls for each in (found.original, found.copy))
+    return _pair(one, other, "{:.3g}")
+
+
+def _pair(original: float | None, copy: float | None, form: str) -> tuple[str, str]:
+    return ("–" if original is None else form.format(original), "–" if copy is None else form.format(copy))
+
+
+def _short(text: str) -> str:
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    plain = plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"
+    return plain.replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+
+
+_HEAD = (
+    *("script", "statement", "share of calls", "copy", "rows", "copy"),
+    *("blocks hit", "copy", "blocks read", "copy", "ms", "copy"),
+)
+
+
+def truth_text(record: Mapping[str, Any], truths: Sequence[Truth]) -> str:
+    """The table, as Markdown: for each drawn load, original against copy, and what was left out."""
+    parts = [
+        "# How true the load is\n",
+        "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
+    ]
+    for truth in truths:
+        parts.append(
+            f"## {truth.draw}\n\n"
+            f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
+            f"blocks of a call by {truth.block_error():.0%} at most among the statements that make 90 % of the time. "
+            f"Drawing the parameters takes {truth.drawing:.1%} of the time of all statements.\n"
+        )
+        parts += [f"Failed: {_short(error)}\n" for error in truth.errors]
+        parts.append(_table(_HEAD, list(truth.rows())))
+    parts.append("## What was left out\n")
+    whole = record["seconds"] or 1.0
+    rows = [
+        (
+            each["command"] or "–",
+            each["reason"],
+            str(each["statements"]),
+            str(each["calls"]),
+            f"{each['seconds'] / whole:.1%}",
+        )
+        for each in record["left_out"]
+    ]
+    parts.append(_table(("command", "why", "statements", "calls", "share of the time"), rows) if rows else "Nothing.\n")
+    if record["hidden"]:
+        parts.append(f"The role may not see the text of {record['hidden']} more.\n")
+    told = record["transactions"]
+    parts.append(
+        f"{told['explained']} of {told['commits']} explicit transactions were told by statements that are called "
+        "equally often.\n"
+    )
+    return "\n".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

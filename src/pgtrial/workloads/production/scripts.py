@@ -1,0 +1,308 @@
+"""The scripts, set-up and record of a load like that of a server; pure: from what was read to texts.
+
+File names are of our own making, so that nothing in a name that came from a server can be one.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pgtrial.postgres.production import Load, Statement
+from pgtrial.workloads.production.draws import COUNT, SCHEMA, Draw, Drawer, Drawn, by_type, is_known, name_of, quote
+from pgtrial.workloads.production.parameters import Role, Shape, Use, is_fresh, key_of, read_shape
+from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
+from pgtrial.workloads.production.transactions import Told, tell
+
+MOST = 120  # scripts; pgbench takes 128
+_KEY_SEED = 7  # of the order of statements in the draw that shuffles it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    statement: Statement
+    text: Text
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """``members`` are sent together, ``calls`` is how often."""
+
+    name: str
+    members: tuple[Member, ...]
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Statements that are not part of the load, together: what they may be called, and why."""
+
+    command: str
+    reason: str
+    statements: int
+    calls: int
+    time: float  # s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``time`` is that of all statements, in seconds, also of those that are left out."""
+
+    scripts: tuple[Script, ...]
+    left_out: tuple[LeftOut, ...]
+    told: Told
+    time: float
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """``scripts`` by file name; ``how`` says by script, member and parameter how it is drawn."""
+
+    setup: str
+    scripts: Mapping[str, str]
+    how: Mapping[str, tuple[tuple[str, ...], ...]]
+
+
+def make_plan(load: Load, *, with_values: bool) -> Plan:
+    """What of the load can be scripts, and which statements are in one together."""
+    members: list[Member] = []
+    refused: list[tuple[Statement, Refusal]] = []
+    controls: Counter[str] = Counter()
+    for statement in load.statements:
+        if control := control_of(statement):
+            controls[control] += statement.calls
+            continue
+        text = examine(statement, load, with_values=with_values)
+        if isinstance(text, Refusal):
+            refused.append((statement, text))
+            continue
+        shape = read_shape(statement, load)
+        if is_known(statement, shape):
+            members.append(Member(statement=statement, text=text, shape=shape))
+        else:
+            refused.append((statement, Refusal(reason="no value is known for the type of a parameter", command="")))
+    told = tell([each.statement.calls for each in members], commits=controls["commit"])
+    scripts = _scripts(members, told)
+    refused += [
+        (each.statement, Refusal(reason=f"{MOST} scripts that take more time are enough", command=""))
+        for script in scripts[MOST:]
+        for each in script.members
+    ]
+    return Plan(
+        scripts=tuple(scripts[:MOST]),
+        left_out=tuple(_add_up(refused)),
+        told=told,
+        time=sum(each.time for each in load.statements),
+        hidden=load.hidden,
+    )
+
+
+def _scripts(members: Sequence[Member], told: Told) -> list[Script]:
+    """Those that take most time first."""
+    alone = set(range(len(members))) - {index for group in told.groups for index in group}
+    groups = [*told.groups, *((index,) for index in alone)]
+    groups.sort(key=lambda group: (-sum(members[index].statement.time for index in group), group))
+    return [
+        Script(
+            name=f"s{number:03d}",
+            members=tuple(members[index] for index in group),
+            calls=max(members[index].statement.calls for index in group),
+        )
+        for number, group in enumerate(groups, start=1)
+    ]
+
+
+def _add_up(refused: Sequence[tuple[Statement, Refusal]]) -> Iterator[LeftOut]:
+    together: dict[Refusal, list[Statement]] = {}
+    for statement, refusal in refused:
+        together.setdefault(refusal, []).append(statement)
+    for refusal, statements in sorted(together.items(), key=lambda item: -sum(each.time for each in item[1])):
+        yield LeftOut(
+            command=refusal.command,
+            reason=refusal.reason,
+            statements=len(statements),
+            calls=sum(each.calls for each in statements),
+            time=sum(each.time for each in statements),
+        )
+
+
+def write_files(plan: Plan, load: Load, draw: Draw) -> Files:
+    """The files of one drawn load."""
+    setup = [f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"]
+    scripts, how = {}, {}
+    for script in plan.scripts:
+        writer = _Writer(script, load, draw)
+        text = writer.text()
+        scripts[f"{script.name}.sql"] = text
+        setup += writer.setup()
+        how[script.name] = writer.how()
+    head = f"-- Parameters of the scripts, drawn from the rows of this database; all of it is in the schema {SCHEMA}."
+    return Files(setup="\n".join([head, *(f"{each};" for each in setup), ""]), scripts=scripts, how=how)
+
+
+class _Writer:
+    """Of one script in one draw."""
+
+    def __init__(self, script: Script, load: Load, draw: Draw) -> None:
+        self.script, self.load, self.draw = script, load, draw
+        self.members = _ordered(script, load, draw)
+        self.sources: list[tuple[str, str]] = []
+        self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
+        self.fresh: dict[str, tuple[str, Use]] = {}  # expression of what is new each time, by variable
+        self.variables: dict[tuple[int, int], str] = {}
+        self.returns: set[int] = set()  # places of statements whose row gives variables
+        self._assign()
+
+    def _assign(self) -> None:
+        shared: dict[tuple[object, bool], str] = {}
+        for place, member in enumerate(self.members):
+            drawer = Drawer(member.statement, member.shape, self.load, self.draw, f"r{place}")
+            drawn = {}
+            for name, query, parameters in drawer.sources():
+                self.sources.append((name, query))
+                drawn.update(parameters)
+            taken: set[str] = set()  # one statement with two keys is about two rows
+            for use in member.shape.uses:
+                if returned := self._returned(place, use):
+                    self.variables[place, use.number] = returned
+                    continue
+                variable = self._shared(f"v{place}_{use.number}", use, shared, taken)
+                taken.add(variable)
+                self.variables[place, use.number] = variable
+                if variable in self.columns or variable in self.fresh:
+                    continue
+                if is_fresh(use, self.load):
+                    self.fresh[variable] = (self._new_value(use, variable), use)
+                else:
+                    self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
+
+    def _returned(self, place: int, use: Use) -> str | None:
+        """The variable with the key of a row that this transaction has just made, and that the server numbered."""
+        if not self.draw.is_shared or use.role is not Role.NEW or use.table is None:
+            return None
+        column = self.load.tables[use.table].columns[use.column]
+        for before, member in enumerate(self.members[:place]):
+            for name, alias in member.shape.returned:
+                if column.references == (member.shape.target, name) and re.fullmatch("[a-z_][a-z0-9_]*", alias):
+                    self.returns.add(before)
+                    return f"q{before}_{alias}"
+        return None
+
+    def _shared(self, own: str, use: Use, shared: dict[tuple[object, bool], str], taken: set[str]) -> str:
+        """The variable of an earlier statement of the transaction that is about the same row, or ``own``."""
+        key = key_of(use, self.load)
+        if key is None or not self.draw.is_shared:
+            return own
+        is_made = is_fresh(use, self.load)
+        found = None
+        if not is_made:
+            found = (shared.get((key, True)) if use.role is Role.NEW else None) or shared.get((key, False))
+        if found is None or found in taken:
+            shared.setdefault((key, is_made), own)
+            return own
+        return found
+
+    def _with_default(self, member: Member, use: Use, drawn: Drawn) -> Drawn:
+        """As text, for the table may have no rows; pgbench knows no NULL."""
+        default = by_type(member.statement.types[use.number - 1])
+        rest = "" if default is None else f", ({default})::text"
+        return Drawn(f"coalesce(({drawn.expression})::text{rest}, '')", drawn.how)
+
+    def _new_value(self, use: Use, variable: str) -> str:
+        assert use.table is not None
+        type_ = self.load.tables[use.table].columns[use.column].type.partition("(")[0]
+        if type_ == "uuid":
+            return "gen_random_uuid()"
+        if type_.startswith("timestamp"):
+            return "clock_timestamp()"
+        number = f"nextval('{SCHEMA}.{self.script.name}_{variable}')"
+        return number if type_ in ("smallint", "integer", "bigint", "numeric") else f"'new' || {number}"
+
+    def setup(self) -> Iterator[str]:
+        if self.columns:
+            selected = ", ".join(f"{drawn.expression} AS {variable}" for variable, drawn in self.columns.items())
+            joins = "".join(f" LEFT JOIN ({query}) AS {name} USING (n)" for name, query in self.sources)
+            table = f"{SCHEMA}.{self.script.name}"
+            yield f"CREATE TABLE {table} AS SELECT n, {selected} FROM generate_series(1, {COUNT}) AS g (n){joins}"
+            yield f"ALTER TABLE {table} ADD PRIMARY KEY (n)"
+            yield f"VACUUM ANALYZE {table}"
+        for variable, (expression, use) in self.fresh.items():
+            if "nextval" not in expression or use.table is None:
+                continue
+            name = f"{SCHEMA}.{self.script.name}_{variable}"
+            yield f"CREATE SEQUENCE {name}"
+            if not expression.startswith("'"):
+                most = f"(SELECT max({quote(use.column)})::bigint FROM {name_of(use.table)})"
+                yield f"SELECT setval('{name}', greatest(coalesce({most}, 1), 1))"
+
+    def text(self) -> str:
+        lines = []
+        fresh = [f"{expression} AS {variable}" for variable, (expression, _) in self.fresh.items()]
+        if self.columns:
+            exponent = self.draw.exponent
+            drawn = f"random(1, {COUNT})" if exponent is None else f"random_zipfian(1, {COUNT}, {exponent})"
+            lines.append(f"\\set n {drawn}")
+            selected = ", ".join(["p.*", *fresh])
+            lines.append(f"SELECT {selected} FROM {SCHEMA}.{self.script.name} AS p WHERE n = :n \\gset")
+        elif fresh:
+            lines.append(f"SELECT {', '.join(fresh)} \\gset")
+        statements = [
+            member.text.fill(lambda number, place=place: f":{self.variables[place, number]}")  # type: ignore[misc]
+            + (f" \\gset q{place}_" if place in self.returns else ";")
+            for place, member in enumerate(self.members)
+        ]
+        if len(statements) > 1:
+            statements = ["BEGIN;", *statements, "COMMIT;"]
+        return "\n".join([*lines, *statements, ""])
+
+    def how(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            tuple(self._say(place, use) for use in member.shape.uses) for place, member in enumerate(self.members)
+        )
+
+    def _say(self, place: int, use: Use) -> str:
+        variable = self.variables[place, use.number]
+        if variable.startswith("q"):
+            return f"${use.number}: the key of the row that the transaction has just made"
+        if variable in self.fresh:
+            return f"${use.number}: new each time"
+        also = "" if variable == f"v{place}_{use.number}" else ", the same as of another statement"
+        return f"${use.number}: {self.columns[variable].how}{also}"
+
+
+def _ordered(script: Script, load: Load, draw: Draw) -> tuple[Member, ...]:
+    """Reads, changes, new rows, deletions: what a row refers to comes before it. Or as it was drawn, but for that."""
+    members = list(script.members)
+    if draw.is_shuffled:
+        random.Random(f"{_KEY_SEED}{script.name}").shuffle(members)
+    else:
+        members.sort(key=_kind)
+    inserts = [index for index, member in enumerate(members) if _kind(member) == _INSERT]
+    by_depth = sorted((members[index] for index in inserts), key=lambda member: _depth(member, load))
+    for index, member in zip(inserts, by_depth, strict=True):
+        members[index] = member
+    return tuple(members)
+
+
+_INSERT = 2
+
+
+def _kind(member: Member) -> int:
+    first = member.text.canonical[:6].upper()
+    if first == "INSERT":
+        return _INSERT
+    return 3 if first == "DELETE" else int(member.shape.writes)
+
+
+def _depth(member: Member, load: Load) -> int:
+    """How many tables stand above the one that gets the row."""
+    table = next((use.table for use in member.shape.uses if use.role is Role.NEW), None)
+    depth = 0
+    while table is not None and depth < len(load.tables):
+        above = [each.references[0] for each in load.tables[table].columns.values() if each.references is not None]
+        table = next((each for each in above if each != table and each in load.tables), None)
+        depth += table is not None
+    return depth

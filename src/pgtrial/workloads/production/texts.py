@@ -1,0 +1,193 @@
+"""Texts that a server remembers: which of them pgbench can send again, and as what.
+
+They were written by whoever uses the server. Nothing of a text gets into a script that pgbench would take for a command
+of its own, that calls what may do more than read and write rows, or, unless values may leave the server, that has
+values in it: comments often have some, and pg_stat_statements does not always replace constants.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pgtrial.postgres.production import Load, Statement
+
+LONGEST = 100_000  # characters
+_MOST_PARAMETERS = 255  # that pgbench can send with a statement
+_BEGINS = frozenset(("BEGIN", "START"))
+_ENDS = frozenset(("COMMIT", "END"))
+_ABORTS = frozenset(("ROLLBACK", "ABORT"))
+_PLANNED = frozenset(("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"))
+# What may be said of a statement whose text may not be shown.
+_COMMANDS = frozenset(
+    "ALTER ANALYZE CALL CHECKPOINT CLOSE CLUSTER COMMENT COPY CREATE DEALLOCATE DECLARE DISCARD DO DROP "  # noqa: SIM905
+    "EXECUTE EXPLAIN FETCH GRANT LISTEN LOAD LOCK MOVE NOTIFY PREPARE REFRESH REINDEX RELEASE RESET REVOKE SAVEPOINT "
+    "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
+)
+_TYPE_SIZE = re.compile(
+    r"\b(?:var(?:char|ying)|bpchar|char(?:acter)?|bit|numeric|decimal|time(?:stamp)?(?:tz)?|interval|float)"
+    r" ?\( ?\d+ ?(?:, ?-?\d+ ?)?\)",
+    re.IGNORECASE,
+)
+_OF_THE_SERVER = re.compile(
+    r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pgtrial_\w+)\b"
+)
+_SMALL = 2  # digits of a number that may be a position in ORDER BY
+_PIECE = re.compile(
+    r"""
+      (?P<string> (?:[uU]&|[eEbBxXnN])?'(?:[^']|'')*' )
+    | (?P<name> (?:[uU]&)?"(?:[^"]|"")*" )
+    | (?P<parameter> \$(?P<index>\d+) )
+    | (?P<dollar> \$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$ )
+    | (?P<comment> --[^\n]* )
+    | (?P<block> /\* )
+    | (?P<word> [A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]* )
+    | (?P<number> \d[\d.]*(?:[eE][+-]?\d+)? )
+    | (?P<blank> \s+ )
+    | (?P<colons> ::|:= )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A statement in pieces: without comments and needless blanks, each parameter a number."""
+
+    pieces: tuple[str | int, ...]
+
+    def fill(self, value: Callable[[int], str]) -> str:
+        return "".join(piece if isinstance(piece, str) else value(piece) for piece in self.pieces)
+
+    @property
+    def canonical(self) -> str:
+        """The same for all texts that differ in the numbers of their parameters, and in blanks."""
+        return re.sub(r"\s", "", self.fill(lambda _number: "$"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a statement cannot be part of the load, and what it may be called."""
+
+    reason: str
+    command: str
+
+
+def read_text(text: str) -> tuple[Text, "_Found"]:
+    found = _Found()
+    return Text(pieces=tuple(_pieces(text, found))), found
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was met in a text."""
+
+    strings: int = 0
+    parameters: int = 0
+    semicolons: int = 0
+    first: str = ""
+    called: tuple[str, ...] = ()
+    colon_in_name: bool = False
+
+
+def _pieces(text: str, found: _Found) -> Iterator[str | int]:
+    """Pieces of the text, ``found`` is filled meanwhile. What does not end goes to the end of the text."""
+    at, blank, last = 0, False, ""
+    text = text.strip().rstrip(";").rstrip()
+    while match := _PIECE.match(text, at):
+        kind, piece, at = match.lastgroup, match[0], match.end()
+        if match["index"] is not None:
+            kind = "parameter"
+        if kind == "block":
+            at = _end_of_comment(text, at)
+        if kind in ("blank", "comment", "block"):
+            blank = bool(last)
+            continue
+        if kind == "dollar":
+            closing = text.find(piece, at)
+            at = len(text) if closing < 0 else closing + len(piece)
+            piece = text[match.start() : at]
+        if blank:
+            yield " "
+        blank = False
+        if kind == "parameter":
+            found.parameters += 1
+            yield int(match["index"])
+        elif kind == "other" and piece == ":":
+            yield " : "  # of a slice: beside a word, pgbench would take it for a variable
+        else:
+            _note(found, str(kind), piece, last)
+            yield piece
+        last = piece
+
+
+def _note(found: _Found, kind: str, piece: str, last: str) -> None:
+    if kind in ("string", "dollar"):
+        found.strings += 1
+    elif kind == "name":
+        found.colon_in_name = found.colon_in_name or ":" in piece
+    elif piece == ";":
+        found.semicolons += 1
+    elif piece == "(" and last:
+        name = last[1:-1].replace('""', '"') if last.startswith('"') else last.lower()
+        found.called += (name,)
+    if kind == "word" and not found.first:
+        found.first = piece.upper()
+
+
+def _end_of_comment(text: str, at: int) -> int:
+    depth = 1
+    while depth and (match := re.compile(r"/\*|\*/").search(text, at)):
+        depth += 1 if match[0] == "/*" else -1
+        at = match.end()
+    return len(text) if depth else at
+
+
+def control_of(statement: Statement) -> str:
+    """ "begin", "commit" or "rollback" where that is what the statement does, "" otherwise."""
+    words = statement.text.upper().replace(";", " ").split()
+    first = words[0] if words else ""
+    if first in _BEGINS:
+        return "begin"
+    if "PREPARED" in words or "TO" in words:
+        return ""
+    return "commit" if first in _ENDS else "rollback" if first in _ABORTS else ""
+
+
+def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Refusal:
+    """The text for a script, or why there is none."""
+    text, found = read_text(statement.text)
+    command = found.first if found.first in _COMMANDS | _PLANNED else "other"
+    if found.first not in _PLANNED:
+        reason = "COPY has data of its own" if command == "COPY" else "it is no query and no change of rows"
+        return Refusal(reason=reason, command=command)
+    if reason := _objection(statement, load, text, found, with_values=with_values):
+        return Refusal(reason=reason, command=command)
+    return text
+
+
+def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, with_values: bool) -> str:
+    if len(statement.text) > LONGEST:
+        return f"its text is longer than {LONGEST:,} characters"
+    if "\\" in statement.text or "\0" in statement.text:
+        return "its text has a backslash, which pgbench may take for a command of its own"
+    if found.semicolons:
+        return "it is several statements"
+    if found.colon_in_name:
+        return "a name in it has a colon, which pgbench takes for a variable"
+    if found.parameters > _MOST_PARAMETERS:
+        return f"it has more than {_MOST_PARAMETERS} parameters"
+    if _OF_THE_SERVER.search(statement.text):
+        return "it asks the server about itself"
+    if called := sorted({name for name in found.called if name in load.side_effects}):
+        return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    if statement.refused:
+        return "the server does not understand its text, which lost something when its constants were replaced"
+    plain = _TYPE_SIZE.sub("", text.fill(lambda _number: "$"))
+    numbers = re.findall(r"(?<![\w$])\d[\d.]*", plain)
+    was_replaced = found.parameters > 0 and all(len(digits) <= _SMALL for digits in numbers)
+    if not with_values and (found.strings or (numbers and not was_replaced)):
+        return "its text has values that were not replaced, and values stay on the server"
+    if found.strings and ":" in plain and re.search(r"(?<!:):\w", plain):
+        return "a text in it has a colon, which pgbench takes for a variable"
+    return ""

@@ -1,0 +1,288 @@
+"""A load like that of a server: what its texts may be, which statements belong together, and one from end to end."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.workloads.production.draws import DRAWS, rows_found
+from pgtrial.workloads.production.parameters import Role, read_shape
+from pgtrial.workloads.production.scripts import make_plan, write_files
+from pgtrial.workloads.production.texts import Refusal, Text, examine
+from pgtrial.workloads.production.transactions import tell
+
+INT = "integer"
+CUSTOMER = ("public", "customer")
+ORDERS = ("public", "orders")
+TABLES = {
+    CUSTOMER: Table(
+        rows=100,
+        pages=1,
+        columns={"id": Column(type=INT, is_unique=True), "name": Column(type="text")},
+        unique=(("id",),),
+    ),
+    ORDERS: Table(
+        rows=1000,
+        pages=10,
+        columns={
+            "id": Column(type=INT, is_unique=True, distinct=1000),
+            "customer": Column(type=INT, distinct=50, common=(0.5,), references=(CUSTOMER, "id")),
+        },
+        unique=(("id",),),
+    ),
+}
+
+
+def statement(text: str, parameters: int = 0, *, calls: int = 10, rows: int = 10, time: float = 1.0, refused: str = ""):
+    return Statement(
+        text=text, calls=calls, rows=rows, hit=30, read=0, time=time, types=(INT,) * parameters, refused=refused
+    )
+
+
+def load_of(*statements: Statement) -> Load:
+    return Load(statements=statements, tables=TABLES, path=("public",), side_effects=frozenset({"wipe"}), hidden=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        (
+            "SELECT * FROM orders o JOIN customer c ON c.id = o.customer WHERE o.id = $1 AND c.name LIKE $2 LIMIT $3",
+            [(Role.EQUAL, ORDERS, "id"), (Role.LIKE, CUSTOMER, "name"), (Role.LIMIT, None, "")],
+        ),
+        ("SELECT 1 FROM orders WHERE $1 <= id AND id < $2", [(Role.LOW, ORDERS, "id"), (Role.HIGH, ORDERS, "id")]),
+        ("INSERT INTO orders VALUES ($1,$2)", [(Role.NEW, ORDERS, "id"), (Role.NEW, ORDERS, "customer")]),
+        (
+            'UPDATE "orders" SET customer=$1 WHERE id IN ($2)',
+            [(Role.SET, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")],
+        ),
+        ("SELECT 1 FROM orders WHERE id = ANY($1::int[])", [(Role.ANY, ORDERS, "id")]),
+        ("SELECT 1 FROM elsewhere WHERE id = $1", [(Role.OTHER, None, "")]),
+        ("this is no SQL ( $1", [(Role.OTHER, None, "")]),
+    ],
+)
+def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
+    found = read_shape(statement(text, len(uses)), load_of()).uses
+
+    assert [(use.role, use.table, use.column) for use in found] == uses
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT 1 \\! touch /tmp/x", "backslash"),
+        ("SELECT 1; DROP TABLE orders", "several"),
+        ("SELECT wipe($1)", "calls wipe"),
+        ('SELECT "wipe" ( $1 )', "calls wipe"),
+        ("SELECT 'Alice'", "values"),
+        ("SELECT $$Alice$$ FROM orders", "values"),
+        ("SELECT 1 FROM orders WHERE id = 4711 AND customer = $1", "values"),
+        ("SELECT 1 FROM orders WHERE id = 47", "values"),
+        ('SELECT 1 AS ":v0_1"', "colon"),
+        ("COPY orders FROM STDIN", "COPY"),
+        ("CREATE ROLE alice PASSWORD 'secret'", "no query"),
+        ("Alice was here", "no query"),
+        (f"SELECT {'$1, ' * 300} $1", "255"),
+        (f"SELECT {' ' * 200_000} 1", "longer"),
+        ("SELECT * FROM pg_stat_activity", "about itself"),
+    ],
+)
+def test_what_pgbench_must_not_send_is_left_out(text, reason):
+    found = examine(statement(text), load_of(), with_values=False)
+
+    assert isinstance(found, Refusal)
+    assert reason in found.reason
+    assert "Alice" not in found.command + found.reason
+
+
+def test_comments_stay_on_the_server_and_slices_are_no_variables():
+    text = (
+        "SELECT /* alice@example.com /* nested */ */ name[$1:$2] -- bob\n FROM customer\n WHERE id IN ($3 /*, ... */)"
+    )
+    found = examine(statement(text), load_of(), with_values=False)
+
+    assert isinstance(found, Text)
+    filled = found.fill(lambda number: f":v{number}")
+    assert filled == "SELECT name[:v1 : :v2] FROM customer WHERE id IN (:v3 )"
+
+
+def test_sizes_of_types_are_no_values():
+    assert isinstance(
+        examine(statement("SELECT $1::varchar(255), $2::numeric(12, 2)"), load_of(), with_values=False), Text
+    )
+
+
+def test_statements_that_are_called_as_often_as_there_were_commits_are_transactions():
+    told = tell([1000, 500, 999, 500, 4000, 4001], commits=1501)
+
+    assert told.groups == ((0, 2), (1, 3))
+    assert told.explained == 1500
+
+
+def test_without_commits_every_statement_is_alone():
+    assert tell([10, 10, 10], commits=0).groups == ()
+
+
+def test_rows_of_a_call_tell_whether_keys_are_asked_for_alike():
+    by_row, by_key = rows_found(TABLES[ORDERS], TABLES[ORDERS].columns["customer"], load_of())
+    assert by_row == pytest.approx(1000 * (0.25 + 0.25 / 49))
+    assert by_key == pytest.approx(10)  # 100 customers, also those without an order
+
+    asked = statement("SELECT * FROM orders WHERE customer = $1", 1, calls=10, rows=100)
+    load = load_of(asked)
+    files = write_files(make_plan(load, with_values=False), load, DRAWS[0])
+    assert files.how["s001"] == (
+        ("$1: equal orders.customer, 100% of the values alike and the rest as rows have it, by rows of a call",),
+    )
+    assert 'SELECT DISTINCT "id" AS c0 FROM "public"."customer"' in files.setup
+
+
+def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
+    parts = [
+        statement("INSERT INTO orders (customer) VALUES ($1) RETURNING id", 1),
+        statement("UPDATE customer SET name = upper(name) WHERE id = $1", 1),
+        statement("SELECT name FROM customer WHERE id = $1 FOR UPDATE", 1),
+    ]
+    load = load_of(*parts, statement("BEGIN"), statement("COMMIT"))
+    files = write_files(make_plan(load, with_values=False), load, DRAWS[0])
+
+    assert files.scripts["s001.sql"].splitlines()[2:] == [
+        "BEGIN;",
+        "SELECT name FROM customer WHERE id = :v0_1 FOR UPDATE;",
+        "UPDATE customer SET name = upper(name) WHERE id = :v0_1;",
+        "INSERT INTO orders (customer) VALUES (:v0_1) RETURNING id;",
+        "COMMIT;",
+    ]
+
+
+SCHEMA = """
+CREATE EXTENSION pg_stat_statements;
+CREATE TABLE customer (id int PRIMARY KEY, name text NOT NULL, "odd "" \\! name" int);
+INSERT INTO customer SELECT n, 'planted ' || n, 7654321 FROM generate_series(1, 500) AS n;
+CREATE TABLE orders (id serial PRIMARY KEY, customer int NOT NULL REFERENCES customer, note text);
+INSERT INTO orders (customer, note) SELECT 1 + n % 100, 'planted' FROM generate_series(1, 2000) AS n;
+CREATE INDEX ON orders (customer);
+CREATE FUNCTION wipe(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1';
+VACUUM ANALYZE;
+"""
+READ = "\\set c random(1, 100)\nSELECT * FROM orders WHERE customer = :c /* planted */;\n"
+WRITE = """\\set c random(1, 500)
+BEGIN;
+UPDATE customer SET name = 'planted anew' WHERE id = :c;
+INSERT INTO orders (customer, note) VALUES (:c, 'planted');
+COMMIT;
+"""
+ONCE = "SELECT wipe(7654321); CREATE ROLE planted PASSWORD 'planted'; COPY (SELECT 'planted') TO STDOUT"
+
+
+@pytest.fixture(scope="module")
+def shop(programs, runner_of_file, run_cluster, tmp_path_factory):
+    """A server with a load of our own, and a copy of its database."""
+    settings = {"shared_preload_libraries": "pg_stat_statements"}
+    with run_cluster(programs, runner_of_file, settings=settings) as cluster:
+        folder = tmp_path_factory.mktemp("shop")
+        run = Psql(cluster, programs)
+        for name in ("shop", "copy"):
+            run.psql("postgres", f"CREATE DATABASE {name}")
+            run.psql(name, *SCHEMA.strip().split(";\n"))
+        (folder / "read.sql").write_text(READ)
+        (folder / "write.sql").write_text(WRITE)
+        run.pgbench("shop", "-t", "300", "-f", f"{folder}/read.sql@3", "-f", f"{folder}/write.sql@1")
+        run.psql("shop", *ONCE.split("; "))
+        yield run
+
+
+@pytest.fixture(scope="module")
+def runner_of_file():
+    import asyncio
+
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+class Psql:
+    def __init__(self, cluster, programs) -> None:
+        self.cluster, self.programs = cluster, programs
+
+    def dsn(self, database: str) -> str:
+        return self.cluster.conninfo(database)
+
+    def psql(self, database: str, *commands: str) -> str:
+        words = [word for command in commands for word in ("-c", command)]
+        return self._run("psql", "-qXAt", "-v", "ON_ERROR_STOP=1", "-d", self.dsn(database), *words)
+
+    def pgbench(self, database: str, *words: str) -> str:
+        return self._run("pgbench", "-n", *words, self.dsn(database))
+
+    def _run(self, program: str, *words: str) -> str:
+        found = self.programs.path(program)
+        return subprocess.run([found, *words], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def written(shop, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("written") / "load"
+    assert main(["workload", shop.dsn("shop"), "--output", str(folder)]) == 0
+    return folder
+
+
+def test_no_value_leaves_the_server(written):
+    texts = {path: path.read_text() for path in written.rglob("*") if path.is_file()}
+
+    assert len(texts) > 8
+    assert [path for path, text in texts.items() if "planted" in text or "7654321" in text] == []
+
+
+def test_what_was_left_out_is_said(written):
+    record = json.loads((written / "workload.json").read_text())
+
+    reasons = " ".join(each["reason"] for each in record["left_out"])
+    assert "it calls wipe" in reasons
+    assert "COPY has data of its own" in reasons
+    assert record["transactions"]["explained"] == record["transactions"]["commits"] > 0
+
+
+def test_every_file_passes_the_check(written, capsys):
+    for draw in DRAWS:
+        (written / "copy.dump").touch()
+        assert main(["check", "--no-host", str(written / f"{draw.name}.toml")]) in (0, 2)
+        said = capsys.readouterr()
+        assert "copy.dump" in said.err or not said.err, said.err  # an empty file is no dump, and nothing else is wrong
+
+
+def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
+    assert main(["workload", shop.dsn("copy"), "--check", str(written), "--seconds", "2", "--allow-writes"]) == 0
+
+    said = capsys.readouterr().out
+    assert [line.partition(":")[0] for line in said.splitlines()[:4]] == ["rows", "keys", "hot", "nearest"]
+    assert "failed" not in said
+    truth = (written / "truth.md").read_text()
+    line = next(line for line in truth.splitlines() if "SELECT * FROM orders WHERE customer" in line)
+    shares = [float(part.strip(" %")) for part in line.split("|")[3:5]]
+    assert shares[0] == pytest.approx(shares[1], abs=10)  # of a few hundred calls
+    assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--check", "{folder}"], "writes to the database"),
+        (["--check", "{empty}", "--allow-writes"], "workload.json"),
+        (["--output", "{folder}"], "already exists"),
+        ([], "--output"),
+    ],
+)
+def test_bad_input_is_an_error_of_its_own(words, said, shop, written, tmp_path, capsys):  # noqa: PLR0917
+    filled = [word.format(folder=written, empty=tmp_path) for word in words]
+
+    assert main(["workload", shop.dsn("copy"), *filled]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_server_that_counts_no_statements_is_an_error(shop, tmp_path, capsys):
+    assert main(["workload", shop.dsn("postgres"), "--output", str(tmp_path / "load")]) == 1
+    assert "no pg_stat_statements" in capsys.readouterr().err
+    assert not (tmp_path / "load").exists()
