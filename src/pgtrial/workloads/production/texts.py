@@ -24,7 +24,7 @@ _COMMANDS = frozenset(
     "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
 )
 _TYPE_SIZE = re.compile(
-    r"\b(?:var(?:char|ying)|bpchar|char(?:acter)?|bit|numeric|decimal|time(?:stamp)?(?:tz)?|interval|float)"
+    r"\b(?:varchar|varying|bpchar|character|char|bit|numeric|decimal|time(?:stamp)?(?:tz)?|interval|float)"
     r" ?\( ?\d+ ?(?:, ?-?\d+ ?)?\)",
     re.IGNORECASE,
 )
