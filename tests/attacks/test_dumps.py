@@ -123,6 +123,13 @@ def test_statements_that_execute_more_than_sql_are_listed(sql: str) -> None:
     assert [*find_in_sql("dump", f"SELECT 1;\n{sql};\n")]
 
 
+@pytest.mark.parametrize("padding", ["", "x" * 100], ids=["short", "long"])
+def test_a_string_that_goes_on_in_the_next_line_hides_nothing(tmp_path: Path, padding: str) -> None:
+    (tmp_path / "load.sql").write_text(f"DO 'BEGIN PERFORM ''{padding}''; EXE'\n'CUTE ''x''; END';\n")
+
+    assert [use.where for use in PsqlScript.read(tmp_path / "load.sql").uses] == ["load.sql, line 1"]
+
+
 @pytest.fixture
 def database(served: ThrowawayCluster) -> Iterator[str]:
     with empty_database(served) as conninfo:

@@ -9,6 +9,7 @@ import pytest
 
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
 from pgtrial.engine import folder as module
 from pgtrial.engine.experiment import Permission, run_experiment
@@ -249,6 +250,7 @@ def test_an_experiment_that_no_file_could_have_is_not_continued(loaded, tmp_path
         for name, arm in loaded.experiment.arms.items()
     }
     experiment = loaded.experiment.model_copy(update={"arms": arms})
+    loaded = replace(loaded, experiment=experiment)
     folder = create_folder(loaded, make_plan(experiment, FACTS), tmp_path / "results")
 
     with pytest.raises(StoreError, match="cannot be continued") as caught:
@@ -265,6 +267,49 @@ def test_load_levels_that_are_not_those_of_the_experiment_are_not_continued(load
 
     with pytest.raises(StoreError, match="cannot be continued"):
         load_stored(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "forged"),
+    [("auto", "switchback"), ("blocks", "interleaved"), ("duet", "interleaved")],
+)
+def test_a_method_that_the_file_does_not_lead_to_is_not_continued(loaded, tmp_path, asked, forged):
+    plan = make_plan(loaded.experiment, FACTS)
+    design = plan.experiment.design.model_copy(update={"method": asked})
+    method = MethodChoice(method=forged, reason="", guard=0.1, slice=0.5)
+    experiment = plan.experiment.model_copy(update={"design": design})
+    loaded = replace(loaded, experiment=experiment)
+    folder = create_folder(loaded, replace(plan, method=method), tmp_path / "results")
+
+    with pytest.raises(StoreError, match="cannot be continued"):
+        load_stored(folder)
+
+
+def _stop(_event: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("arms", "base", "tell"),
+    [
+        pytest.param('[arms.b.sysctl]\n"vm.swappiness" = 1\n', None, pytest.fail, id="refused"),
+        pytest.param('[arms.b.postgresql]\nwork_mem = "8MB"\n', "e.toml", lambda _: None, id="failing"),
+        pytest.param('[arms.b.postgresql]\nwork_mem = "8MB"\n', None, _stop, marks=pytest.mark.pg, id="stopped"),
+    ],
+)
+def test_a_folder_that_was_not_made_just_now_stays_whatever_happens(loaded, tmp_path, arms, base, tell):
+    (tmp_path / "e.toml").write_text(TEXT.replace('[arms.b.postgresql]\nwork_mem = "8MB"\n', arms), encoding="utf-8")
+    folder = create(load_experiment(tmp_path / "e.toml"), tmp_path / "results").rename(tmp_path / "received")
+    (folder / "thesis").mkdir()
+    (folder / "thesis" / "text").write_text("years")
+    before = {path.name for path in folder.iterdir()}
+
+    permission = Permission(work_base=None if base is None else tmp_path / base)
+    with pytest.raises((PgTrialError, KeyboardInterrupt)):
+        run_experiment(folder, permission=permission, tell=tell)
+
+    assert {path.name for path in folder.iterdir()} >= before
+    assert (folder / "thesis" / "text").read_text() == "years"
 
 
 def test_folder_that_is_none_is_said_so(tmp_path):

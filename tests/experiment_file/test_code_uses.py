@@ -61,6 +61,12 @@ def test_plain_experiment_executes_nothing() -> None:
         "alter /* */ system /* */ set hba_file = '/x'",
         "ALTER SYSTEM\tRESET ALL",
         "ALTER SYSTEM :x = 1",
+        "DO 'BEGIN EXE'\n'CUTE ''x''; END'",
+        "DO 'BEGIN EXE' -- c\n-- d\n\n'CUTE ''x''; END'",
+        "DO 'BEGIN EXE'\n'CU'\n'TE ''x''; END'",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT lo_ex'\n'port(1, ''/x'')'",
+        "DO 'BEGIN ALTER SYS'\n'TEM SET a = 1; END'",
+        "DO E'BEGIN \\105XE'\n'CUTE ''x''; END'",
         "SELECT pg_ls_logdir()",
         "SELECT pg_ls_waldir()",
         "SELECT pg_stat_file('/x')",
@@ -180,3 +186,64 @@ connection = "host=db options='-c {name.replace(BACKSLASH, 4 * BACKSLASH)}=/tmp/
 
     plain = name.replace(BACKSLASH, "")  # as the server takes it
     assert uses(TEXT + target) == [("target.connection", f"a setting that names code: -c {plain}=/tmp/gift.so")]
+
+
+def test_lines_after_a_string_that_goes_on_keep_their_numbers() -> None:
+    assert uses(**{"x.sql": "SELECT 'a'\n'b'\n'c', 1\n;\nSELECT lo_export(1, '/x');\n"}) == [
+        ("x.sql, line 5", "a file written by the server: SELECT lo_export(1, '/x');")
+    ]
+
+
+GSET = "SELECT 'id' AS x \\gset\n"
+
+
+@pytest.mark.parametrize("line", ["SELECT :x;", "ALTER :x;", "SELECT * FROM t WHERE a = :x;", "UPDATE t SET a = b-:x;"])
+@pytest.mark.parametrize("change", ["", '"4MB"\n[arms.a.workload]\nprotocol = "extended"'], ids=["all", "one arm"])
+def test_an_answer_of_the_server_that_is_put_into_sql_is_listed(line: str, change: str) -> None:
+    text = TEXT.replace('"4MB"', change) if change else TEXT
+    (found,) = uses(text, **{"x.sql": GSET + line})
+
+    assert found == ("x.sql, line 2", f"SQL put together as it runs: {line}")
+
+
+def test_an_answer_of_the_server_that_is_bound_as_a_value_is_no_code() -> None:
+    text = TEXT.replace('"select-only"', '"select-only", protocol = "extended"')
+
+    assert uses(text, **{"x.sql": GSET + "SELECT a::int FROM t WHERE a = :x;"}) == []
+
+
+SERVER_TEXT = TEXT.replace("scale = 1", 'kind = "existing"').replace(
+    "[arms.a.postgresql]", '[target]\nkind = "server"\ndatabase = "d"\n[arms.a.postgresql]'
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SELECT pg_drop_replication_slot('a')",
+        "SELECT pg_create_physical_replication_slot('a', true)",
+        "SELECT pg_replication_origin_create('a')",
+        "SELECT pg_terminate_backend(1)",
+        "SELECT pg_cancel_backend(1)",
+        "SELECT pg_reload_conf()",
+        "SELECT pg_stat_reset()",
+        "SELECT pg_stat_statements_reset()",
+        "SELECT pg_switch_wal()",
+        "SELECT pg_backup_start('a')",
+        "SELECT pg_start_backup('a')",
+        "SELECT pg_promote()",
+        "SELECT lo_unlink(1)",
+        "ALTER ROLE app SUPERUSER",
+        "ALTER USER app SUPERUSER",
+        "ALTER DATABASE d SET work_mem = 1",
+        "ALTER/**/DATABASE d SET work_mem = 1",
+        "DROP DATABASE d",
+        "CREATE EVENT TRIGGER t ON ddl_command_end EXECUTE FUNCTION f()",
+        "DROP OWNED BY app",
+    ],
+)
+def test_what_concerns_a_whole_server_is_listed_where_it_is_not_ours(line: str) -> None:
+    (found,) = uses(SERVER_TEXT, **{"x.sql": f"SELECT 1;\n{line};\n"})
+
+    assert found == ("x.sql, line 2", f"what concerns the whole server: {line};")
+    assert uses(**{"x.sql": f"SELECT 1;\n{line};\n"}) == []

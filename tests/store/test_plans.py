@@ -1,9 +1,12 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
+from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
@@ -20,3 +23,29 @@ def test_a_plan_is_read_as_it_was_written(path: Path, tmp_path: Path) -> None:
     state.close()
 
     assert read_plan(tmp_path) == plan
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("method_slice", "1e-8"),
+        ("method_slice", "nan"),
+        ("method_slice", "inf"),
+        ("method_slice", "0"),
+        ("method_guard", "0.5"),
+        ("method_guard", "-1"),
+        ("method_duration", "1e300"),
+        ("method_duration", "nan"),
+        ("method_duration", "-1"),
+    ],
+)
+def test_times_of_a_method_that_cannot_be_are_damage(tmp_path: Path, key: str, value: str) -> None:
+    (path,) = [path for path in EXAMPLES if path.stem == "first"]
+    plan = make_plan(load_experiment(path, check_files=False).experiment, FACTS)
+    state = State.create(tmp_path, durable=False)
+    write_plan(state, replace(plan, method=MethodChoice(method="interleaved", reason="", guard=0.25, slice=0.5)))
+    state.set_meta(**{key: value})
+    state.close()
+
+    with pytest.raises(StoreError, match="is damaged"):
+        read_plan(tmp_path)

@@ -75,7 +75,7 @@ def run_new(
     from pgtrial.engine.folder import create_folder
 
     folder = create_folder(checked.loaded, checked.plan, results, tested=tested)
-    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
+    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=True)
 
 
 def run_and_report(
@@ -85,8 +85,12 @@ def run_and_report(
     language: Language,
     gate: Gate = NO_GATE,
     quiet: bool = False,
+    is_new: bool = False,
 ) -> None:
-    """Run, then report whatever there is: an experiment that ended early has finished runs, too."""
+    """Run, then report whatever there is: an experiment that ended early has finished runs, too.
+
+    ``is_new`` as of ``run_experiment``.
+    """
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
     from pgtrial.experiment_file.places import is_directory
@@ -95,7 +99,7 @@ def run_and_report(
     try:
         with show_progress(console, quiet=quiet, folder=folder) as observer:
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
-            run_experiment(folder, permission=permission, tell=announcer)
+            run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
     except (PgTrialError, KeyboardInterrupt) as error:
         if is_directory(folder):
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told

@@ -79,7 +79,7 @@ def run_calibration(
         place = _create_part(loaded, part, folder, facts=plan.facts)
         later = sum(one.seconds for one in plan.parts[number + 1 :])
         part_started = time.monotonic()
-        run_experiment(place, permission=permission, tell=_Whole(tell=tell, later=later))
+        run_experiment(place, permission=permission, tell=_Whole(tell=tell, later=later), is_new=True)
         spent = time.monotonic() - part_started
         measured = _seconds_of_runs(place)
         costs[label] = (max(0.0, spent - measured), measured / part.blocks)

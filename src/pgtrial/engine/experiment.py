@@ -70,19 +70,19 @@ class Permission:
     files: tuple[Path, ...] = ()
 
 
-def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> None:
+def run_experiment(folder: Path, *, permission: Permission, tell: Observer, is_new: bool = False) -> None:
     """Do every run of the schedule that has not been done, in the folder's order. Ends in one of four ways:
 
     it returns: all runs are done; PgTrialError: something is wrong, finished runs are kept; KeyboardInterrupt: SIGINT,
     SIGTERM or SIGHUP came, finished runs are kept; or it is killed: then ``sweep`` cleans up.
-    A new folder in which no run was begun is removed on an error: it would hold nothing.
+    A folder that ``is_new``, made by the caller just now, is removed on an error where no run was begun: it would hold
+    nothing. Any other one may be a stranger's, or have more in it.
     """
     caller = forget_caller()
     plan = load_stored(folder)
     with lock_folder(folder):
         sweep(folder)
         refuse_older_copy(folder)
-        is_new = _is_new(folder)
         try:
             asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
         except BaseException:
@@ -129,11 +129,6 @@ def _find_pending(plan: Plan, state: State) -> list[Slot]:
     done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
     has_stopped = STOPPED in state.meta()  # by its rule
     return [slot for slot in plan.slots if slot.number not in done and not has_stopped]
-
-
-def _is_new(folder: Path) -> bool:
-    """Whether no pgtrial has worked in the folder yet; the record knows what an earlier one left elsewhere."""
-    return not Belongings.of(folder).processes()
 
 
 def _has_runs(folder: Path) -> bool:

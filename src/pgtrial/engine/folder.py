@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import judge_methods
 from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, register
 from pgtrial.errors import StoreError
@@ -288,6 +289,8 @@ def _refuse_unlike(plan: Plan, folder: Path) -> None:
         detail = "Its arms are not those of its experiment."
     elif plan.levels != load_levels(plan.experiment.workload):
         detail = "Its load levels are not those of its experiment."
+    elif not _may_be_method(plan):
+        detail = f'Its method, "{plan.method.method}", is none for its experiment.'
     else:
         return
     raise StoreError(
@@ -295,6 +298,17 @@ def _refuse_unlike(plan: Plan, folder: Path) -> None:
         detail=detail,
         hint="It was made by another version of pgtrial, or changed by somebody. Run the experiment anew.",
     )
+
+
+def _may_be_method(plan: Plan) -> bool:
+    """Whether the file may have led to the method, as far as it tells itself: the host may have changed since."""
+    design, method = plan.experiment.design, plan.method.method
+    if method == "blocks":
+        return True
+    if design.soak is not None or design.method not in (method, "auto"):
+        return False
+    judged = judge_methods(plan.experiment, plan.arms, plan.levels, None)
+    return any(one.valid for one in judged if one.method == method)
 
 
 def _without_origins(arm: Arm) -> Arm:

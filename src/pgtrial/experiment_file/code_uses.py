@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pgtrial.experiment_file.connection import read_connection
 from pgtrial.experiment_file.escapes import readings
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.knobs.workload import COMMAND, WORKLOAD, read_command
+from pgtrial.knobs.workload import COMMAND, PROTOCOL, WORKLOAD, read_command
 from pgtrial.model.arm import Arm
 
 _LONGEST = 120  # characters of a line that is shown
@@ -135,6 +135,21 @@ _PATTERNS = (
     # So is a name that is one, or ends in one, where the server's answer was put into a variable.
     _pattern(_JOINED, ":", r"[a-z_]:[a-z_]|(?<![:\w]):[a-z_]\w*\s*+\(", r"\\[ag]set\b"),
 )
+# Of a load whose variables are put into the text: any of them is SQL where the server's answer is in one.
+_OF_TEXT = (_pattern(_JOINED, ":", r"(?<![:\w]):[a-z_]\w*", r"\\[ag]set\b"),)
+# On a server that is not pgtrial's own, also where its transactions may only read.
+_OF_SERVER = (
+    _pattern(
+        "what concerns the whole server",
+        "pg_ lo_unlink alter drop create reassign",
+        r"\bpg_(?:(?:terminate|cancel)_backend|\w*replication_(?:slot|origin)\w*|(?:logical|sync_replication)_slot\w*"
+        r"|reload_conf|rotate_logfile|promote|switch_wal|(?:backup_)?(?:start|stop)(?:_backup)?|create_restore_point"
+        r"|wal_replay_\w+|log_\w+|stat\w*_reset\w*)\b|\blo_unlink\b"
+        r"|\balter\s+(?:role|user|group|database|tablespace|publication|event\s+trigger)\b"
+        r"|\b(?:drop|create)\s+(?:database|role|user|group|tablespace|publication|event\s+trigger)\b"
+        r"|\b(?:alter|drop|create|reassign)\s*+(?:/\*|--)|\breassign\s+owned\b|\bdrop\s+owned\b",
+    ),
+)
 # One is in every line of SQL in which a match begins, in small letters, unless it is there by an escape, which has a
 # backslash, or by a variable, which has a colon, or is the end of a COPY.
 WORDS = ("\\", "uescape", *{word for each in _PATTERNS for word in each.words if len(word) > 1})
@@ -151,6 +166,9 @@ def find_code_uses(
 
     ``is_known`` says of a directory of programs whether it is one of this machine's own, which need no mention.
     """
+    more = _OF_SERVER if experiment.target.kind == "server" else ()
+    protocols = {arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, experiment.workload.protocol) for arm in arms}
+    of_load = (*more, *_OF_TEXT) if "simple" in protocols else more
     found = (
         *_programs(experiment, arms, is_known),
         *(use for arm in arms for use in _settings(arm)),
@@ -158,9 +176,9 @@ def find_code_uses(
             use
             for arm in arms
             for key in ("apply", "undo")
-            for use in find_in_sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""))
+            for use in find_in_sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""), more=more)
         ),
-        *(use for name, text in scripts.items() for use in find_in_sql(name, text)),
+        *(use for name, text in scripts.items() for use in find_in_sql(name, text, more=of_load)),
     )
     return tuple(dict.fromkeys(found))
 
@@ -196,11 +214,16 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
             yield code_use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
 
 
-def find_in_sql(name: str, text: str, *, numbers: Sequence[int] = ()) -> Iterator[CodeUse]:
-    """What SQL executes beside itself; ``name`` says where it stands, ``numbers`` those of its lines, if not 1, 2, …"""
+def find_in_sql(
+    name: str, text: str, *, numbers: Sequence[int] = (), more: Sequence[_Pattern] = ()
+) -> Iterator[CodeUse]:
+    """What SQL executes beside itself; ``name`` says where it stands, ``numbers`` those of its lines, if not 1, 2, …
+
+    ``more``: what is looked for beside what always is.
+    """
     lines, (texts, is_all) = text.split("\n"), readings(text)
     both = tuple((each, each.lower()) for each in texts)
-    for sought in _PATTERNS:
+    for sought in (*_PATTERNS, *more):
         found = (_lines_with(sought, each) for each, low in both if any(word in low for word in sought.words))
         for index in sorted(set(itertools.chain.from_iterable(found))):
             number = numbers[index] if numbers else index + 1

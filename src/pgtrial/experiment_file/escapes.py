@@ -14,12 +14,14 @@ _ESCAPES = re.compile(
 _BASES = (16, 16, 16, 8)
 _MOST = 500_000  # escapes
 _UNICODE = re.compile(r"\bu&(?=[\"'])", re.IGNORECASE)
+# Of a string that goes on in another line, what is between its parts.
+_GOES_ON = re.compile(r"'[^\S\n]*+(?:--[^\n]*+)?\n(?:\s++|--[^\n]*+\n)*+'")
 _CHOICE = re.compile(r"\buescape(\s*)'([^'\n])'", re.IGNORECASE)
 
 
 def readings(text: str) -> tuple[tuple[str, ...], bool]:
-    """The text, and with the escapes of strings and of Unicode names decoded where it has any, all of as many lines;
-    and whether these are all escapes, which may be more than there is time for.
+    """The text, and with the escapes of strings and of Unicode names decoded, and the parts of strings put together,
+    where it has any, all of as many lines; and whether these are all escapes, which may be more than there is time for.
     """
     found, is_all = [text], True
     if "\\" in text:
@@ -31,7 +33,23 @@ def readings(text: str) -> tuple[tuple[str, ...], bool]:
             decoded, number = _without_unicode(each)
             found.append(decoded)
             is_all = is_all and number < _MOST
+    found += [_put_together(each) for each in found if _GOES_ON.search(each)]
     return tuple(dict.fromkeys(found)), is_all
+
+
+def _put_together(text: str) -> str:
+    """With the parts of a string where its first one begins; the lines that this takes follow empty."""
+    parts: list[str] = []
+    end = taken = 0
+    for match in (*_GOES_ON.finditer(text), None):
+        between = text[end:] if match is None else text[end : match.start()]
+        if taken and "\n" in between:
+            between, taken = between.replace("\n", "\n" * (taken + 1), 1), 0
+        parts.append(between)
+        if match is not None:
+            taken += match[0].count("\n")
+            end = match.end()
+    return "".join(parts) + "\n" * taken
 
 
 def _without_unicode(text: str) -> tuple[str, int]:

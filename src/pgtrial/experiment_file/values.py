@@ -54,7 +54,7 @@ def _files(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-_LONGEST = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
+LONGEST_TIME = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
 # Seconds, written with a unit as PostgreSQL writes it: "30s", "10min", "500ms", "2h".
 _DURATION_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "string", "pattern": r"^\s*[0-9.]+\s*(us|ms|s|min|h|d)\s*$"}, {"type": "number", "minimum": 0}]}
@@ -62,7 +62,7 @@ _DURATION_SCHEMA = WithJsonSchema(
 Duration = Annotated[
     float,
     BeforeValidator(_read_duration),
-    Field(gt=0, le=_LONGEST, allow_inf_nan=False),
+    Field(gt=0, le=LONGEST_TIME, allow_inf_nan=False),
     _DURATION_SCHEMA,
     Form('a time: `"30s"`'),
 ]
@@ -70,7 +70,7 @@ Duration = Annotated[
 FixedTime = Annotated[
     float,
     BeforeValidator(_read_duration),
-    Field(ge=0, le=_LONGEST, allow_inf_nan=False),
+    Field(ge=0, le=LONGEST_TIME, allow_inf_nan=False),
     _DURATION_SCHEMA,
     Form("a time or `0`"),
 ]

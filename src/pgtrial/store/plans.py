@@ -6,6 +6,7 @@ they were resolved, as one text there. experiment.toml is for people: what is ch
 
 import contextlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LARGEST_FILE
+from pgtrial.experiment_file.values import LONGEST_TIME
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, RULES, Rules
 from pgtrial.safe_files import read_file
@@ -44,6 +46,7 @@ DEFAULT_SEED = 1  # of folders in which no seed is recorded
 # Keys of the record, by the rules with which they came; what is older than rules has a table that nothing newer has.
 _SINCE = {"seed": 2, DIGEST: 2, ATTEMPTS: 2, REST: 3, CONTENTS: 3, ATTEMPTS_DIGEST: 4}
 _BEFORE_RULES = "process"
+_MOST_SLICES = 200_000  # of an arm in a run: a day of slices of half a second
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
 
@@ -150,15 +153,24 @@ def _recorded_rules(meta: Mapping[str, str], folder: Path) -> Rules:
 
 
 def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodChoice:
-    method, duration = meta.get("method", experiment.design.method), meta.get("method_duration")
-    return MethodChoice(
+    """The method of the record. Raises ValueError where its times are none."""
+    method, recorded = meta.get("method", experiment.design.method), meta.get("method_duration")
+    duration = float(recorded) if recorded else None
+    choice = MethodChoice(
         method=METHODS[METHODS.index(method)] if method in METHODS else "blocks",
         reason=meta.get("method_reason", ""),
         guard=float(meta.get("method_guard", 0)),
         slice=float(meta.get("method_slice", 0)),
         doubled=meta.get("method_doubled") == "1",
-        duration=float(duration) if duration else None,
+        duration=duration,
     )
+    seconds = experiment.workload.duration if duration is None else duration
+    if not 0 < seconds <= LONGEST_TIME:
+        raise ValueError(f"a run does not take {seconds:g} s")
+    counted = choice.slice - choice.guard
+    if choice.method != "blocks" and not (choice.guard >= 0 and seconds / _MOST_SLICES <= counted < math.inf):
+        raise ValueError(f"a slice does not take {choice.slice:g} s, {choice.guard:g} s of which do not count")
+    return choice
 
 
 def _read_experiment(folder: Path) -> Experiment:

@@ -31,6 +31,7 @@ _WORDS = (
     *(b"do ", b"do$", b"do\t", b"do\r", b"do\n"),
     *(b"create", b"owner", b"authorization", b"role", b"grant", b"revoke", b"privileges"),
 )
+_PART_OF_STRING = re.compile(rb"\A\s*+'|'[^\S\n]*+(?:--[^\n]*+)?\s*\Z")  # that goes on, or has begun before
 _END_OF_QUERY = re.compile(rb"\)\s*(?:to|from)\b")  # of a COPY that began on a line before
 _BEGINNING = 64  # bytes
 _DEEPEST = 16  # files that read each other
@@ -190,7 +191,7 @@ def roles_in(statement: str) -> set[str]:
 
 def _matters(line: bytes) -> bool:
     low = line.lower()
-    return any(word in low for word in _WORDS) or _END_OF_QUERY.search(low) is not None
+    return any(word in low for word in _WORDS) or any(each.search(low) for each in (_END_OF_QUERY, _PART_OF_STRING))
 
 
 def _outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes]]:

@@ -16,16 +16,20 @@ from pathlib import Path
 
 from support.attack import continued, folders, others
 from support.attack.trial import Attack, Outcome, attack
+from support.simulation import DUET, EXPERIMENT, INTERLEAVED
 
+_TEXTS = (EXPERIMENT, INTERLEAVED, DUET)
 KINDS = ("folder", "bundle", "state", "file", "resume", "findings")
 _SHARES = (2, 2, 3, 3, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Originals:
-    """What is mutated: a folder, its bundle, a state directory; files are texts."""
+    """What is mutated: folders, one for each way to share the time, the first's bundle, a state directory; files are
+    texts.
+    """
 
-    folder: Path
+    folders: Sequence[Path]
     bundle: Path
     state: Path
 
@@ -34,8 +38,9 @@ class Originals:
         from pgtrial.export.bundle import write_bundle
         from pgtrial.store.journal_file import VARIABLE
 
-        folder, bundle, state = folders.make_folder(place), place / "gift.pgtrial.zip", place / "state"
-        write_bundle(folder, bundle, [])
+        made = [folders.make_folder(place / str(number), text) for number, text in enumerate(_TEXTS)]
+        bundle, state = place / "gift.pgtrial.zip", place / "state"
+        write_bundle(made[0], bundle, [])
         before = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = str(state)
         try:
@@ -45,7 +50,7 @@ class Originals:
                 del os.environ[VARIABLE]
             else:
                 os.environ[VARIABLE] = before
-        return cls(folder=folder, bundle=bundle, state=state)
+        return cls(folders=made, bundle=bundle, state=state)
 
     def attack_of(self, kind: str, seed: int) -> Attack:
         """Makes the mutant of a kind that has this seed."""
@@ -55,7 +60,7 @@ class Originals:
             match kind:
                 case "folder":
                     folder = directory / folders.NAME
-                    shutil.copytree(self.folder, folder)
+                    shutil.copytree(rng.choice(self.folders), folder)
                     folders.mutate_folder(folder, rng)
                     return folders.commands(rng, folder)
                 case "bundle":
@@ -70,12 +75,12 @@ class Originals:
                     return others.state_commands(rng)
                 case "findings":
                     folder = directory / folders.NAME
-                    shutil.copytree(self.folder, folder)
+                    shutil.copytree(rng.choice(self.folders), folder)
                     folders.mutate_findings(folder, rng)
                     return folders.tellings(rng, folder)
                 case "resume":
                     folder = directory / folders.NAME
-                    shutil.copytree(self.folder, folder)
+                    shutil.copytree(rng.choice(self.folders), folder)
                     continued.interrupt(folder, rng)
                     return continued.commands(rng, folder)
                 case _:

@@ -45,9 +45,9 @@ _COLUMNS = (
 )
 
 
-def make_folder(place: Path) -> Path:
+def make_folder(place: Path, text: str = EXPERIMENT) -> Path:
     """A small result folder with everything that one has."""
-    folder = write_result_folder(place / NAME, text=EXPERIMENT.replace("blocks = 6", "blocks = 3"))
+    folder = write_result_folder(place / NAME, text=text.replace("blocks = 6", "blocks = 3"))
     for run in sorted((folder / layout.RUNS).iterdir()):
         lines = [json.dumps({**_LOG_LINE, "message": message}) for message in (_LOG_LINE["message"], "x")]
         (run / layout.SERVER_LOG).write_text("\n".join(lines) + "\n")
