@@ -11,7 +11,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
-from pgtrial.stats.failures import Attempts, bound_failures, excess_share, failure_p
+from pgtrial.stats.failures import Attempts, bound_failures, excess_share, failure_p, interrupted_share
 from pgtrial.stats.paired import compare_blocks
 
 ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
@@ -84,6 +84,14 @@ def test_equally_many_failures_change_nothing():
 
     assert share == 0
     assert bound_failures(comparison, np.linspace(0.1, 0.2, 6), share=share) == comparison
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "blocks", "share"),
+    [(0, 6, 0.0), (1, 6, 1 / 3), (3, 6, 1.0), (9, 6, 1.0), (1, 40, 0.05), (1, 0, 1.0)],
+)
+def test_each_interruption_counts_as_two_blocks_that_are_missing(interrupted, blocks, share):
+    assert interrupted_share(interrupted, blocks) == pytest.approx(share)
 
 
 def test_where_everything_may_be_missing_nothing_is_known():
