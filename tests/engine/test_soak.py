@@ -11,7 +11,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.experiment import Permission, run_experiment
-from pgtrial.engine.folder import create_folder
+from pgtrial.engine.folder import Tested, create_folder
 from pgtrial.experiment_file import design_checks
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.model.run import PhaseName, RunState
@@ -19,6 +19,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
 from pgtrial.store import layout
+from pgtrial.store.plans import ATTEMPTS, REVISION
 from pgtrial.store.state import State
 
 TEXT = """
@@ -52,7 +53,8 @@ def folder(tmp_path_factory):
         (place / "e.toml").write_text(TEXT)
         loaded = load_experiment(place / "e.toml")
     plan = make_plan(loaded.experiment)
-    folder = create_folder(replace(loaded, experiment=plan.experiment), plan, place)
+    tested = Tested(programs=(), revision="r7")
+    folder = create_folder(replace(loaded, experiment=plan.experiment), plan, place, tested=tested)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(folder, permission=Permission(), tell=stop)
     run_experiment(folder, permission=Permission(), tell=lambda _: None)
@@ -71,6 +73,14 @@ def test_the_data_are_put_back_where_a_stretch_begins_and_never_within_it(done):
 
     assert [run.slot.block for run in done] == list(range(1, 9))
     assert restored == [1, BEFORE + 1]
+
+
+@pytest.mark.slow
+def test_a_soak_is_no_attempt_at_a_claim(folder):
+    with closing(State.open(folder)) as state:
+        meta = state.meta()
+
+    assert (meta[ATTEMPTS], meta[REVISION]) == ("", "r7")
 
 
 @pytest.mark.slow

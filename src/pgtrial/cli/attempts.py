@@ -17,9 +17,11 @@ def claim_about(checked: Checked, revision: str) -> Tested:
 
 
 def with_attempts(checked: Checked, revision: str) -> Checked:
-    """The same with the number of attempts at its claim so far; without one where data would have to be read for it."""
+    """The same with the number of attempts at its claim so far; without one of a soak, which has no claim, and where
+    data would have to be read for it.
+    """
     experiment, plan = checked.loaded.experiment, checked.plan
-    if experiment.dataset.load:
+    if experiment.dataset.load or experiment.design.soak is not None:
         return checked
     contents = digest_contents(experiment, plan.arms, checked.loaded.folder)
     before = count_attempts(claim_of(plan, contents, claim_about(checked, revision)))

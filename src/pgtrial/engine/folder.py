@@ -118,7 +118,7 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         write_file(file, content)
     with contextlib.closing(State.create(folder)) as state:
         contents, created = _digests(copied, experiment, loaded.folder), time.time()
-        if tested is not None:
+        if tested is not None and experiment.design.soak is None:  # a soak claims nothing
             before = note_attempt(
                 claim_of(plan, contents, tested),
                 digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
@@ -128,8 +128,8 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
             plan = replace(plan, attempts_before=before)
             if before is None:
                 state.add_caveat(_UNCOUNTED)
-            if tested.revision:
-                state.set_meta(**{REVISION: tested.revision})
+        if tested is not None and tested.revision:
+            state.set_meta(**{REVISION: tested.revision})
         write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)
         state.set_meta(
             **{LOADED: json.dumps([contents[name] for name in contents if name.startswith(LOADED_DATA)])},

@@ -72,7 +72,7 @@ def judge_hypothesis(
         judged = [_judge_part(evidence, part, stopping) for part in parts]
         found = _put_together(judged, claimed=[part.claim for part in parts])
     elif evidence.is_soak:
-        needed = Needed(blocks=None, text=message("needed.none"))
+        needed = Needed(blocks=None, text=message("needed.unknown"))
         found = _Judged(verdict=Verdict.INCONCLUSIVE, reason=message("verdict.soak"), needed=needed)
     else:
         found = _judge(evidence, next(iter(claims_of(evidence)), None), primary, stopping=stopping, bounded=bounded)

@@ -2,7 +2,6 @@
 
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.language import N_
-from pgtrial.model.caveat import Severity
 
 SOAK = {
     "soak.drifts": Entry(text=N_("{arm} does not stay as it is: {parts:and}.")),
@@ -16,14 +15,5 @@ SOAK = {
             "A soak tells whether each arm stays as it is. Windows of one run depend on each other, so it decides no "
             "claim about the difference of arms: that takes blocks."
         )
-    ),
-    "soak-interrupted": Entry(
-        severity=Severity.WARNING,
-        text=N_(
-            "The load of {arm} was interrupted, and began anew with a new server and the data of the beginning: of "
-            "{done} windows the longest stretch, {count}, is looked at."
-        ),
-        hint=N_("A server that was stopped has no long run behind it. What the other windows say is in the files."),
-        when="a soak that was resumed, or of which a window was invalid: its data began anew",
     ),
 }

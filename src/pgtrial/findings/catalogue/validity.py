@@ -99,6 +99,15 @@ VALIDITY_CAVEATS = {
         when="fewer than 2 blocks with a valid run of both arms",
     ),
     "too-few-blocks.planned": Entry(hint=N_("Plan more blocks.")),
+    "soak-interrupted": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The load of {arm} was interrupted, and began anew with a new server and the data of the beginning: of "
+            "{done} windows the longest stretch, {count}, is looked at."
+        ),
+        hint=N_("A server that was stopped has no long run behind it. What the other windows say is in the files."),
+        when="a soak that was resumed, or of which a window was invalid: its data began anew",
+    ),
     "placebo-effect": Entry(
         severity=Severity.WARNING,
         text=N_(
