@@ -14,7 +14,7 @@ from pathlib import Path
 from gallery.runs import newest_folder
 
 from gym.live.experiment import write_experiment
-from gym.live.plan import Trial
+from gym.live.plan import PGBENCH, Trial
 from gym.live.record import Record
 from pgtrial.findings.findings import Findings
 from pgtrial.store.findings_file import read_findings
@@ -64,7 +64,7 @@ def _lock(file: int) -> bool:
 
 
 def run_all(
-    trials: Sequence[Trial], results: Path, *, load: str, jobs: int, may_begin: Callable[[], bool]
+    trials: Sequence[Trial], results: Path, *, load: str = PGBENCH, jobs: int, may_begin: Callable[[], bool]
 ) -> Generator[Record, None, None]:
     """The records of the trials, as they end; ``jobs`` of them run at a time.
 

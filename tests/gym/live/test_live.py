@@ -119,10 +119,22 @@ def test_arms_differ_in_their_steps_alone(kind, burdened, steps, tmp_path):
     assert settings[0] == settings[1]
 
 
+@pytest.mark.parametrize(("kind", "steps"), [(Kind.NULL, (1000, 1000)), (Kind.PLANTED, (1000, 1080))])
+def test_sysbench_has_the_same_experiments_by_blocks_alone(kind, steps, tmp_path, capsys):
+    drawn = plan.draw_plan(seed=7, null=3, planted=2, load=plan.SYSBENCH)
+    assert {trial.method for trial in drawn} == {"blocks"}
+    trial = trial_of(kind, "blocks", burdened="treated" if kind is Kind.PLANTED else "")
+    file = experiment.write_experiment(trial, tmp_path, plan.SYSBENCH)
+
+    assert main(["check", "--no-host", str(file)]) == 0, capsys.readouterr().err
+    arms = check_file(file).plan.arms
+    assert tuple(int(arm.settings[experiment.CARRIER]) for arm in arms) == steps
+
+
 def test_who_is_interrupted_goes_on_with_what_remains(monkeypatch, tmp_path, quiet):
     asked: list[list[int]] = []
 
-    def run_three(trials, results, *, jobs, may_begin):
+    def run_three(trials, results, *, load, jobs, may_begin):
         asked.append([trial.number for trial in trials])
         for trial in trials[:3]:
             yield made(trial, 0.0)
@@ -183,7 +195,7 @@ def test_a_series_with_another_plan_is_not_mixed_with_the_one_that_is_there(tmp_
     for other in (["--null", "59"], ["--planted", "41"], ["--seed", "8"]):
         with pytest.raises(SystemExit):
             runner.main([*other, "--results", str(tmp_path)])
-        assert "has a series of 60 and 40 with the seed 7" in capsys.readouterr().err
+        assert "has a series of 60 and 40 by pgbench with the seed 7" in capsys.readouterr().err
 
 
 def test_what_is_kept_is_read_again_as_it_was(tmp_path):
@@ -303,15 +315,18 @@ def test_tables_of_a_series_and_of_one_that_has_just_begun(tmp_path):
     assert page.render(series_of()).startswith("0 of 60 planned experiments")
 
 
-def test_the_page_has_the_tables_of_the_results_that_are_kept():
-    series = record.read_series(page.RESULTS)
+@pytest.mark.parametrize("load", plan.LOADS)
+def test_the_page_has_the_tables_of_the_results_that_are_kept(load):
+    series = record.read_series(page.results_of(load))
 
+    assert series.load == load
     assert page.render(series) in page.PAGE.read_text()
     assert {each.number for each in series.records} <= {trial.number for trial in series.plan}
 
 
 def test_publishing_keeps_the_results_and_changes_the_tables_alone(tmp_path):
-    (tmp_path / "page.md").write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+    begin, end = page.marks_of(plan.PGBENCH)
+    (tmp_path / "page.md").write_text(f"before\n{begin}\nold\n{end}\nafter\n")
 
     page.publish(series_of(made(PLAN[0], 0.0)), results=tmp_path / "results.json", page=tmp_path / "page.md")
 

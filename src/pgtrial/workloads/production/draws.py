@@ -13,7 +13,7 @@ from pgtrial.postgres.production import Column, Load, Statement, Table, TableNam
 from pgtrial.workloads.production.parameters import Role, Shape, Use, is_fresh
 
 SCHEMA = "pgtrial_workload"
-COUNT = 5000  # rows of parameters for each script
+COUNT = 20_000  # rows of parameters for each script
 _MOST_SORTED = 5_000_000  # rows of a table that are sorted for a range
 _DESCENT = 4  # blocks of an index down to its first entry, and one more of the table because a range begins anywhere
 _ENTRIES = 300  # of an index in a block
@@ -154,7 +154,7 @@ class Drawer:
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
-        share = 100 * min(1.0, 50 * COUNT / max(self.load.tables[table].rows, 1))
+        share = 100 * min(1.0, 20 * COUNT / max(self.load.tables[table].rows, 1))
         sample = "" if share >= 100 else f" TABLESAMPLE SYSTEM ({share:.6g})"
         return f"SELECT {selected} FROM {name_of(table)}{sample} WHERE {where} ORDER BY random() LIMIT {COUNT}"
 
