@@ -23,7 +23,7 @@ from pgtrial.cli.terminal import echo
     "checked",
     default=None,
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="DSN is a copy: send the loads of this folder to it, and say how true they are.",
 )
 @click.option("--allow-writes", is_flag=True, help="Let --check write to the copy.")
