@@ -12,7 +12,6 @@ from pgtrial.design.plan import make_plan
 from pgtrial.engine import folder as folders
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.experiment import Permission, run_experiment
-from pgtrial.engine.folder import create_folder
 from pgtrial.experiment_file import design_checks
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.model.run import PhaseName, RunState
@@ -53,12 +52,12 @@ def folder(tmp_path_factory):
         patch.setattr(design_checks, "LEAST_WINDOW", 1.0)
         (place / "e.toml").write_text(TEXT)
         loaded = load_experiment(place / "e.toml")
-    plan = make_plan(loaded.experiment)
-    tested = folders.Tested(programs=(), revision="r7")
-    folder = create_folder(replace(loaded, experiment=plan.experiment), plan, place, tested=tested)
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment(folder, permission=Permission(), tell=stop)
-    run_experiment(folder, permission=Permission(), tell=lambda _: None)
+        plan = make_plan(loaded.experiment)
+        tested = folders.Tested(programs=(), revision="r7")
+        folder = folders.create_folder(replace(loaded, experiment=plan.experiment), plan, place, tested=tested)
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(folder, permission=Permission(), tell=stop)
+        run_experiment(folder, permission=Permission(), tell=lambda _: None)
     return folder
 
 
