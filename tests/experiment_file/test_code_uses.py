@@ -206,6 +206,34 @@ def test_an_answer_of_the_server_that_is_put_into_sql_is_listed(line: str, chang
     assert found == ("x.sql, line 2", f"SQL put together as it runs: {line}")
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        GSET + "/*\n\\set x 1\n*/\nSELECT :x;",
+        GSET + "SELECT '\n\\set x 1\n', :x;",
+        GSET + "SELECT '\n\\ :x ';",
+        GSET + "SELECT E'\\' \n\\set x 1\n', :x;",
+        GSET + "SELECT $$\n\\set x 1\n$$, :x;",
+        GSET + "\\if 0\n\\set x 1\n\\endif\nSELECT :x;",
+        "\\set x 1\n" + GSET + "SELECT :x;",
+        "\\set x 1\nSELECT 1;\n" + GSET + "\\set y 1\nSELECT :y, :x;",
+        "SELECT :x;\n" + GSET,
+        GSET + "\\set x1 1\nSELECT :x;",
+    ],
+)
+def test_what_only_looks_like_a_number_is_listed(script: str) -> None:
+    assert [what.partition(":")[0] for _, what in uses(**{"x.sql": script})] == ["SQL put together as it runs"]
+
+
+def test_a_number_that_is_set_just_before_is_no_code() -> None:
+    script = (
+        GSET + "-- it's a number\n\\if :x\n\\set y 1 + :x\nSELECT 'a', :y;\n\\else\n\\set y 2\n"
+        "SELECT :y;\n\\endif\n\\sleep :x ms"
+    )
+
+    assert uses(**{"x.sql": script}) == []
+
+
 def test_an_answer_of_the_server_that_is_bound_as_a_value_is_no_code() -> None:
     text = TEXT.replace('"select-only"', '"select-only", protocol = "extended"')
 

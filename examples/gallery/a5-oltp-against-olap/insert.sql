@@ -1,5 +1,6 @@
--- What a session of the arm's mix inserts: the scenario "insert" of pgtrial's mix olap or oltp, word for word. Which of
--- them it is, a setting of the server says; to ask for it is one more short statement in each transaction of both arms.
+-- What a session of the arm's mix inserts: the scenario "insert" of pgtrial's mix olap or oltp, but that pgbench computes
+-- the number of accounts. Which of them it is, a setting of the server says; to ask for it is one more short statement
+-- in each transaction of both arms.
 SELECT (current_setting('gallery.mix') = 'olap')::integer AS is_olap \gset
 \if :is_olap
 -- One row for a random account into the history table.
@@ -24,9 +25,10 @@ VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP, :reference);
 \set r8 random(1, 2000000000)
 \set r9 random(1, 2000000000)
 \set r10 random(1, 2000000000)
+\set accounts 100000 * :scale
 \set delta random(-5000, 5000)
 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, reference)
 SELECT (aid - 1) / 10000 + 1, (aid - 1) / 100000 + 1, aid, :delta::integer, CURRENT_TIMESTAMP, reference
 FROM unnest(ARRAY[:r1, :r2, :r3, :r4, :r5, :r6, :r7, :r8, :r9, :r10]::integer[]) AS new (reference)
-CROSS JOIN LATERAL (VALUES (reference % (100000 * :scale::bigint) + 1)) AS account (aid);
+CROSS JOIN LATERAL (VALUES (reference % :accounts::bigint + 1)) AS account (aid);
 \endif

@@ -135,8 +135,6 @@ _PATTERNS = (
     # So is a name that is one, or ends in one, where the server's answer was put into a variable.
     _pattern(_JOINED, ":", r"[a-z_]:[a-z_]|(?<![:\w]):[a-z_]\w*\s*+\(", r"\\[ag]set\b"),
 )
-# Of a load whose variables are put into the text: any of them is SQL where the server's answer is in one.
-_OF_TEXT = (_pattern(_JOINED, ":", r"(?<![:\w]):[a-z_]\w*", r"\\[ag]set\b"),)
 # On a server that is not pgtrial's own, also where its transactions may only read.
 _OF_SERVER = (
     _pattern(
@@ -150,6 +148,12 @@ _OF_SERVER = (
         r"|\b(?:alter|drop|create|reassign)\s*+(?:/\*|--)|\breassign\s+owned\b|\bdrop\s+owned\b",
     ),
 )
+_ANSWER = re.compile(r"\\[ag]set\b", re.IGNORECASE)
+_SET = re.compile(r"\s*\\set\s+([A-Za-z_]\w*)\s")
+_BRANCH = re.compile(r"\\(?:[ag]set|el(?:se|if)|endif)\b", re.IGNORECASE)
+_VARIABLE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+# What can make lines that look like commands of pgbench a part of SQL.
+_SPANS_LINES = ("/*", "$", "\\'")
 # One is in every line of SQL in which a match begins, in small letters, unless it is there by an escape, which has a
 # backslash, or by a variable, which has a colon, or is the end of a COPY.
 WORDS = ("\\", "uescape", *{word for each in _PATTERNS for word in each.words if len(word) > 1})
@@ -168,7 +172,7 @@ def find_code_uses(
     """
     more = _OF_SERVER if experiment.target.kind == "server" else ()
     protocols = {arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, experiment.workload.protocol) for arm in arms}
-    of_load = (*more, *_OF_TEXT) if "simple" in protocols else more
+    answers = _find_answers if "simple" in protocols else lambda _name, _text: ()
     found = (
         *_programs(experiment, arms, is_known),
         *(use for arm in arms for use in _settings(arm)),
@@ -178,7 +182,8 @@ def find_code_uses(
             for key in ("apply", "undo")
             for use in find_in_sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""), more=more)
         ),
-        *(use for name, text in scripts.items() for use in find_in_sql(name, text, more=of_load)),
+        *(use for name, text in scripts.items() for use in find_in_sql(name, text, more=more)),
+        *(use for name, text in scripts.items() for use in answers(name, text)),
     )
     return tuple(dict.fromkeys(found))
 
@@ -230,6 +235,28 @@ def find_in_sql(
             yield code_use(f"{name}, line {number}", f"{sought.what}: {lines[index].strip()}")
     if not is_all:
         yield code_use(name, "more escapes than are looked at")
+
+
+def _find_answers(name: str, text: str) -> Iterator[CodeUse]:
+    """Where a script of pgbench may put an answer of the server into the text of its SQL, as the simple protocol does.
+
+    Any variable may hold one, but those that are numbers, because they were set to an expression just before.
+    """
+    if not _ANSWER.search(text):
+        return
+    lines = text.split("\n")
+    statements = [line for line in lines if not line.lstrip().startswith("--")]
+    is_plain = not any(each in text for each in _SPANS_LINES) and not any(
+        line.count(quote) % 2 for line in statements for quote in "'\""
+    )
+    numeric: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        if is_plain and (found := _SET.match(line)):
+            numeric.add(found[1])
+        elif not (is_plain and line.lstrip().startswith("\\")) and {*_VARIABLE.findall(line)} - numeric:
+            yield code_use(f"{name}, line {number}", f"{_JOINED}: {line.strip()}")
+        if _BRANCH.search(line):
+            numeric.clear()
 
 
 def _lines_with(sought: _Pattern, text: str) -> Iterator[int]:
