@@ -1,6 +1,5 @@
--- What a session of the arm's mix inserts: the scenario "insert" of pgtrial's mix olap or oltp, but that pgbench computes
--- the number of accounts. Which of them it is, a setting of the server says; to ask for it is one more short statement
--- in each transaction of both arms.
+-- What a session of the arm's mix inserts: the scenario "insert" of pgtrial's mix olap or oltp, word for word. Which of
+-- them it is, a setting of the server says; to ask for it is one more short statement in each transaction of both arms.
 SELECT (current_setting('gallery.mix') = 'olap')::integer AS is_olap \gset
 \if :is_olap
 -- One row for a random account into the history table.
