@@ -1,18 +1,20 @@
 """A load like that of an existing server: read what it remembers, write scripts, look how true they are of a copy."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pgtrial.errors import SpecError, TargetError
+from pgtrial.experiment_file.code_uses import find_on_server
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.connect import execute_script
 from pgtrial.postgres.existing.address import ServerAddress, find_server
 from pgtrial.postgres.production import Load, Statement, count_statements, read_load
 from pgtrial.postgres.programs import find_programs
-from pgtrial.safe_files import make_directory, new_directory, read_file, write_file
+from pgtrial.safe_files import make_directory, new_directory, read_file, remove_tree, write_file
+from pgtrial.safe_text import parse_json
+from pgtrial.store.own_place import refuse_changeable
 from pgtrial.workloads.pgbench import integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
@@ -21,6 +23,7 @@ from pgtrial.workloads.production.record import (
     LARGEST,
     NEAREST,
     Truth,
+    checked,
     experiment_text,
     match,
     nearest,
@@ -79,12 +82,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     """Raises SpecError where the folder has none that can be read."""
     hint = 'Name a folder that "pgtrial workload" wrote.'
     try:
-        record = json.loads(read_file(folder / RECORD, limit=LARGEST))
+        record = parse_json(read_file(folder / RECORD, limit=LARGEST))
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise SpecError(f'"{folder / RECORD}" is of another version', hint="Write the folder again.")
+        return checked(record)
     except (OSError, ValueError) as err:
         raise SpecError(f'cannot read "{folder / RECORD}"', detail=str(err), hint=hint) from err
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise SpecError(f'"{folder / RECORD}" is of another version', hint="Write the folder again.")
-    return record
 
 
 def check_workload(
@@ -95,9 +98,23 @@ def check_workload(
     Raises SpecError for a folder that is no such load, ConnectError, PreflightError, TargetError.
     """
     record = read_record(folder)
+    refuse_changeable(folder, hint="Copy the folder into a directory of your own, and name the copy.")
+    _refuse_code(folder, record)
     truths = asyncio.run(_check(connection, folder, record, caller, clients=clients, seconds=seconds))
     write_file(folder / TRUTH, truth_text(record, truths))
     return truths
+
+
+def _refuse_code(folder: Path, record: Mapping[str, Any]) -> None:
+    """Raise SpecError for scripts that do what none does that was written here: the folder may come from anybody."""
+    names = [SETUP, *(f"{script['name']}.sql" for script in record["scripts"])]
+    texts = {f"{draw.name}/{name}": _read_text(folder / draw.name / name) for draw in DRAWS for name in names}
+    if uses := find_on_server(texts):
+        raise SpecError(
+            f'"{folder}" has scripts that "pgtrial workload" does not write',
+            detail="\n".join(f"{use.where}: {use.what}" for use in uses),
+            hint="Write the folder again.",
+        )
 
 
 async def _check(
@@ -130,8 +147,8 @@ def _write_nearest(folder: Path, chosen: Mapping[str, str]) -> None:
     """One more load, of each script as it is in the drawn load that was ``chosen`` for it."""
     texts = {draw.name: _read_text(folder / draw.name / SETUP) for draw in DRAWS}
     try:
-        if not (folder / NEAREST).exists():
-            make_directory(folder, NEAREST)
+        remove_tree(folder, NEAREST)  # of an earlier check
+        make_directory(folder, NEAREST)
         for script, draw in chosen.items():
             write_file(folder / NEAREST / f"{script}.sql", _read_text(folder / draw / f"{script}.sql"))
         write_file(folder / NEAREST / SETUP, setup_of(texts, chosen))

@@ -219,6 +219,11 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
             yield code_use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
 
 
+def find_on_server(scripts: Mapping[str, str]) -> tuple[CodeUse, ...]:
+    """What scripts by name execute or change beside their own data on a server that is not pgtrial's own."""
+    return tuple(use for name, text in scripts.items() for use in find_in_sql(name, text, more=_OF_SERVER))
+
+
 def find_in_sql(
     name: str, text: str, *, numbers: Sequence[int] = (), more: Sequence[_Pattern] = ()
 ) -> Iterator[CodeUse]:
