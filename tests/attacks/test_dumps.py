@@ -123,6 +123,30 @@ def test_statements_that_execute_more_than_sql_are_listed(sql: str) -> None:
     assert [*find_in_sql("dump", f"SELECT 1;\n{sql};\n")]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SELECT 1; \\copy t from '/etc/passwd'",
+        "SELECT 1; \\i /etc/passwd",
+        "SELECT 1; \\ir ../other.sql",
+        'SELECT 1; \\c "host=127.0.0.1"',
+        "\\echo a \\c :conn",
+        "\\echo a \\connect production",
+        "\\set x 1 \\copy t from '/etc/passwd'",
+        "\\getenv x HOME",
+        "\\prompt x",
+        "\\cd /etc",
+        "SELECT 1; \\set x `id`",
+        f"SELECT '{'x' * ((1 << 20) - 12)}'; \\copy t from '/etc/passwd'",
+    ],
+    ids=lambda line: line[-40:],
+)
+def test_a_command_of_psql_is_found_wherever_it_stands(tmp_path: Path, line: str) -> None:
+    (tmp_path / "load.sql").write_text(f"CREATE TABLE t (a text);\n{line}\n")
+
+    assert PsqlScript.read(tmp_path / "load.sql").uses
+
+
 @pytest.mark.parametrize("padding", ["", "x" * 100], ids=["short", "long"])
 def test_a_string_that_goes_on_in_the_next_line_hides_nothing(tmp_path: Path, padding: str) -> None:
     (tmp_path / "load.sql").write_text(f"DO 'BEGIN PERFORM ''{padding}''; EXE'\n'CUTE ''x''; END';\n")

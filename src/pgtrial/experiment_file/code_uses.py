@@ -27,7 +27,9 @@ class CodeUse:
 
 
 # Settings whose value is a command, a library or code, in PostgreSQL and in the languages that come with it.
-_ALSO = r"archive_library|jit_provider|dynamic_library_path|extension_control_path|plperl\.on_\w+|pltclu?\.start_proc"
+_FILES = r"primary_conninfo|promote_trigger_file|krb_server_keyfile|ssl_\w+_file"  # and other servers
+_LIBRARIES = r"archive_library|jit_provider|dynamic_library_path|extension_control_path"
+_ALSO = rf"{_FILES}|{_LIBRARIES}|plperl\.on_\w+|pltclu?\.start_proc"
 _SETTINGS = re.compile(rf"\w*_command|\w*_libraries|{_ALSO}", re.IGNORECASE)
 # Libraries by name alone are those that root installed for the server: what they are is no choice of the file.
 _PRELOADS = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
@@ -40,8 +42,10 @@ _CATALOG = "the server's own catalogs"
 _JOINED = "SQL put together as it runs"
 _TEXT = r"(?:e?'|u&'|\$|/\*|--|:)"
 # What begins a relation's name, and may be longer than is looked at, is taken for one.
-_LONG = r"(?:\"[^\"\n]{0,129}\n|\"[^\"\n]{130}|[\w$.]{130})"
-_RELATION = r"(?:\"[^\"\n]{1,130}\"|[\w$.]){1,200}+\s*+"
+_OF_NAME = r"\w$\x80-\U0010ffff"  # to PostgreSQL any byte that is not ASCII is a letter
+_LONG = rf"(?:\"[^\"\n]{{0,129}}\n|\"[^\"\n]{{130}}|[{_OF_NAME}.]{{130}})"
+_RELATION = rf"(?:\"[^\"\n]{{1,130}}\"|[{_OF_NAME}]|\s*+\.\s*+){{1,200}}+\s*+"
+_SQL = rf"(?:'(?:sql|plpgsql)'|\"(?:sql|plpgsql)\"|(?:sql|plpgsql)(?![{_OF_NAME}]))"
 _COLUMNS = r"\((?:[^();\"]{1,4000}+|\"[^\"\n]{0,130}\"){0,200}+\)\s*+"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
 _ROUTINE_OF_TRIGGER = r"(?:function|procedure)\s+(?!using\b|into\b)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
@@ -77,13 +81,19 @@ def _pattern(what: str, words: str, pattern: str, needs: str = "") -> _Pattern:
 _PATTERNS = (
     _pattern("a shell command", "shell", r"\\\s*+(?:set)?shell\b"),
     _pattern("a shell command of the server", "program", r"\bprogram\b", r"\b(?:copy|foreign)\b"),
-    _pattern("a function that is not SQL", "language", r"\blanguage\b(?!\s*['\"]?(?:sql|plpgsql)\b)", rf"{_ROUTINE}"),
+    _pattern("a function that is not SQL", "language", rf"\blanguage\b(?!\s*{_SQL})", rf"{_ROUTINE}"),
+    _pattern(
+        "a language",
+        "language alter create",
+        r"\b(?:alter|create)\s*+(?:/\*|--|(?:or\s+replace\s+)?+(?:trusted\s+)?+(?:procedural\s+)?+language\b)",
+        r"\blanguage\b",
+    ),
     _pattern("an untrusted language", "pl", _UNTRUSTED),
     _pattern("a library", "load", rf"\bload\b\s*{_TEXT}"),
     _pattern("a library", "pg_create", r"\bpg_create_logical_replication_slot\b"),
     _pattern(
         "a setting that names code",
-        "_command _libraries _library jit_provider _path plperl pltcl",
+        "_command _libraries _library jit_provider _path plperl pltcl _conninfo _trigger_file krb_server ssl_",
         rf"\b(?:{_KNOWN}|{_ALSO})\b",
         r"\b(?:set|set_config|pg_settings)\b",
     ),
@@ -132,6 +142,9 @@ _PATTERNS = (
     _pattern(_JOINED, "_to_xml ts_ xpath_ crosstab connectby launch schedule", rf"\b(?:{_EXECUTED})\b"),
     # A statement that begins with a variable of pgbench is whatever that holds by then.
     _pattern(_JOINED, ":", r"(?m)(?:^|;)\s*+:[a-z_]"),
+    # Pgbench puts them into strings, too, where they may be the rest of an escape.
+    _pattern(_JOINED, ":", r"\\[0-9a-fxu+]*+:[a-z_]"),
+    _pattern(_JOINED, ":", r"(?<!:):[a-z_]", r"\bu&[\"']"),
     # So is a name that is one, or ends in one, where the server's answer was put into a variable.
     _pattern(_JOINED, ":", r"[a-z_]:[a-z_]|(?<![:\w]):[a-z_]\w*\s*+\(", r"\\[ag]set\b"),
 )
@@ -139,13 +152,15 @@ _PATTERNS = (
 _OF_SERVER = (
     _pattern(
         "what concerns the whole server",
-        "pg_ lo_unlink alter drop create reassign",
+        "pg_ lo_unlink alter drop create reassign checkpoint prepare prewarm set",
         r"\bpg_(?:(?:terminate|cancel)_backend|\w*replication_(?:slot|origin)\w*|(?:logical|sync_replication)_slot\w*"
-        r"|reload_conf|rotate_logfile|promote|switch_wal|(?:backup_)?(?:start|stop)(?:_backup)?|create_restore_point"
+        r"|buffercache_evict\w*|logical_emit_message|prewarm|import_system_collations|reload_conf|rotate_logfile|promote|switch_wal|(?:backup_)?(?:start|stop)(?:_backup)?|create_restore_point"
         r"|wal_replay_\w+|log_\w+|stat\w*_reset\w*)\b|\blo_unlink\b"
         r"|\balter\s+(?:role|user|group|database|tablespace|publication|event\s+trigger)\b"
         r"|\b(?:drop|create)\s+(?:database|role|user|group|tablespace|publication|event\s+trigger)\b"
-        r"|\b(?:alter|drop|create|reassign)\s*+(?:/\*|--)|\breassign\s+owned\b|\bdrop\s+owned\b",
+        r"|\b(?:alter|drop|create|reassign)\s*+(?:/\*|--)|\breassign\s+owned\b|\bdrop\s+owned\b"
+        r"|\bcheckpoint\b|\bautoprewarm_\w+|\bprepare\s+transaction\b|\b(?:commit|rollback)\s+prepared\b"
+        r"|\bset\s+(?:(?:local|session)\s+)?(?:role|session\s+authorization)\b",
     ),
 )
 _ANSWER = re.compile(r"\\[ag]set\b", re.IGNORECASE)

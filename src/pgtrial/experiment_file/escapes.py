@@ -9,20 +9,36 @@ Source: PostgreSQL's documentation, 4.1.2 "Constants" and 4.1.1 "Identifiers and
 import re
 
 _ESCAPES = re.compile(
-    r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(\\))|(?<=[\w'])\\([A-Za-z_])"
+    r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(\\))|(?<=.)\\([A-Za-z_])"
 )
+_BLANKS = dict.fromkeys("bftv", " ") | dict.fromkeys("nr", "\f")  # not the end of a line, which others are counted by
 _BASES = (16, 16, 16, 8)
 _MOST = 500_000  # escapes
 _UNICODE = re.compile(r"\bu&(?=[\"'])", re.IGNORECASE)
 # Of a string that goes on in another line, what is between its parts.
-_GOES_ON = re.compile(r"'[^\S\n]*+(?:--[^\n]*+)?\n(?:\s++|--[^\n]*+\n)*+'")
+_GOES_ON = re.compile(r"(?:\\?')++[^\S\n\r\f]*+(?:--[^\n\r\f]*+)?[\n\r\f](?:\s++|--[^\n\r\f]*+[\n\r\f])*+(?:\\?')++")
+_MOST_NESTED = 4  # strings in strings
 _CHOICE = re.compile(r"\buescape(\s*)'([^'\n])'", re.IGNORECASE)
 
 
 def readings(text: str) -> tuple[tuple[str, ...], bool]:
     """The text, and with the escapes of strings and of Unicode names decoded, and the parts of strings put together,
-    where it has any, all of as many lines; and whether these are all escapes, which may be more than there is time for.
+    where it has any, also in strings that are SQL again, all of as many lines; and whether this is all, of which there
+    may be more than there is time for.
     """
+    found, is_all = {text: None}, True
+    for _ in range(_MOST_NESTED):
+        new, are_all = _read_once(text)
+        is_all = is_all and are_all
+        found |= dict.fromkeys(new)
+        if new[-1] == text:
+            return tuple(found), is_all
+        text = new[-1]
+    return tuple(found), False
+
+
+def _read_once(text: str) -> tuple[list[str], bool]:
+    """What the text says to who takes it for SQL, the last one with all that there is decoded; ``readings``."""
     found, is_all = [text], True
     if "\\" in text:
         decoded, number = _ESCAPES.subn(_decoded, text, count=_MOST)
@@ -34,7 +50,7 @@ def readings(text: str) -> tuple[tuple[str, ...], bool]:
             found.append(decoded)
             is_all = is_all and number < _MOST
     found += [_put_together(each) for each in found if _GOES_ON.search(each)]
-    return tuple(dict.fromkeys(found)), is_all
+    return found, is_all
 
 
 def _put_together(text: str) -> str:
@@ -67,7 +83,7 @@ def _decoded(match: re.Match[str]) -> str:
     for digits, base in zip(match.groups(), _BASES, strict=False):
         if digits is not None:
             return _character(int(digits, base))
-    return str(match[5] or match[6])  # of a backslash or any other letter, itself
+    return match[5] or _BLANKS.get(match[6], match[6])  # of a backslash or any other letter, itself
 
 
 def _character(code: int) -> str:

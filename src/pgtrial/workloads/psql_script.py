@@ -23,6 +23,7 @@ _LARGEST = 64 << 20  # bytes
 _MOST_LINES = 500_000
 _MOST_LOOKED_AT = 8 << 20  # characters
 _LONGEST_LINE = 1 << 20  # bytes; a longer one is looked at in parts
+_LONGEST_WORD = 64  # bytes
 _CHUNK = 1 << 20  # bytes of data of COPY
 # Rows to insert are most of a large file: a line without any of these words is looked at as far as its beginning goes,
 # which may be the end of what began on the line before.
@@ -67,6 +68,9 @@ _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
 _SETS_TEXT = re.compile(r"\\set\s+(?P<name>\S+)\s+(?!-?[\d.]+\s*$)|\\gset\b")
 _PIECE = re.compile(r"(?<!:):([^\W\d]\w*)|(?<![:\d]):(\d\w*)")  # not a time of day, nor a slice of an array
 _ANY = "*"
+_FIRST = re.compile(r"^\s*\\[A-Za-z]")
+_UNDERSTOOD = frozenset(("i", "ir", "include", "include_relative", "copy"))
+_ELSEWHERE_BY = _UNDERSTOOD | {"c", "connect", "lo_import", "getenv", "prompt", "cd"}
 _OUTPUT = frozenset(("o", "out", "g", "gx", "w", "write"))
 _EDITORS = frozenset(("e", "edit", "ef", "ev"))
 
@@ -168,6 +172,8 @@ class PsqlScript:
         if found and not found["program"] and found["way"].lower() == "from" and not _is_stream(found["file"]):
             self._add(self._inside(Path(), found["file"], where))
         self.uses += (code_use(where, f"{what}: {line.strip()}") for what in _find_commands(line))
+        if _reads_elsewhere(line):
+            self.uses.append(code_use(where, f"a file that psql reads, or another connection: {line.strip()}"))
 
     def _inside(self, base: Path, written: str, where: str) -> Path:
         """The file that a line names, by its path below the root."""
@@ -197,10 +203,11 @@ def _matters(line: bytes) -> bool:
 def _outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
     """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
     with open_file(path, follow=True) as file:
-        number = 0
+        number, before = 0, b""
         while line := file.readline(_LONGEST_LINE):
             number += 1
-            yield number, line
+            yield number, before + line
+            before = b"" if line.endswith(b"\n") else line[-_LONGEST_WORD:]  # which may have begun a word
             if scanner.takes_data(line):
                 number += _skip_data(file)
 
@@ -218,13 +225,20 @@ def _skip_data(file: BinaryIO) -> int:
     return lines
 
 
+def _reads_elsewhere(line: str) -> bool:
+    """Whether a command of psql reads or connects where nobody looks: only one that begins its line is understood."""
+    names = [name for name, _ in _COMMAND.findall(line)]
+    is_first = _FIRST.match(line) is not None and names[0] in _UNDERSTOOD
+    return any(name in _ELSEWHERE_BY for name in names[1 if is_first else 0 :])
+
+
 def _find_commands(line: str) -> Iterator[str]:
     if found := _CLIENT_COPY.match(line):
         if found["program"]:
             yield "a shell command"
         elif found["way"].lower() == "to" and not _is_stream(found["file"]):
             yield "a file written"
-    if "`" in line and line.lstrip().startswith("\\"):
+    if "`" in line:  # and a command
         yield "a shell command"
     for command, _ in _COMMAND.findall(line):
         if command == "!":
