@@ -359,3 +359,29 @@ def test_a_journal_without_a_column_has_damaged_entries(journal, directory: Path
         (record,) = again.open_entries()
 
     assert record.entry.damage == "knob = None"
+
+
+def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:
+    entries = [begin(journal, folder=f"/results/{number}") for number in range(60)]
+    journal.close()
+    path = directory / FILE
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    # SQLite, "Database File Format", 1.6: the first byte of a page is 13 where it has rows of a table.
+    leaves = [
+        at
+        for at in range(2 * size, len(content), size)
+        if content[at] == 13 and b"/results/3" in content[at : at + size]
+    ]
+    content[leaves[0] : leaves[0] + 8] = b"\xff" * 8
+    path.write_bytes(content)
+
+    with Journal.open(write=False) as again:
+        records = again.open_entries()
+        newest = again.history(5)
+
+    readable = [record.entry for record in records if not record.entry.damage]
+    damaged = [record.entry.id for record in records if record.entry.damage]
+    assert readable == [entry for entry in reversed(entries) if entry.id not in damaged]
+    assert 0 < len(damaged) < 60
+    assert [record.entry.id for record in newest] == [60, 59, 58, 57, 56]

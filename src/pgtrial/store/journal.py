@@ -15,7 +15,7 @@ from pgtrial.store.journal_file import FILE, journal_error, lock_restoring, open
 
 Found = TypeVar("Found")
 _OVER = tuple(outcome for outcome in Outcome if outcome is not Outcome.FAILED)
-_LONGEST_DAMAGE = 1000  # characters of what cannot be read
+_LONGEST_DAMAGE = 300  # characters of what cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +123,16 @@ class Journal:
 
     def history(self, limit: int) -> tuple[JournalRecord, ...]:
         """The last entries, newest first, whatever their outcome."""
-        return self._records("ORDER BY id DESC LIMIT ?", limit)
+        return self._records("ORDER BY id DESC LIMIT ?", limit)[:limit]
 
     def _records(self, condition: str, *values: object) -> tuple[JournalRecord, ...]:
         with self._access("read") as db:
-            return tuple(_record(dict(row)) for row in db.execute(f"SELECT * FROM entry {condition}", values))
+            try:
+                return tuple(_record(dict(row)) for row in db.execute(f"SELECT * FROM entry {condition}", values))
+            except sqlite3.DatabaseError as err:
+                if getattr(err, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                    raise
+                return tuple(_readable(db, condition, *values))
 
     def _update(self, entry: JournalEntry, assignments: str, *values: object) -> None:
         with self._access("write") as db:
@@ -142,6 +147,18 @@ class Journal:
                 yield self.db
         except sqlite3.Error as err:
             raise journal_error(f"{action} to" if action == "write" else action, self.path, err) from err
+
+
+def _readable(db: sqlite3.Connection, condition: str, *values: object) -> Iterator[JournalRecord]:
+    """Records one by one, newest first, where a page of the file is damaged; what cannot be read is damaged, too."""
+    (last,) = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    for number in range(last, 0, -1):
+        one = f"SELECT * FROM (SELECT * FROM entry WHERE id = ?) {condition}"
+        try:
+            rows = db.execute(one, (number, *values)).fetchall()
+        except sqlite3.DatabaseError:
+            rows = [{"id": number}]
+        yield from (_record(dict(row)) for row in rows)
 
 
 def _json(values: Mapping[str, str]) -> str:
