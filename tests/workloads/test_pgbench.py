@@ -154,7 +154,7 @@ def test_with_a_rate_pgbench_may_end_when_nothing_is_due_any_more() -> None:
     for generator in plan(rate=200.0):
         (rate,) = options(generator, "--rate")
         chance = math.exp(-generator.slack * float(rate))  # that nothing is due for so long
-        assert 1e-10 < chance < 1e-8
+        assert 1e-5 < chance < 1e-3
 
 
 def test_the_rate_is_split_by_share_where_the_clients_had_to_be_rounded() -> None:
