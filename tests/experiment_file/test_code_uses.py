@@ -301,3 +301,30 @@ def test_what_concerns_a_whole_server_is_listed_where_it_is_not_ours(line: str) 
 
     assert found == ("x.sql, line 2", f"what concerns the whole server: {line};")
     assert uses(**{"x.sql": f"SELECT 1;\n{line};\n"}) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SELECT lo_create(0)",
+        "SELECT lowrite(1, 'x')",
+        "REINDEX INDEX vk",
+        "ANALYZE victim",
+        "ANALYSE",
+        "VACUUM FULL victim",
+        "CLUSTER victim USING vk",
+        "BEGIN; LOCK TABLE victim IN ACCESS EXCLUSIVE MODE",
+        "LOCK victim",
+    ],
+)
+def test_what_read_only_transactions_allow_is_listed_where_nothing_may_be_written(line: str) -> None:
+    (found,) = uses(SERVER_TEXT, **{"x.sql": f"SELECT 1;\n{line};\n"})
+
+    assert found == ("x.sql, line 2", f"a change that read-only transactions allow: {line};")
+    writing = SERVER_TEXT.replace('database = "d"', 'database = "d"\nwrites = true')
+    assert uses(writing, **{"x.sql": f"SELECT 1;\n{line};\n"}) == []
+
+
+@pytest.mark.parametrize("line", ["EXPLAIN ANALYZE SELECT 1", "EXPLAIN (ANALYZE) SELECT 1", "SELECT lock FROM cluster"])
+def test_what_only_reads_is_not_listed_there(line: str) -> None:
+    assert uses(SERVER_TEXT, **{"x.sql": f"{line};\n"}) == []

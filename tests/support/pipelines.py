@@ -145,6 +145,7 @@ class GitLab:
         assert known.keys() == declared.keys(), declared.keys() - known.keys()
         filled = _INPUT.sub(lambda match: known[match[1]], text.partition("\n---\n")[2])
         ((name, job),) = yaml.safe_load(filled).items()
+        assert job["image"]["entrypoint"] == [""]  # else the runner's shell is an argument of the image's own
         path = os.pathsep.join([*map(str, self.programs), os.environ["PATH"]])
         environment = {
             **os.environ,

@@ -163,6 +163,15 @@ _OF_SERVER = (
         r"|\bset\s+(?:(?:local|session)\s+)?(?:role|session\s+authorization)\b",
     ),
 )
+# Where its file lets nothing be written: these are carried out in read-only transactions, too.
+_OF_READERS = (
+    _pattern(
+        "a change that read-only transactions allow",
+        "vacuum analy reindex cluster lock lo",
+        r"(?m)(?:^|;)[^\S\n]*+(?:vacuum|analy[sz]e|cluster|lock)\b|\breindex\b|\block\s+(?:table\b|/\*|--)"
+        r"|\blo_(?:creat\w*|from_bytea|put|import\w*|truncate\w*)\b|\blowrite\b",
+    ),
+)
 _ANSWER = re.compile(r"\\[ag]set\b", re.IGNORECASE)
 _SET = re.compile(r"\s*\\set\s+([A-Za-z_]\w*)\s")
 _BRANCH = re.compile(r"\\(?:[ag]set|el(?:se|if)|endif)\b", re.IGNORECASE)
@@ -185,7 +194,8 @@ def find_code_uses(
 
     ``is_known`` says of a directory of programs whether it is one of this machine's own, which need no mention.
     """
-    more = _OF_SERVER if experiment.target.kind == "server" else ()
+    target = experiment.target
+    more = (*_OF_SERVER, *(() if target.writes else _OF_READERS)) if target.kind == "server" else ()
     protocols = {arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, experiment.workload.protocol) for arm in arms}
     answers = _find_answers if "simple" in protocols else lambda _name, _text: ()
     found = (
