@@ -75,6 +75,10 @@ CASES: dict[str, tuple[str, ...]] = {
         "{m} --bundle -o {s}/b.zip",
         "{t} --bundle --redact all -o {s}/b.zip",
     ),
+    "workload": (
+        *(f"host=/nonexistent {option} {{s}}/load" for option in ("-o", "--output")),
+        "host=/nonexistent --check {s}/load --allow-writes",
+    ),
     "unpack": ("{s}/gift.zip --results {s}", "{w}/gift.zip --results {s}/new"),
     "schema": ("",),
     "completion": ("bash",),

@@ -37,6 +37,7 @@ OPTIONAL = {
     "checks",
     "associations",
     "server_log",
+    "soak",
 }
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}"
 # What people, servers and devices name; the other texts are words of pgtrial's own.
@@ -95,15 +96,17 @@ def test_sections_without_data_are_left_out_of_page_and_navigation(sample):
     assert {each.name for each in SECTIONS if not each.is_shown(bare)} == OPTIONAL
     assert not any(f'href="#{name}"' in page or f'id="{name}"' in page for name in OPTIONAL)
     # The sample's load is on a server; tests/report/test_files_section.py has one on files.
-    assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {"files", "ledger", "factors", "metrics"}
+    assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {
+        *("files", "ledger", "factors", "metrics", "soak"),
+    }
 
 
 def test_why_comes_after_the_noise_and_before_all_other_causes():
     names = [each.name for each in SECTIONS]
 
-    # The ledger is the answer of an experiment that asks for one.
-    assert names[:5] == ["ledger", "verdict", "narrative", "effects", "factors"]
-    assert names[5:10] == ["noise", "why", "limits", "files", "scorecard"]
+    # The ledger is the answer of an experiment that asks for one, and so is the soak.
+    assert names[:6] == ["ledger", "soak", "verdict", "narrative", "effects", "factors"]
+    assert names[6:11] == ["noise", "why", "limits", "files", "scorecard"]
 
 
 def test_every_section_of_causes_says_where_its_numbers_come_from(sample):

@@ -5,6 +5,8 @@ from jinja2 import UndefinedError
 
 from pgtrial.findings.findings import Difference, Fact, Findings
 from pgtrial.findings.message import message
+from pgtrial.findings.record import Estimate
+from pgtrial.findings.soak import Drift, Soak, SoakArm
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
@@ -13,6 +15,30 @@ from pgtrial.report.text import render_text
 from pgtrial.report.words import scenario_latencies
 from support.html import Page
 
+SOAK = Soak(
+    planned=3,
+    window=60.0,
+    confidence=0.95,
+    arms=(
+        SoakArm(
+            arm="off",
+            windows=(1, 2, 3),
+            done=3,
+            stretches=1,
+            hours=(0.01, 0.03, 0.04),
+            drifts=(
+                Drift(
+                    metric="pgbench.tps",
+                    unit="1/s",
+                    values=(100.0, 90.0, 80.0),
+                    per_hour=Estimate(value=-600.0, low=-900.0, high=-300.0),
+                    share=-0.2,
+                ),
+            ),
+            text=message("soak.stays", arm="off"),
+        ),
+    ),
+)
 # What the library names but never fetches: XML namespaces, its own schema's name, and an address in a warning.
 NAMED = {
     "http://www.w3.org/2000/svg",
@@ -37,12 +63,14 @@ def page(html: str) -> Page:
 def test_every_section_renders_from_all_there_can_be_and_from_nothing(section, sample, minimal):
     template = template_environment().get_template(f"sections/{section.name}.html")
 
-    assert len(template.render(section.build(sample))) > 100
-    assert template.render(section.build(minimal)).strip() or not section.is_shown(minimal)
+    full = sample.model_copy(update={"soak": SOAK}) if section.name == "soak" else sample
+    assert len(template.render(section.build(full))) > 100
+    assert not section.is_shown(minimal) or template.render(section.build(minimal)).strip()
 
 
 def test_verdict_is_the_first_section_and_says_its_word(html):
-    assert [section.name for section in SECTIONS[:2]] == ["ledger", "verdict"]
+    assert [section.name for section in SECTIONS[:2]] == ["ledger", "soak"]  # shown where they are asked for
+    assert SECTIONS[2].name == "verdict"
     assert html.index("Supported</p>") < html.index("2.7 times as fast") < html.index('id="effects"')
 
 

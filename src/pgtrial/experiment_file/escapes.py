@@ -26,12 +26,11 @@ def readings(text: str) -> tuple[tuple[str, ...], bool]:
     where it has any, also in strings that are SQL again, all of as many lines; and whether this is all, of which there
     may be more than there is time for.
     """
-    found, is_all = {text: None}, True
+    found = {text: None}
     for _ in range(_MOST_NESTED):
-        new, are_all = _read_once(text)
-        is_all = is_all and are_all
+        new, is_all = _read_once(text)
         found |= dict.fromkeys(new)
-        if new[-1] == text:
+        if new[-1] == text or not is_all:
             return tuple(found), is_all
         text = new[-1]
     return tuple(found), False
