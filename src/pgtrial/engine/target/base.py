@@ -91,6 +91,9 @@ class Target(Protocol):
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         """Apply the arm's knobs, journaled, and start its server. Raises SettingError, TargetError."""
 
+    def go_on(self) -> None:
+        """Begin another run of the arm on the server that is up: its log is what follows the last copy."""
+
     async def find_lost(self) -> str:
         """Which of the running arm's changes of the host no longer holds, in a sentence; "" if all do."""
 
@@ -98,7 +101,7 @@ class Target(Protocol):
         """Whether the server has ended without being stopped."""
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy the server's log since its start, if it can be read."""
+        """Copy the server's log since its start, or since the run goes on, if it can be read."""
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         """Stop the server, undo what ``start`` changed and return the outcomes. Raises RestoreError.
@@ -205,6 +208,7 @@ class StillUp(SingleServer):
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         (name,) = order
+        self.target.go_on()
         return {name: self.server}
 
 

@@ -189,6 +189,9 @@ class ServerTarget:
     def has_died(self) -> bool:
         return False  # it has no process of ours; the load and the sampler notice
 
+    def go_on(self) -> None:
+        """What was copied of the log is not copied again in any case."""
+
     async def keep_log(self, destination: Path) -> None:
         """Copy the log since the arm was started, or since the last copy; the server goes on writing to it."""
         mark, self.log_mark = self.log_mark, None

@@ -91,6 +91,9 @@ class HostTarget:
     def has_died(self) -> bool:
         return False  # there is nothing that could; the load notices what happens to the files
 
+    def go_on(self) -> None:
+        pass
+
     async def keep_log(self, destination: Path) -> None:
         pass
 

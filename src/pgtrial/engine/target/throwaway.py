@@ -63,7 +63,8 @@ class ThrowawayTarget:
     standbys: dict[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
-    kept: int = field(default=0, init=False)  # bytes of its log that an earlier run has
+    log_begin: int = field(default=0, init=False)  # bytes of its log that earlier runs have
+    log_end: int = field(default=0, init=False)  # those that have been copied
     pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
     standby: Standby | None = field(default=None, init=False)  # of the arm that runs
 
@@ -92,7 +93,7 @@ class ThrowawayTarget:
         cluster, wanted = self.cluster(arm), {**self.counting, **wanted_settings(arm)}
         cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
-        self.running, self.kept = arm, 0
+        self.running, self.log_begin = arm, 0
         self.changed = await self.changes.make(context, knobs, run=run)
         groups = tuple(
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
@@ -190,12 +191,16 @@ class ThrowawayTarget:
             return lost
         return await self.changes.find_lost(self.changed)
 
+    def go_on(self) -> None:
+        self.log_begin = self.log_end
+
     def has_died(self) -> bool:
         return self.running is not None and self.cluster(self.running).has_died()
 
     async def keep_log(self, destination: Path) -> None:
         if self.running is not None:
-            self.kept += await self.cluster(self.running).keep_log(destination, since=self.kept)
+            copied = await self.cluster(self.running).keep_log(destination, since=self.log_begin)
+            self.log_end = self.log_begin + copied
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
