@@ -87,7 +87,6 @@ def test_plain_experiment_executes_nothing() -> None:
         "ALTER DATABASE d SET primary_conninfo = 'host=x'",
         "SELECT pg_ls_logdir()",
         "SELECT pg_ls_waldir()",
-        "SELECT pg_stat_file('/x')",
         "ALTER DATABASE d SET session_preload_libraries = 'x'",
         "SELECT set_config('local_preload_libraries', 'x', false)",
         "SET dynamic_library_path = '/tmp'",

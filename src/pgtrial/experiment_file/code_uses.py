@@ -58,7 +58,7 @@ _EXECUTED = (
     r"(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|xpath_table|crosstab\w*|connectby"
     r"|pg_background_launch|cron\"?\s*\.\s*\"?schedule\w*"
 )
-_READ_OR_WRITTEN = r"pg_read_\w*file|pg_ls_\w*dir|pg_stat_file|pg_file_(?:read|rename|unlink|sync)|lo_import|file_fdw"
+_READ_OR_WRITTEN = r"pg_read_\w*file|pg_ls_\w*dir|pg_file_(?:read|rename|unlink|sync)|lo_import|file_fdw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ _PATTERNS = (
     _pattern(_FILE, ")", rf"\)\s*+(?:from|to)\s*+{_TEXT}", r"\bcopy\b"),
     _pattern(_FILE, ")", r"\)\s*+(?:/\*|--)", r"\bcopy\s*+\("),
     _pattern(_FILE, "location", rf"\blocation\s*+{_TEXT}", r"\btablespace\b"),
-    _pattern(_FILE, "pg_read_ pg_ls_ pg_stat_file pg_file_ lo_import file_fdw", rf"\b(?:{_READ_OR_WRITTEN})\b"),
+    _pattern(_FILE, "pg_read_ pg_ls_ pg_file_ lo_import file_fdw", rf"\b(?:{_READ_OR_WRITTEN})\b"),
     _pattern(
         _CATALOG,
         "pg_proc pg_language allow_system",
