@@ -108,15 +108,8 @@ def is_measuring(place: Path) -> bool:
 
 
 @pytest.mark.pg
-@pytest.mark.parametrize(
-    ("step", "reasons"),
-    # Whoever looks at the clock first sees it: one that is ahead is a silence as well.
-    [(3600, ("clock jumped", "stood still for 3600")), (-3600, ("before the end of its time",))],
-    ids=["ahead", "back"],
-)
-def test_a_clock_that_steps_makes_a_run_invalid_and_nothing_worse(
-    place: Path, step: int, reasons: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_a_clock_that_steps_makes_a_run_invalid_and_nothing_worse(place: Path, step: int) -> None:
     if shutil.which("cc") is None:
         skip_for_want("a C compiler", "apt install gcc libc6-dev")
     (place / "e.toml").write_text(TEXT.replace("blocks = 1", "blocks = 1, repeats = 0").replace("3s", "10s"))
@@ -136,7 +129,7 @@ def test_a_clock_that_steps_makes_a_run_invalid_and_nothing_worse(
     with contextlib.closing(State.open(folder)) as state:
         (first, *_) = state.runs()
     assert first.state is RunState.INVALID
-    assert any(reason in first.reason for reason in reasons), first.reason
+    assert f"the machine's clock jumped by {step}" in first.reason
     assert not list((place / "work").glob("pgtrial-*"))
 
 

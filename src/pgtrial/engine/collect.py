@@ -70,6 +70,12 @@ def check_presence(
             raise InvalidRunError(f"{label}: {program} stood still for {until - begin:.1f} s")
 
 
+def check_clock(step: float) -> None:
+    """Raise InvalidRunError where the machine's clock was set during the run, by ``step`` seconds."""
+    if abs(step) > _CLOCK_STEP:
+        raise InvalidRunError(f"the machine's clock jumped by {step:.1f} s, or the machine slept")
+
+
 def check_run(
     outcomes: Sequence[tuple[LoadLevel, LoadOutcome]],
     logs: Sequence[LoadLog],
@@ -83,8 +89,7 @@ def check_run(
 
     ``clock_step`` is by how many seconds the machine's clock was set during the run, ``program`` the load generator.
     """
-    if abs(clock_step) > _CLOCK_STEP:
-        raise InvalidRunError(f"the machine's clock jumped by {clock_step:.1f} s, or the machine slept")
+    check_clock(clock_step)
     if sampler.errors:
         raise InvalidRunError(f"sampler: {sampler.errors[0]}")
     windows = [log.window for log in logs]

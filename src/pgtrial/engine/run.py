@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pgtrial.design.slices import shuffled
-from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect
+from pgtrial.engine.collect import InvalidRunError, check_clock, check_run, clock_offset, collect
 from pgtrial.engine.fingerprint.read import Machine, taken_by_others
 from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.leftovers import end_all_strays
@@ -66,12 +66,12 @@ class Execution:
             for member in members.values():
                 await member.record.add_server(member.arm, member.server)
             before = record.add_machine(group.host, group.directories)
-            reports = await self.measurement.measure()
+            reports = await self._measure(offsets)
             wrong_pages = self._note_pages(UNDER_LOAD)
             after = record.add_machine(group.host, group.directories, since=before)
             servers.settle()
             lost = [await servers.find_lost(name) for name in members]
-            clock_step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
+            clock_step = self._clock_step(offsets)
             with record.phase(PhaseName.STOP):
                 dead = group.describe_dead()
                 if self.stays:
@@ -106,6 +106,18 @@ class Execution:
     def _clock_offsets(self) -> tuple[float, float]:
         """Of the load generator's machine and of the servers', which may be one."""
         return clock_offset(self.group.plan.client_host.ops), clock_offset(self.group.host.ops)
+
+    async def _measure(self, offsets: tuple[float, float]) -> Mapping[str, SamplerReport]:
+        try:
+            return await self.measurement.measure()
+        except InvalidRunError:
+            # By a clock that was set, a load that worked on stood still or ended early.
+            check_clock(self._clock_step(offsets))
+            raise
+
+    def _clock_step(self, offsets: tuple[float, float]) -> float:
+        """By how many seconds a clock was set since it had these offsets, of two the more."""
+        return max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
 
     async def _prepare_caches(self, state: str) -> None:
         """Empty the caches of arms that begin cold, or fill those of arms that begin warm."""

@@ -11,7 +11,8 @@ from pgtrial.units import format_share
 
 def _build_soak(findings: Findings) -> dict[str, object]:
     soak = findings.soak
-    assert soak is not None  # it is shown where there is one
+    if soak is None:
+        return {"texts": (), "reason": "", "confidence": "", "charts": (), "rows": ()}
     return {
         "texts": [say(arm.text) for arm in soak.arms],
         "reason": say(findings.hypothesis.reason),
