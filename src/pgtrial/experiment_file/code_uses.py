@@ -154,7 +154,8 @@ _OF_SERVER = (
         "what concerns the whole server",
         "pg_ lo_unlink alter drop create reassign checkpoint prepare prewarm set",
         r"\bpg_(?:(?:terminate|cancel)_backend|\w*replication_(?:slot|origin)\w*|(?:logical|sync_replication)_slot\w*"
-        r"|buffercache_evict\w*|logical_emit_message|prewarm|import_system_collations|reload_conf|rotate_logfile|promote|switch_wal|(?:backup_)?(?:start|stop)(?:_backup)?|create_restore_point"
+        r"|buffercache_evict\w*|logical_emit_message|prewarm|import_system_collations|reload_conf|rotate_logfile"
+        r"|promote|switch_wal|(?:backup_)?(?:start|stop)(?:_backup)?|create_restore_point"
         r"|wal_replay_\w+|log_\w+|stat\w*_reset\w*)\b|\blo_unlink\b"
         r"|\balter\s+(?:role|user|group|database|tablespace|publication|event\s+trigger)\b"
         r"|\b(?:drop|create)\s+(?:database|role|user|group|tablespace|publication|event\s+trigger)\b"
@@ -197,7 +198,7 @@ def find_code_uses(
     target = experiment.target
     more = (*_OF_SERVER, *(() if target.writes else _OF_READERS)) if target.kind == "server" else ()
     protocols = {arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, experiment.workload.protocol) for arm in arms}
-    answers = _find_answers if "simple" in protocols else lambda _name, _text: ()
+    answers = scripts if "simple" in protocols else {}
     found = (
         *_programs(experiment, arms, is_known),
         *(use for arm in arms for use in _settings(arm)),
@@ -208,7 +209,7 @@ def find_code_uses(
             for use in find_in_sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""), more=more)
         ),
         *(use for name, text in scripts.items() for use in find_in_sql(name, text, more=more)),
-        *(use for name, text in scripts.items() for use in answers(name, text)),
+        *(use for name, text in answers.items() for use in _find_answers(name, text)),
     )
     return tuple(dict.fromkeys(found))
 

@@ -87,6 +87,7 @@ class ServerTarget:
     confirmed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)  # as of RunningServer
     found: Inventory | None = field(default=None, init=False)  # of a read-only database when the arm was started
     log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
+    log_end: LogMark | None = field(default=None, init=False)  # the end of what has been copied of it
 
     @property
     def is_read_only(self) -> bool:
@@ -190,16 +191,16 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     def go_on(self) -> None:
-        """What was copied of the log is not copied again in any case."""
+        self.log_mark = self.log_end
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy the log since the arm was started, or since the last copy; the server goes on writing to it."""
-        mark, self.log_mark = self.log_mark, None
-        if mark is not None:
+        """As that of any target; the server goes on writing to its log."""
+        self.log_end = None
+        if self.log_mark is not None:
             # A server that is gone makes the run invalid by itself.
             with suppress(TargetError):
-                await keep_since(self.server, mark, destination)
-                self.log_mark = await mark_log(self.server)
+                await keep_since(self.server, self.log_mark, destination)
+                self.log_end = await mark_log(self.server)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
