@@ -7,6 +7,7 @@ from typing import Any
 
 from pgtrial.errors import SpecError, TargetError
 from pgtrial.experiment_file.code_uses import find_on_server
+from pgtrial.experiment_file.production_record import checked
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.connect import execute_script
 from pgtrial.postgres.existing.address import ServerAddress, find_server
@@ -23,7 +24,6 @@ from pgtrial.workloads.production.record import (
     LARGEST,
     NEAREST,
     Truth,
-    checked,
     experiment_text,
     match,
     nearest,

@@ -27,12 +27,16 @@ _LONGEST_WORD = 64  # bytes
 _CHUNK = 1 << 20  # bytes of data of COPY
 # Rows to insert are most of a large file: a line without any of these words is looked at as far as its beginning goes,
 # which may be the end of what began on the line before.
-_WORDS = (
+_ALL_WORDS = (
     *(word.encode() for word in WORDS),
     *(b"do ", b"do$", b"do\t", b"do\r", b"do\n"),
     *(b"create", b"owner", b"authorization", b"role", b"grant", b"revoke", b"privileges"),
 )
-_ANY_WORD = re.compile(b"|".join(map(re.escape, dict.fromkeys(_WORDS))))  # quicker than each by itself in short lines
+# A word that has another one in it tells nothing more.
+_WORDS = tuple(
+    word for word in dict.fromkeys(_ALL_WORDS) if not any(other in word for other in _ALL_WORDS if other != word)
+)
+_ANY_WORD = re.compile(b"|".join(map(re.escape, _WORDS)))  # quicker than each by itself in short lines
 _SHORT = 4096  # bytes
 _PART_OF_STRING = re.compile(rb"\A\s*+'|'[^\S\n]*+(?:--[^\n]*+)?\s*\Z")  # that goes on, or has begun before
 _END_OF_QUERY = re.compile(rb"\)\s*(?:to|from)\b")  # of a COPY that began on a line before

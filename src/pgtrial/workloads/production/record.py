@@ -4,9 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import BaseModel, Field, ValidationError
+from typing import Any
 
 from pgtrial.postgres.production import Statement
 from pgtrial.workloads.production.draws import SCHEMA, Draw
@@ -102,55 +100,6 @@ def record_of(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> s
         "parameters": {name: files.how for name, files in drawn.items()},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-_Count = Annotated[int, Field(ge=0, le=2**63)]
-_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class _Counted(BaseModel):
-    text: str
-    calls: Annotated[_Count, Field(gt=0)]
-    rows: _Count
-    hit: _Count
-    read: _Count
-    seconds: _Seconds
-
-
-class _Script(BaseModel):
-    name: Annotated[str, Field(pattern=r"^s[0-9]{1,9}$")]  # of a file
-    calls: Annotated[_Count, Field(gt=0)]
-    statements: Annotated[list[_Counted], Field(min_length=1)]
-
-
-class _LeftOut(BaseModel):
-    command: str
-    reason: str
-    statements: _Count
-    calls: _Count
-    seconds: _Seconds
-
-
-class _Transactions(BaseModel):
-    commits: _Count
-    explained: _Count
-
-
-class _Record(BaseModel):
-    seconds: _Seconds
-    transactions: _Transactions
-    scripts: Annotated[list[_Script], Field(min_length=1)]
-    left_out: list[_LeftOut]
-    hidden: _Count
-
-
-def checked(document: object) -> dict[str, Any]:
-    """What is used of a record that may come from anybody. Raises ValueError that says what is wrong with it."""
-    try:
-        return _Record.model_validate(document, strict=True).model_dump()
-    except ValidationError as err:
-        first = err.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from err
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
