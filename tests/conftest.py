@@ -141,20 +141,52 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(text)
 
 
+_settled: list[bool] = []  # what this process holds of the kernel: whether it may change it, outermost first
+
+
 @contextmanager
 def _kernel(*, changing: bool) -> Iterator[None]:
     """Wait until no other process of the tests changes the kernel's settings; or, to change them, until none relies on
     them: the verdict of an experiment is "invalid" if its world was not the same in all runs.
+
+    Who waits holds the door, so that nobody who comes later goes first.
     """
-    with (Path(tempfile.gettempdir()) / f"pgtrial-test-kernel-{os.geteuid()}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if changing else fcntl.LOCK_SH)
+    if _settled:
+        assert not changing, "what relies on the kernel cannot begin to change it"
         yield
+        return
+    lock, door = (
+        Path(tempfile.gettempdir()) / f"pgtrial-test-{name}-{os.geteuid()}.lock" for name in ("kernel", "door")
+    )
+    with lock.open("a") as held:
+        with door.open("a") as first:
+            fcntl.flock(first, fcntl.LOCK_EX)
+            fcntl.flock(held, fcntl.LOCK_EX if changing else fcntl.LOCK_SH)
+        _settled.append(changing)
+        try:
+            yield
+        finally:
+            _settled.pop()
 
 
 @pytest.fixture(scope="session")
 def settled_kernel() -> Callable[..., AbstractContextManager[None]]:
     """Context manager ``settled_kernel(changing=...)``."""
     return _kernel
+
+
+# Experiments are run in them, from the file to the findings.
+_EXPERIMENTS = ("tests/e2e/", "tests/postgres/existing/", "tests/attacks/")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The kernel stays as it is while a test and its fixtures run experiments, unless the test itself changes it."""
+    changing = item.get_closest_marker("changes_kernel") is not None
+    if changing or item.nodeid.startswith(_EXPERIMENTS):
+        with _kernel(changing=changing):
+            return (yield)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -393,7 +393,7 @@ def _open_directory() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished, Finished]]:
+def both(programs, tmp_path_factory) -> Iterator[tuple[Finished, Finished]]:
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
@@ -412,23 +412,19 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
         )
         # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
         base = Path('it\'s, "odd" ü') / ("x" * 100)
-        with settled_kernel(changing=False):
-            process = WatchedProcess(place, "run", "--assert", "small.toml")
-            open_loop = other.start(
-                "run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"}
-            )
-            processes.extend([process.process, open_loop])
-            folder = place.wait_until(ResultFolder.is_measured).path
-            copy = shutil.copytree(folder, place.directory / "copy", ignore=shutil.ignore_patterns("runs"))
-            meanwhile, of_copy = (
-                {command: place.run(command, str(which)) for command in ("resume", "status")}
-                for which in (folder, copy)
-            )
-            result, watched = process.finish()
-            ended = (
-                Finished(place=place, result=result, watched=watched, meanwhile=meanwhile, of_copy=of_copy),
-                Finished(place=other, result=other.finish(open_loop), work_base=directory / base),
-            )
+        process = WatchedProcess(place, "run", "--assert", "small.toml")
+        open_loop = other.start("run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"})
+        processes.extend([process.process, open_loop])
+        folder = place.wait_until(ResultFolder.is_measured).path
+        copy = shutil.copytree(folder, place.directory / "copy", ignore=shutil.ignore_patterns("runs"))
+        meanwhile, of_copy = (
+            {command: place.run(command, str(which)) for command in ("resume", "status")} for which in (folder, copy)
+        )
+        result, watched = process.finish()
+        ended = (
+            Finished(place=place, result=result, watched=watched, meanwhile=meanwhile, of_copy=of_copy),
+            Finished(place=other, result=other.finish(open_loop), work_base=directory / base),
+        )
         yield ended
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from support import wait_until
 
+pytestmark = pytest.mark.changes_kernel
+
 EXPERIMENT = """
 format = 1
 experiment = { name = "crash" }
@@ -91,14 +93,13 @@ def driver(place):
 
 
 @pytest.fixture
-def crash(place, driver, settled_kernel):
+def crash(place, driver):
     """Run ``pgtrial resume`` until a step, then ``pgtrial restore``: the names of the steps that were made."""
     if os.geteuid() != 0:
         pytest.skip("changing kernel settings needs root")
     if not (SYS / "hugepages/hugepages-2048kB").is_dir():
         pytest.skip("this kernel has no 2 MB pages")
-    with settled_kernel(changing=True):
-        yield _crash(place, driver)
+    return _crash(place, driver)
 
 
 def _crash(place, driver):

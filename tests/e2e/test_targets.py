@@ -26,12 +26,11 @@ blocks = 2
 """
 
 
-def test_two_versions_in_one_experiment(place, embedded, settled_kernel):
+def test_two_versions_in_one_experiment(place, embedded):
     """To a verdict, with the version of each arm wherever its settings or servers are told."""
     assert embedded
     (place.directory / "versions.toml").write_text(VERSIONS)
-    with settled_kernel(changing=False):
-        result = place.run("run", "versions.toml")
+    result = place.run("run", "versions.toml")
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()

@@ -347,6 +347,13 @@ def test_bad_input_is_an_error_of_its_own(words, said, shop, written, tmp_path, 
     assert said in capsys.readouterr().err
 
 
+def test_a_server_that_is_not_there_is_told_of_the_command(tmp_path, capsys):
+    assert main(["workload", f"host={tmp_path} dbname=shop", "--output", str(tmp_path / "load")]) == 1
+    said = capsys.readouterr().err
+    assert "cannot connect to the server of the command" in said
+    assert "[target]" not in said
+
+
 def test_a_server_that_counts_no_statements_is_an_error(shop, tmp_path, capsys):
     assert main(["workload", shop.dsn("postgres"), "--output", str(tmp_path / "load")]) == 1
     assert "no pg_stat_statements" in capsys.readouterr().err

@@ -33,6 +33,7 @@ from pgtrial.workloads.production.record import (
 )
 from pgtrial.workloads.production.scripts import Files, Plan, make_plan, write_files
 
+_WHERE = "the command"  # that names the server
 RECORD, TRUTH, SETUP = "workload.json", "truth.md", "setup.sql"
 
 
@@ -74,7 +75,7 @@ def _texts(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> Iter
 
 
 async def _read(connection: str, caller: Mapping[str, str], *, with_values: bool) -> Load:
-    address = await find_server(connection, database=None, caller=caller)
+    address = await find_server(connection, database=None, caller=caller, where=_WHERE)
     return await read_load(address.conninfo(), with_values=with_values)
 
 
@@ -120,7 +121,7 @@ def _refuse_code(folder: Path, record: Mapping[str, Any]) -> None:
 async def _check(
     connection: str, folder: Path, record: Mapping[str, Any], caller: Mapping[str, str], *, clients: int, seconds: int
 ) -> tuple[Truth, ...]:
-    address = await find_server(connection, database=None, caller=caller)
+    address = await find_server(connection, database=None, caller=caller, where=_WHERE)
     truths = [await _try(address, folder, draw.name, record, clients=clients, seconds=seconds) for draw in DRAWS]
     _write_nearest(folder, nearest(record, truths))
     truths.append(await _try(address, folder, NEAREST, record, clients=clients, seconds=seconds))

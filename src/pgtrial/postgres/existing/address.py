@@ -35,7 +35,7 @@ _HINTS = (
     ("no pg_hba.conf entry", "Let pg_hba.conf admit this user from this machine."),
     ("Peer authentication failed", "Run pgtrial as that operating-system user, or connect over TCP with a password."),
 )
-_HINT = "Try the same connection with psql, and then correct connection in [target]."
+_HINT = "Try the same connection with psql, and then correct connection in {where}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +105,14 @@ class ServerAddress:
         return json.dumps({"parameters": kept, "service": self.service, "service_file": self.service_file})
 
 
-async def find_server(connection: str, *, database: str | None, caller: Mapping[str, str]) -> ServerAddress:
+async def find_server(
+    connection: str, *, database: str | None, caller: Mapping[str, str], where: str = "[target]"
+) -> ServerAddress:
     """Connect once to learn what libpq makes of ``connection`` and of the ``caller``'s variables (PGHOST and so on).
 
-    ``database`` is the one to connect to if nothing else names one. Raises PreflightError for a text that is no
-    connection string or holds a password, ConnectError when the server cannot be reached; neither quotes a password.
+    ``database`` is the one to connect to if nothing else names one, ``where`` says where the text stands. Raises
+    PreflightError for a text that is no connection string or holds a password, ConnectError when the server cannot be
+    reached; neither quotes a password.
     """
     try:
         given = read_connection(connection)
@@ -118,11 +121,12 @@ async def find_server(connection: str, *, database: str | None, caller: Mapping[
         # libpq's own words would quote the text, of which a part may be a password.
         reason = str(err) if isinstance(err, ValueError) else "it is not a connection string of libpq"
         raise PreflightError(
-            f"the connection of [target] cannot be used: {reason.partition(';')[0]}",
+            f"the connection of {where} cannot be used: {reason.partition(';')[0]}",
             hint='Write "service=bench", "host=db user=me" or "postgresql://me@db"; a password belongs in .pgpass.',
         ) from None
     variables = {"PGDATABASE": database or MAINTENANCE, "PGCONNECT_TIMEOUT": _PATIENCE, **caller}
-    return await _connect_once(connection, variables, service=given.get("service") or caller.get("PGSERVICE", ""))
+    service = given.get("service") or caller.get("PGSERVICE", "")
+    return await _connect_once(connection, variables, service=service, where=where)
 
 
 def _check_reading(given: Mapping[str, str], by_libpq: Mapping[str, object]) -> None:
@@ -154,12 +158,12 @@ def find_again(text: str, caller: Mapping[str, str]) -> ServerAddress:
     )
 
 
-async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service: str) -> ServerAddress:
+async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service: str, where: str) -> ServerAddress:
     with as_caller(variables):
         try:
             connection = await psycopg.AsyncConnection.connect(conninfo, application_name=APPLICATION)
         except (psycopg.Error, OSError) as err:  # OSError: a host's name that cannot be looked up
-            raise _unreachable(err, conninfo, service) from err
+            raise _unreachable(err, conninfo, service, where) from err
     options = {option.keyword.decode(): option for option in connection.pgconn.info}
     parameters, secrets = {}, {}
     for name, option in options.items():
@@ -183,15 +187,15 @@ async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service:
     )
 
 
-def _unreachable(err: Exception, conninfo: str, service: str) -> ConnectError:
+def _unreachable(err: Exception, conninfo: str, service: str, where: str) -> ConnectError:
     """``conninfo`` holds no password. What libpq takes from elsewhere is known here as far as it can take it."""
     found = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
     found |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     host = found.get("host") or found.get("hostaddr") or "the local socket"
     words = " ".join(str(err).split())
     return ConnectError(
-        f"cannot connect to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
+        f"cannot connect to the server of {where}: host {host}, port {found['port']}, user {found['user']}, "
         f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
         detail=words,
-        hint=next((hint for part, hint in _HINTS if part in words), _HINT),
+        hint=next((hint for part, hint in _HINTS if part in words), _HINT.format(where=where)),
     )
