@@ -56,3 +56,19 @@ def test_steps_of_the_analysis_and_files_written_are_logged(tmp_path: Path, capl
     assert f"wrote {folder}/findings.json" in caplog.messages
     assert f"wrote {folder}/report.html" in caplog.messages
     assert any(message.startswith("reduced transactions, samples and waits in ") for message in caplog.messages)
+
+
+def test_a_bug_after_the_runs_leaves_its_traceback_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_result_folder(tmp_path / "finished", text=SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr("pgtrial.report.html.write_html", lambda *_: 1 // 0)
+        assert main(["resume", str(folder)]) == 1
+    said = capsys.readouterr().err
+
+    assert "error: this is a bug in pgtrial: ZeroDivisionError" in said
+    assert f'"pgtrial report {folder}"' in said
+    assert "--debug" not in said
+    assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
+    assert main(["resume", str(folder)]) == 0

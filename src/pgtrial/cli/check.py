@@ -121,7 +121,7 @@ def _look_at(checked: Checked) -> "ServerLook":
 
     if checked.loaded.experiment.target.kind != "server":
         raise click.UsageError("--connect has no meaning here: the file names no existing server")
-    return look_at_server(checked.plan, forget_caller())
+    return look_at_server(checked.plan, checked.loaded.folder, forget_caller())
 
 
 def server_data(look: "ServerLook") -> dict[str, Any]:

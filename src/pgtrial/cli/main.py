@@ -183,10 +183,8 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _render_bug(error: Exception) -> str:
-    return (
-        f"error: this is a bug in pgtrial: {type(error).__name__}: {error}\n"
-        'hint: Run the same with "pgtrial --debug …" and report what it shows.\n'
-    )
+    hints = getattr(error, "__notes__", ()) or ('Run the same with "pgtrial --debug …" and report what it shows.',)
+    return f"error: this is a bug in pgtrial: {type(error).__name__}: {error}\nhint: {' '.join(hints)}\n"
 
 
 def _show(text: str, error: BaseException | None) -> None:

@@ -3,9 +3,13 @@
 import contextlib
 import logging
 import os
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from pgtrial.cli.gate import NO_GATE, Gate
 from pgtrial.cli.terminal import echo
@@ -13,6 +17,7 @@ from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.model.run import RunState
+from pgtrial.safe_files import write_file
 from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
 from pgtrial.store.own_place import is_own, refuse_changeable
@@ -89,8 +94,32 @@ def run_and_report(
 ) -> None:
     """Run, then report whatever there is: an experiment that ended early has finished runs, too.
 
-    ``is_new`` as of ``run_experiment``.
+    ``is_new`` as of ``run_experiment``. Of a bug, the traceback is left in the folder.
     """
+    with _keeping_traceback(folder):
+        _run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=is_new)
+
+
+@contextlib.contextmanager
+def _keeping_traceback(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (PgTrialError, BrokenPipeError, click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        with contextlib.suppress(OSError, PgTrialError):
+            if _has_finished_runs(folder):
+                write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(error)))
+                error.add_note(
+                    f'Report {folder / layout.TRACEBACK}. The finished runs are kept: "pgtrial report {folder}" '
+                    f'tells of them, and "pgtrial resume {folder}" goes on.'
+                )
+        raise
+
+
+def _run_and_report(
+    folder: Path, *, permission: "Permission", language: Language, gate: Gate, quiet: bool, is_new: bool
+) -> None:
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
     from pgtrial.experiment_file.places import is_directory

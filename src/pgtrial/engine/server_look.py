@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pgtrial.design.plan import Plan
 from pgtrial.engine.target.existing import survey_server
@@ -28,12 +29,14 @@ class ServerLook:
     error: PgTrialError | None = None
 
 
-def look_at_server(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
-    """Connect as the experiment would; ``caller`` are libpq's variables. The host that the file names is asked too."""
-    return asyncio.run(_look(plan, caller))
+def look_at_server(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLook:
+    """Connect as the experiment would; ``folder`` is where the file's relative paths begin, ``caller`` are libpq's
+    variables. The host that the file names is asked too.
+    """
+    return asyncio.run(_look(plan, folder, caller))
 
 
-async def _look(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
+async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLook:
     target, facts = plan.experiment.target, {}
     try:
         async with open_host(target.host) as host:
@@ -47,7 +50,7 @@ async def _look(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
                 others = f", sessions of others: {found.others}" if found.others else ""
                 count = len(found.tables)
                 facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
-            survey = await survey_server(server, plan.experiment, plan.arms)
+            survey = await survey_server(server, plan.experiment, plan.arms, folder)
     except PgTrialError as err:
         return ServerLook(facts=facts, error=err)
     return ServerLook(

@@ -21,7 +21,7 @@ SAMPLES = "samples.parquet"
 WAITS = "waits.parquet"
 STATEMENTS = "statements.parquet"
 SERVER_LOG = "server.jsonl"
-TRACEBACK = "traceback.txt"  # only of a run that a bug in pgtrial made invalid
+TRACEBACK = "traceback.txt"  # of a run that a bug in pgtrial made invalid, or of the whole that one ended
 
 
 def run_folder(root: Path, name: str) -> Path:

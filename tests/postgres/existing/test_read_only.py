@@ -236,6 +236,58 @@ def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
     assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
 
 
+SCRIPT = """\\set id random(1, 100)
+SELECT orders.amount FROM orders JOIN stock.goods USING (id) WHERE id = :id;
+SELECT sum(amount) FROM (WITH orders AS (SELECT 1 AS amount) SELECT amount FROM orders) AS local;
+UPDATE secret SET amount = 1 WHERE id = :id;
+INSERT INTO "Notes" (note) VALUES ('x');
+"""
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_all_rights_on_tables_that_are_lacking_are_told_at_once(shop, write, pgtrial, tmp_path, writes):
+    for statement in (
+        "CREATE SCHEMA stock",
+        "CREATE TABLE stock.goods AS SELECT * FROM orders",
+        "CREATE TABLE secret AS SELECT * FROM orders",
+        'CREATE TABLE "Notes" (id serial, note text)',
+    ):
+        shop.sql(statement, database="shop")
+    (tmp_path / "own.sql").write_text(SCRIPT)
+    write(*((("# writes", "writes = true"),) if writes else ()), user="nobody_special")
+    words = (*(("--allow-writes",) if writes else ()),)
+
+    result = pgtrial("run", "shop.toml", *words)
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+    grants = re.findall(r"GRANT .*?(?=;)", result.stderr)
+    for grant in grants:
+        shop.sql(grant, database="shop")
+    allowed = pgtrial("run", "shop.toml", *words)
+
+    assert result.returncode == 1
+    assert f"lacks {5 if writes else 3} rights" in result.stderr
+    assert 'connected to database "shop"' in result.stderr
+    assert set(grants) == {
+        'GRANT USAGE ON SCHEMA "stock" TO "nobody_special"',
+        'GRANT SELECT ON TABLE "stock"."goods" TO "nobody_special"',
+        *(
+            (
+                'GRANT SELECT, UPDATE ON TABLE "public"."secret" TO "nobody_special"',
+                'GRANT INSERT ON TABLE "public"."Notes" TO "nobody_special"',
+                'GRANT USAGE ON SEQUENCE "public"."Notes_id_seq" TO "nobody_special"',
+            )
+            if writes
+            else ('GRANT SELECT ON TABLE "public"."secret" TO "nobody_special"',)
+        ),
+    }
+    assert checked.returncode == 1
+    assert all(grant in " ".join(checked.stdout.split()) for grant in grants)
+    if writes:
+        assert allowed.returncode == 0, allowed.stderr
+    else:
+        assert "cannot execute UPDATE in a read-only transaction" in allowed.stderr
+
+
 def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp_path):
     write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"))
     before = shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")

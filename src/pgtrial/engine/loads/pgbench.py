@@ -129,6 +129,8 @@ class PgbenchLoad:
             return way_to_log_in(self.account)
         if "in a read-only transaction" in said:
             return _READ_ONLY
+        if "permission denied" in said:
+            return "Give the load's role the right, or leave the statement out; nothing has been measured."
         return "Fix the script; nothing has been measured."
 
     async def make_cold(self, arm: Arm) -> None:

@@ -46,13 +46,15 @@ from pgtrial.postgres.existing.role_settings import refuse_kept
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_of, read_session, split_settings
 from pgtrial.postgres.existing.settings import is_already
+from pgtrial.postgres.existing.table_rights import find_missing_on_tables
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.settings import read_settings
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of, setup_sql
+from pgtrial.workloads.table_uses import TableUse, table_uses
 
 
 @dataclass(slots=True, kw_only=True)
@@ -325,7 +327,7 @@ async def prepare_server(
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
-    survey = await survey_server(server, experiment, plan.arms)
+    survey = await survey_server(server, experiment, plan.arms, scripts)
     if survey.changing and not may_change:
         settings = [f"{name} = {value} for the whole server" for name, value in survey.changing.items()]
         raise refuse_host_changes(settings)
@@ -387,8 +389,10 @@ class Survey:
     missing: tuple[Missing, ...]
 
 
-async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]) -> Survey:
-    """Ask the server how it can have the arms' settings. Raises SettingError for those that it does not take."""
+async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm], folder: Path) -> Survey:
+    """Ask the server how it can have the arms' settings, and whether the scripts, which are in ``folder``, may use its
+    tables. Raises SettingError for settings that it does not take.
+    """
     target = experiment.target
     actual = await read_settings(server.conninfo(target.database))
     own, shared = {}, {}
@@ -405,7 +409,20 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
     rights = await probe_rights(server, changing)
     refused = await _find_refused(server, target.database, own.values())
     missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
+    if target.database is not None and not any("search_path" in settings for settings in own.values()):
+        needs = _needs(experiment, arms, folder)
+        missing += await find_missing_on_tables(server.conninfo(target.database), needs)
     return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
+
+
+def _needs(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> list[TableUse]:
+    """What the scripts need: to read, unless they may write; nothing where an arm's own SQL may give it."""
+    if any("grant" in statement.lower() for arm in arms for statement in arm.knobs.get("sql", {}).values()):
+        return []
+    scripts = [one.script for one in scenarios_of(experiment, folder)]
+    scripts += [text for texts in read_arm_scripts(arms, folder).values() for text in texts.values()]
+    uses = {use for script in scripts if script is not None for use in table_uses(script)}
+    return sorted(use for use in uses if use.right == "SELECT" or experiment.target.writes)
 
 
 async def _find_refused(

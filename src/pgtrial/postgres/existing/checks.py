@@ -67,12 +67,13 @@ def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A right that is lacking, as a clause; the statement that gives it, "" where there is none to advise; and what
-    else can be done, a sentence.
+    """A right that is lacking, as a clause; the statement that gives it, "" where there is none to advise, and the
+    ``database`` to give it in, "" for the one that was connected to; and what else can be done, a sentence.
     """
 
     text: str
     grant: str = ""
+    database: str = ""
     hint: str = ""
 
 
@@ -132,19 +133,24 @@ def find_missing(
 
 def refuse_missing(rights: Rights, missing: Sequence[Missing]) -> SettingError:
     """One error that names all that is lacking, and all that would give it."""
-    grants = [one.grant for one in missing if one.grant]
-    hints = [one.hint for one in missing if one.hint]
+    hints = list(dict.fromkeys(one.hint for one in missing if one.hint))
+    grants: dict[str, list[str]] = {}
+    for one in missing:
+        if one.grant:
+            grants.setdefault(one.database or rights.database, []).append(one.grant)
     if len(missing) == 1:
-        allow = [f"A superuser can allow it: {grants[0]}."] if grants else []
-        return SettingError(missing[0].text, hint=" ".join((*allow, *hints)))
+        (only,) = missing
+        where = f' in database "{only.database}"' if only.database else ""
+        allow = [f"A superuser can allow it{where}: {only.grant}."] if grants else []
+        return SettingError(only.text, hint=" ".join((*allow, *hints)))
     allow = []
-    if grants:
-        lines = "\n".join(f"{grant};" for grant in grants)
-        allow = [f'A superuser can allow it, connected to database "{rights.database}":\n{lines}']
+    for database, statements in grants.items():
+        lines = "\n".join(f"{statement};" for statement in statements)
+        allow.append(f'A superuser can allow it, connected to database "{database}":\n{lines}')
     return SettingError(
         f'role "{rights.user}" lacks {len(missing)} rights that the experiment needs',
         detail="\n".join(f"{one.text[:1].upper()}{one.text[1:]}." for one in missing),
-        hint="\n".join((*allow, *dict.fromkeys(hints))),
+        hint="\n".join((*allow, *hints)),
     )
 
 

@@ -5,18 +5,15 @@ reads the text a second time, and only for that: what it does not understand lea
 type, and the text that is run stays the server's.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import sqlglot
 from sqlglot import exp
 
 from pgtrial.postgres.production import Column, Load, Statement, TableName
+from pgtrial.workloads.sql_tree import MARK, parse_statement
 
-_MARK = "pgtrial_parameter_"
-_NUMBER = re.compile(r"\$(\d+)")
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
@@ -66,13 +63,13 @@ class Shape:
 
 def read_shape(statement: Statement, load: Load) -> Shape:
     """The use of every parameter that the server counts, in their order."""
-    tree = _parse(statement.text)
+    tree = parse_statement(statement.text)
     found: dict[int, Use] = {}
     if tree is not None:
         finder = _Finder(load)
         for node in tree.find_all(exp.Column):
-            if node.name.startswith(_MARK) and not node.table:
-                use = finder.find(node, int(node.name.removeprefix(_MARK)))
+            if node.name.startswith(MARK) and not node.table:
+                use = finder.find(node, int(node.name.removeprefix(MARK)))
                 found.setdefault(use.number, use)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
@@ -102,16 +99,6 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
         return target, ()
     found = ((_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions)
     return target, tuple(pair for pair in found if pair[0] in load.tables[target].columns)
-
-
-def _parse(text: str) -> exp.Expr | None:
-    """The tree, in which parameters are columns with a name of ours: the parser would take "$1,$" for a quote."""
-    if _MARK in text.lower():
-        return None
-    try:
-        return sqlglot.parse_one(_NUMBER.sub(rf"{_MARK}\1", text), read="postgres")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +138,7 @@ class _Finder:
 
     def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
         column = _innermost(node)
-        if not isinstance(column, exp.Column) or column.name.startswith(_MARK):
+        if not isinstance(column, exp.Column) or column.name.startswith(MARK):
             return _other(number)
         found = self._table_of(column)
         if found is None:

@@ -1,0 +1,81 @@
+"""Which tables the statements of a script name, and what each statement needs to be allowed to do with them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from pgtrial.workloads.sql_tree import MARK, parse_statement
+from pgtrial.workloads.statements import planned_statements
+
+# What a script can do that gives its names or its rights another meaning: then nothing is said of it.
+_ELSEWHERE = re.compile(r"\b(?:SET\s+(?:(?:SESSION|LOCAL)\s+)?(?:ROLE|AUTHORIZATION|search_path)|CREATE|GRANT)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableUse:
+    """``schema`` is "" for a name that the search path resolves; ``right`` is SELECT, INSERT, UPDATE or DELETE.
+
+    ``columns`` are those that an INSERT names: of the others it takes the defaults. Without any, nothing is known.
+    """
+
+    schema: str
+    name: str
+    right: str
+    columns: tuple[str, ...] = ()
+
+
+def table_uses(script: str) -> frozenset[TableUse]:
+    """What is sure to be needed: a statement that is not understood needs nothing, nor does what a view reads."""
+    if _ELSEWHERE.search(script):
+        return frozenset()
+    trees = (parse_statement(statement.prepared) for statement in planned_statements(script))
+    return frozenset(use for tree in trees if tree is not None for use in _uses(tree))
+
+
+def _uses(tree: exp.Expr) -> Iterator[TableUse]:
+    local = {_name(each.args["alias"].this) for each in tree.find_all(exp.CTE)}
+    targets = {}
+    for statement in tree.find_all(exp.Insert, exp.Update, exp.Delete):
+        schema = statement.this
+        target = schema.this if isinstance(schema, exp.Schema) else schema
+        if isinstance(target, exp.Table):
+            targets[id(target)] = target
+            yield from _changes(statement, target)
+    if tree.find(exp.Merge) is not None:
+        return
+    for table in tree.find_all(exp.Table):
+        found = _named(table)
+        if found is not None and id(table) not in targets and (found[0] or found[1] not in local):
+            yield TableUse(*found, "SELECT")
+
+
+def _changes(statement: exp.Expr, target: exp.Table) -> Iterator[TableUse]:
+    found = _named(target)
+    if found is None:
+        return
+    if isinstance(statement, exp.Insert):
+        listed = statement.this.expressions if isinstance(statement.this, exp.Schema) else ()
+        yield TableUse(*found, "INSERT", tuple(_name(each) for each in listed if isinstance(each, exp.Identifier)))
+        conflict = statement.args.get("conflict")
+        if conflict is not None and conflict.expressions:
+            yield TableUse(*found, "UPDATE")
+        return
+    yield TableUse(*found, "UPDATE" if isinstance(statement, exp.Update) else "DELETE")
+    where = statement.args.get("where")
+    tables = [each for each in statement.find_all(exp.Table) if each is not target]
+    if where is not None and not tables and any(not each.name.startswith(MARK) for each in where.find_all(exp.Column)):
+        yield TableUse(*found, "SELECT")
+
+
+def _named(table: exp.Table) -> tuple[str, str] | None:
+    """Schema and name; None for what is a function's, or in another database by its name."""
+    if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
+        return None
+    schema = table.args.get("db")
+    return ("" if schema is None else _name(schema)), _name(table.this)
+
+
+def _name(identifier: exp.Expr) -> str:
+    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
