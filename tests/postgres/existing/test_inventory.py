@@ -91,3 +91,23 @@ def test_sessions_of_others_are_counted(shop, runner):
     assert runner.run(read_inventory(control, "shop")).others == 0
     with shop.connect(database="shop"):
         assert runner.run(read_inventory(control, "shop")).others == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT lo_create(0) FROM generate_series(1, 3)", "pg_largeobject_metadata (3 inserted)"),
+        ("SELECT lo_from_bytea(0, 'x')", "pg_largeobject (1 inserted); pg_largeobject_metadata (1 inserted)"),
+        ("VACUUM orders", "public.orders (vacuumed)"),
+        ("ANALYZE orders", "public.orders (analyzed)"),
+        ("REINDEX TABLE orders", "Built anew: index public.orders_pkey."),
+        ("CLUSTER orders USING orders_pkey", "public.orders (rewritten or emptied as a whole)"),
+    ],
+)
+def test_what_a_read_only_transaction_may_do_is_seen_too(shop, runner, statement, said):
+    control = runner.run(shop.open("nobody_special")).control
+    before = runner.run(read_inventory(control, "shop"))
+
+    shop.sql(statement, database="shop")
+
+    wait_until(lambda: said in compare_data(before, runner.run(read_inventory(control, "shop", catalogue=False))))

@@ -230,7 +230,9 @@ class ServerTarget:
             raise TargetError(
                 f'the load has written to database "{self.database}", which is read-only',
                 detail=written,
-                hint="A script, or a function that it calls, gives its session the right to write.",
+                hint="A script, or a function that it calls, gives its session the right to write, or does what the "
+                "server lets read-only transactions do. If it may, write writes = true in [target] and run with "
+                '--allow-writes; "pgtrial copy" makes a copy to try it on.',
             )
 
     async def remove(self) -> None:

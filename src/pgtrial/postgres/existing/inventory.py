@@ -63,9 +63,17 @@ _OBJECTS = """
     WHERE d.datname = pg_catalog.current_database()
 """
 _DIGESTS = f"SELECT name, pg_catalog.left(pg_catalog.md5(coalesce(definition, '')), 12) FROM ({_OBJECTS}) AS o"
+# Large objects are rows of two tables of the system's.
 _TABLES = """
-    SELECT s.relid::regclass::text, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, c.relfilenode::int8
-    FROM pg_catalog.pg_stat_user_tables AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.relid
+    SELECT s.relid::regclass::text, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, s.vacuum_count, s.analyze_count,
+        c.relfilenode::int8
+    FROM pg_catalog.pg_stat_all_tables AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.relid
+    WHERE s.schemaname NOT IN ('pg_catalog', 'information_schema') AND s.schemaname !~ '^pg_toast'
+        OR s.schemaname = 'pg_catalog' AND s.relname IN ('pg_largeobject', 'pg_largeobject_metadata')
+"""
+_INDEXES = """
+    SELECT s.indexrelid::regclass::text, c.relfilenode::int8
+    FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
 # So that each name stands with its schema, whatever the search path of the role is.
 _WITH_SCHEMAS = "SET search_path = ''"
@@ -81,22 +89,28 @@ Catalogue = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCounts:
-    """Rows inserted, updated and deleted since the server began to count, and the number of the table's file."""
+    """Rows inserted, updated and deleted since the server began to count, how often somebody had the table vacuumed or
+    analyzed, and the number of its file.
+    """
 
     inserted: int
     updated: int
     deleted: int
+    vacuumed: int
+    analyzed: int
     file: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """``catalogue`` has a digest of each object's definition, ``tables`` what the server has counted of each, by name;
-    ``size`` is in bytes, ``others`` the sessions connected to it beside our own.
+    """``catalogue`` has a digest of each object's definition, ``tables`` what the server has counted of each, by name,
+    ``indexes`` the number of each one's file; ``size`` is in bytes, ``others`` the sessions connected to it beside our
+    own.
     """
 
     catalogue: Catalogue
     tables: Mapping[str, TableCounts]
+    indexes: Mapping[str, int]
     size: int
     others: int
 
@@ -110,14 +124,18 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
         await connection.execute(_WITH_SCHEMAS)
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
+        indexes = await (await connection.execute(_INDEXES)).fetchall()
         (size,) = await (await connection.execute(_SIZE)).fetchone() or (0,)
         (others,) = await (await connection.execute(_OTHERS)).fetchone() or (0,)
     return Inventory(
         catalogue=objects,
         tables={
-            name: TableCounts(inserted=inserted, updated=updated, deleted=deleted, file=file)
-            for name, inserted, updated, deleted, file in tables
+            name: TableCounts(
+                inserted=inserted, updated=updated, deleted=deleted, vacuumed=vacuumed, analyzed=analyzed, file=file
+            )
+            for name, inserted, updated, deleted, vacuumed, analyzed, file in tables
         },
+        indexes={str(name): int(file) for name, file in indexes},
         size=size,
         others=others,
     )
@@ -150,7 +168,7 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
 
 
 def compare_data(before: Inventory, after: Inventory) -> str:
-    """What was written to the tables in between, and what became of the size, in sentences; "" if nothing was written.
+    """What was written to tables and indexes in between, and what became of the size, in sentences; "" if nothing was written.
 
     A server whose statistics were reset in between counts less than before: of that nothing can be said.
     """
@@ -166,15 +184,22 @@ def compare_data(before: Inventory, after: Inventory) -> str:
             )
             if count > 0
         ]
+        counts += ["vacuumed"] if now.vacuumed > was.vacuumed else []
+        counts += ["analyzed"] if now.analyzed > was.analyzed else []
         if was.file != now.file:
             counts.append("rewritten or emptied as a whole")
         if counts:
             written.append(f"{name} ({', '.join(counts)})")
-    if not written:
+    said = [f"Rows of tables: {'; '.join(written)}."] if written else []
+    both = before.indexes.keys() & after.indexes.keys()
+    if rebuilt := sorted(name for name in both if before.indexes[name] != after.indexes[name]):
+        said.append(f"Built anew: {', '.join(f'index {name}' for name in rebuilt)}.")
+    if not said:
         return ""
     growth = after.size - before.size
-    size = f" The database is {format_bytes(abs(growth))} {'larger' if growth > 0 else 'smaller'}." if growth else ""
-    return f"Rows of tables: {'; '.join(written)}.{size}"
+    if growth:
+        said.append(f"The database is {format_bytes(abs(growth))} {'larger' if growth > 0 else 'smaller'}.")
+    return " ".join(said)
 
 
 def to_text(catalogue: Catalogue) -> str:
