@@ -34,6 +34,8 @@ def test_a_plan_is_read_as_it_was_written(path: Path, tmp_path: Path) -> None:
         ("method_slice", "0"),
         ("method_guard", "0.5"),
         ("method_guard", "-1"),
+        ("method_guard", "0"),
+        ("method_guard", "1e-300"),
         ("method_duration", "1e300"),
         ("method_duration", "nan"),
         ("method_duration", "-1"),

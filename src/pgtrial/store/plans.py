@@ -46,6 +46,7 @@ DEFAULT_SEED = 1  # of folders in which no seed is recorded
 # Keys of the record, by the rules with which they came; what is older than rules has a table that nothing newer has.
 _SINCE = {"seed": 2, DIGEST: 2, ATTEMPTS: 2, REST: 3, CONTENTS: 3, ATTEMPTS_DIGEST: 4}
 _BEFORE_RULES = "process"
+_LEAST_GUARD = 1e-4  # s; guards are rounded to it
 _MOST_SLICES = 200_000  # of an arm in a run: a day of slices of half a second
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
@@ -168,7 +169,7 @@ def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodC
     if not 0 < seconds <= LONGEST_TIME:
         raise ValueError(f"a run does not take {seconds:g} s")
     counted = choice.slice - choice.guard
-    if choice.method != "blocks" and not (choice.guard >= 0 and seconds / _MOST_SLICES <= counted < math.inf):
+    if choice.method != "blocks" and not (choice.guard >= _LEAST_GUARD and seconds / _MOST_SLICES <= counted < math.inf):
         raise ValueError(f"a slice does not take {choice.slice:g} s, {choice.guard:g} s of which do not count")
     return choice
 
