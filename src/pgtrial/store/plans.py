@@ -169,7 +169,9 @@ def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodC
     if not 0 < seconds <= LONGEST_TIME:
         raise ValueError(f"a run does not take {seconds:g} s")
     counted = choice.slice - choice.guard
-    if choice.method != "blocks" and not (choice.guard >= _LEAST_GUARD and seconds / _MOST_SLICES <= counted < math.inf):
+    if choice.method != "blocks" and not (
+        choice.guard >= _LEAST_GUARD and seconds / _MOST_SLICES <= counted < math.inf
+    ):
         raise ValueError(f"a slice does not take {choice.slice:g} s, {choice.guard:g} s of which do not count")
     return choice
 

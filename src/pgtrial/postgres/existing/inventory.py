@@ -168,7 +168,7 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
 
 
 def compare_data(before: Inventory, after: Inventory) -> str:
-    """What was written to tables and indexes in between, and what became of the size, in sentences; "" if nothing was written.
+    """What was written to tables and indexes in between, and what became of the size, in sentences; "" if nothing was.
 
     A server whose statistics were reset in between counts less than before: of that nothing can be said.
     """
