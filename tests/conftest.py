@@ -152,7 +152,7 @@ def _kernel(*, changing: bool) -> Iterator[None]:
     Who waits holds the door, so that nobody who comes later goes first.
     """
     if _settled:
-        assert not changing, "what relies on the kernel cannot begin to change it"
+        assert _settled[-1] or not changing, "what relies on the kernel cannot begin to change it"
         yield
         return
     lock, door = (

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pgtrial.workloads.table_uses import TableUse, table_uses
+from pgtrial.postgres.existing.table_rights import TableUse
+from pgtrial.workloads.table_uses import table_uses
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ from pgtrial.workloads.table_uses import TableUse, table_uses
         ("SET LOCAL search_path = s; SELECT * FROM a;", set()),
         ("CREATE TEMP TABLE a (x int); SELECT * FROM a;", set()),
         ("BEGIN; SET LOCAL work_mem = '8MB'; SELECT * FROM a; END;", {"a SELECT"}),
+        ("MERGE INTO a USING b ON a.i = b.i WHEN MATCHED THEN UPDATE SET x = 1;", set()),
         # What is no SQL is the server's to refuse.
         ("SELECT FROM WHERE (;", set()),
     ],

@@ -1,29 +1,37 @@
 """Which tables the statements of a script name, and what each statement needs to be allowed to do with them."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from sqlglot import exp
 
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.sql import Sql
+from pgtrial.model.arm import Arm
+from pgtrial.postgres.existing.table_rights import TableUse
+from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 from pgtrial.workloads.sql_tree import MARK, parse_statement
 from pgtrial.workloads.statements import planned_statements
 
 # What a script can do that gives its names or its rights another meaning: then nothing is said of it.
 _ELSEWHERE = re.compile(r"\b(?:SET\s+(?:(?:SESSION|LOCAL)\s+)?(?:ROLE|AUTHORIZATION|search_path)|CREATE|GRANT)\b", re.I)
+_MEANINGS = frozenset({"search_path", "role", "session_authorization"})  # settings that do
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TableUse:
-    """``schema`` is "" for a name that the search path resolves; ``right`` is SELECT, INSERT, UPDATE or DELETE.
+def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> list[TableUse]:
+    """What the scripts, which are in ``folder``, are sure to need: to read, unless they may write.
 
-    ``columns`` are those that an INSERT names: of the others it takes the defaults. Without any, nothing is known.
+    Nothing where an arm's own SQL or settings may give the right, or have names mean something else. Raises SpecError.
     """
-
-    schema: str
-    name: str
-    right: str
-    columns: tuple[str, ...] = ()
+    for arm in arms:
+        names = {name.lower() for name in arm.settings}
+        if names & _MEANINGS or any("grant" in text.lower() for text in arm.knobs.get(Sql.name, {}).values()):
+            return []
+    scripts = [one.script for one in scenarios_of(experiment, folder)]
+    scripts += [text for texts in read_arm_scripts(arms, folder).values() for text in texts.values()]
+    uses = {use for script in scripts if script is not None for use in table_uses(script)}
+    return sorted(use for use in uses if use.right == "SELECT" or experiment.target.writes)
 
 
 def table_uses(script: str) -> frozenset[TableUse]:
@@ -35,16 +43,16 @@ def table_uses(script: str) -> frozenset[TableUse]:
 
 
 def _uses(tree: exp.Expr) -> Iterator[TableUse]:
+    if tree.find(exp.Merge) is not None:
+        return  # what it does with its target its branches say, each of which may never be taken
     local = {_name(each.args["alias"].this) for each in tree.find_all(exp.CTE)}
-    targets = {}
+    targets = set()
     for statement in tree.find_all(exp.Insert, exp.Update, exp.Delete):
         schema = statement.this
         target = schema.this if isinstance(schema, exp.Schema) else schema
         if isinstance(target, exp.Table):
-            targets[id(target)] = target
+            targets.add(id(target))
             yield from _changes(statement, target)
-    if tree.find(exp.Merge) is not None:
-        return
     for table in tree.find_all(exp.Table):
         found = _named(table)
         if found is not None and id(table) not in targets and (found[0] or found[1] not in local):

@@ -288,6 +288,25 @@ def test_all_rights_on_tables_that_are_lacking_are_told_at_once(shop, write, pgt
         assert "cannot execute UPDATE in a read-only transaction" in allowed.stderr
 
 
+def test_an_arm_whose_settings_change_what_names_mean_is_the_servers_to_judge(shop, write, pgtrial, tmp_path):
+    """Where its sessions find the tables elsewhere, and may read them, nothing is refused."""
+    for statement in (
+        "CREATE TABLE hidden AS SELECT * FROM orders",
+        "CREATE SCHEMA stock",
+        "GRANT USAGE ON SCHEMA stock TO PUBLIC",
+        "CREATE TABLE stock.hidden AS SELECT * FROM orders",
+        "GRANT SELECT ON stock.hidden TO PUBLIC",
+    ):
+        shop.sql(statement, database="shop")
+    (tmp_path / "own.sql").write_text("SELECT count(*) FROM hidden;\n")
+    paths = '[arms.plain.postgresql]\nsearch_path = "stock"\n'
+    write(("[arms.plain]", paths), ('jit = "off"', 'jit = "off"\nsearch_path = "stock"'), user="nobody_special")
+
+    result = pgtrial("run", "shop.toml")
+
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp_path):
     write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"))
     before = shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")

@@ -53,8 +53,8 @@ from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of, setup_sql
-from pgtrial.workloads.table_uses import TableUse, table_uses
+from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.workloads.table_uses import uses_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -411,20 +411,10 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
     rights = await probe_rights(server, changing)
     refused = await _find_refused(server, target.database, own.values())
     missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
-    if target.database is not None and not any("search_path" in settings for settings in own.values()):
-        needs = _needs(experiment, arms, folder)
-        missing += await find_missing_on_tables(server.conninfo(target.database), needs)
+    if target.database is not None:
+        uses = uses_of(experiment, arms, folder)
+        missing += await find_missing_on_tables(server.conninfo(target.database), uses)
     return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
-
-
-def _needs(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> list[TableUse]:
-    """What the scripts need: to read, unless they may write; nothing where an arm's own SQL may give it."""
-    if any("grant" in statement.lower() for arm in arms for statement in arm.knobs.get("sql", {}).values()):
-        return []
-    scripts = [one.script for one in scenarios_of(experiment, folder)]
-    scripts += [text for texts in read_arm_scripts(arms, folder).values() for text in texts.values()]
-    uses = {use for script in scripts if script is not None for use in table_uses(script)}
-    return sorted(use for use in uses if use.right == "SELECT" or experiment.target.writes)
 
 
 async def _find_refused(

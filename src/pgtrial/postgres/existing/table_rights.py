@@ -1,7 +1,7 @@
 """Rights on tables that a load needs and the role lacks."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from psycopg.sql import SQL, Identifier
 
@@ -9,17 +9,17 @@ from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.checks import Missing
 
 
-class Need(Protocol):
-    """``right`` on a table; ``columns`` are those that an INSERT names, if any."""
+@dataclass(frozen=True, slots=True, order=True)
+class TableUse:
+    """``schema`` is "" for a name that the search path resolves; ``right`` is SELECT, INSERT, UPDATE or DELETE.
 
-    @property
-    def schema(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def right(self) -> str: ...
-    @property
-    def columns(self) -> tuple[str, ...]: ...
+    ``columns`` are those that an INSERT names: of the others it takes the defaults. Without any, nothing is known.
+    """
+
+    schema: str
+    name: str
+    right: str
+    columns: tuple[str, ...] = ()
 
 
 # A right on one column is enough to ask no more here: which ones a statement needs its own check will tell.
@@ -43,11 +43,13 @@ _SEQUENCES = """
 """
 
 
-async def find_missing_on_tables(conninfo: str, needs: Iterable[Need]) -> tuple[Missing, ...]:
+async def find_missing_on_tables(conninfo: str, needs: Collection[TableUse]) -> tuple[Missing, ...]:
     """What the role that connects to the load's database lacks of ``needs``, with the statements that give it.
 
     A table that there is not is no matter of rights.
     """
+    if not needs:
+        return ()
     lacking: dict[tuple[str, tuple[str, ...]], list[str]] = {}  # rights by kind and name
 
     def add(right: str, kind: str, *name: str) -> None:
