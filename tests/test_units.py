@@ -15,6 +15,7 @@ from pgtrial.units import (
     parse_bytes,
     parse_duration,
     parse_ratio,
+    read_count,
     tie_units,
 )
 
@@ -200,3 +201,13 @@ def test_written_sizes_can_be_read_again(value):
 @given(st.floats(min_value=1e-6, max_value=59.9))
 def test_written_short_durations_can_be_read_again(seconds):
     assert parse_duration(format_duration(seconds).replace("µ", "u")) == pytest.approx(seconds, rel=0.0051)
+
+
+@pytest.mark.parametrize(("text", "count"), [("0", 0), ("8", 8), ("18446744073709551615", 2**64 - 1)])
+def test_a_count_is_read_as_a_counter_of_the_kernel_prints_it(text, count):
+    assert read_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.0", " 8", "8\n", "\u00b2", "\u0663", "9" * 5000])
+def test_what_no_counter_prints_is_no_count(text):
+    assert read_count(text) is None

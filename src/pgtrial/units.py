@@ -11,6 +11,7 @@ _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 # In all languages: what is printed may be a mixture, as of a name and a translated sentence.
 _TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B|м?к?с|мин|ч|[кМГТ]?Б)\b)|(?<=×) (?=\d)")
 _MOST_TIMES = 10_000  # as much; of more nobody wants the figure
+_COUNT = re.compile(r"[0-9]{1,20}")  # 64 bits have no more digits
 _NEARLY_WHOLE = 0.9999  # share
 
 
@@ -33,6 +34,11 @@ def parse_ratio(text: str) -> float:
     if not math.isfinite(share):
         raise ValueError(f'"{text}" is too large')
     return share
+
+
+def read_count(text: str) -> int | None:
+    """A whole number as programs and /proc print it; None for other text, and for one that no counter can reach."""
+    return int(text) if _COUNT.fullmatch(text) else None
 
 
 def read_share(text: str) -> float:

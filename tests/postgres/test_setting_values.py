@@ -124,3 +124,10 @@ def test_numbers_are_read_in_the_settings_own_unit() -> None:
     assert read_number(catalogue["checkpoint_timeout"], "5min") == 300
     assert read_number(catalogue["max_connections"], "1e2") == 100
     assert read_number(catalogue["max_connections"], "many") is None
+
+
+@pytest.mark.parametrize("digits", ["0x" + "f" * 300, "0" + "7" * 400, "9" * 5000])
+def test_numbers_beyond_all_bounds_are_out_of_range(digits):
+    message, _ = find_fault(read_catalogue(15)["work_mem"], digits) or ("", "")
+
+    assert "is outside the valid range" in message

@@ -16,7 +16,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.model.arm import Arm
 from pgtrial.nearest import hint_name
-from pgtrial.units import parse_bytes
+from pgtrial.units import parse_bytes, read_count
 
 AS_IS, EVERYTHING = "as-is", "all-slower"  # names of the points at which nothing, and all, is slower
 _SLICE = "500ms"
@@ -168,8 +168,8 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
 
 def _lowered(text: str, step: float) -> str:
     """A limit per second, or of bytes per second, that a request waits for ``step`` times as long."""
-    if text.isdecimal():
-        return str(max(1, round(int(text) / step)))
+    if (limit := read_count(text)) is not None:
+        return str(max(1, round(limit / step)))
     return f"{max(1, round(parse_bytes(text) / step))}B"
 
 

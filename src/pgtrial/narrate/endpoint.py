@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from pgtrial.errors import PgTrialError
 from pgtrial.safe_text import make_visible
+from pgtrial.units import read_count
 
 URL = "PGTRIAL_NARRATE_URL"
 KEY = "PGTRIAL_NARRATE_KEY"
@@ -246,9 +247,9 @@ def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[]
                 raise EndpointError(f"the endpoint's answer is larger than {MOST_BYTES} bytes")
             if clock() > deadline:
                 raise TimeoutError
-        announced = response.headers.get("Content-Length", "")
-        if announced.isdigit() and len(found) < int(announced):
-            raise http.client.IncompleteRead(b"", int(announced) - len(found))
+        announced = read_count(response.headers.get("Content-Length", ""))
+        if announced is not None and len(found) < announced:
+            raise http.client.IncompleteRead(b"", announced - len(found))
     return bytes(found)
 
 

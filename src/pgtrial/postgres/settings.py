@@ -1,5 +1,6 @@
 """PostgreSQL settings: write them as a configuration file, read them back, and check that they took effect."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -219,15 +220,22 @@ def find_fault(facts: SettingFacts, text: str) -> tuple[str, str] | None:
     return None
 
 
+def _to_float(digits: str, base: int) -> float:
+    try:
+        return float(int(digits, base))
+    except OverflowError:
+        return math.inf
+
+
 def read_number(facts: SettingFacts, text: str) -> float | None:
     """The value in the setting's own unit, rounded as the server does; None if it is not one."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
     if match["hexadecimal"]:
-        number = float(int(match["hexadecimal"], 16))
+        number = _to_float(match["hexadecimal"], 16)
     elif match["octal"]:
-        number = float(int(match["octal"], 8))
+        number = _to_float(match["octal"], 8)
     else:
         number = float(match["decimal"])
     if match["unit"]:

@@ -1070,3 +1070,10 @@ def test_limits_of_an_arms_control_group_are_known(tmp_path: Path) -> None:
     assert facts.device_limits["off"] == {"cgroup.reads": 3000.0, "cgroup.write_bytes": 60 * 1024**2}
     assert facts.device_limits["on"] == {}
     assert facts.in_turns == frozenset()
+
+
+def test_time_that_is_all_spent_outside_of_the_server_leaves_it_no_share(judge: Judge) -> None:
+    # Of a forged record: what is left of the latency for outside of the server is all of it.
+    limit = judge({(CPU, ""): 0.5, READ: -0.5}, BUSY)
+
+    assert strength(limit, Resource.CPU) >= 0

@@ -281,3 +281,9 @@ def test_any_message_that_begins_like_a_known_one_is_read_or_left(beginning, mes
     found = fact(beginning + message)
 
     assert found is None or all(math.isfinite(number) for number in found.numbers.values())
+
+
+def test_a_process_whose_number_no_kernel_has_is_not_known():
+    found = fact(f"process {'9' * 5000} acquired ShareLock on relation 16384 of database 5 after 10.000 ms")
+
+    assert (found.kind, found.pid) == (Kind.LOCK_WAIT, None)

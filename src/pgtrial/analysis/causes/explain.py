@@ -29,6 +29,7 @@ from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart, PlanChange
+from pgtrial.units import read_count
 
 # pg_expecto's two numbers, SPEED and WAITINGS, so that its users can find their way.
 #
@@ -133,8 +134,7 @@ def _lead_arms(evidence: Evidence) -> tuple[str, ...]:
 
 def _cpus(evidence: Evidence) -> int | None:
     """Of the server's machine, where pgbench runs too unless it is another one's."""
-    text = evidence.fingerprints.get(None, {}).get("machine/CPUs", "")
-    return int(text) if text.isdecimal() else None
+    return read_count(evidence.fingerprints.get(None, {}).get("machine/CPUs", ""))
 
 
 def tell_why(

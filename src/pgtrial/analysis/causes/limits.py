@@ -32,7 +32,7 @@ from pgtrial.findings.naming import name_level
 from pgtrial.findings.session_time import BudgetDifference, LatencyBudget
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow
-from pgtrial.units import parse_bytes, parse_duration
+from pgtrial.units import parse_bytes, parse_duration, read_count
 
 _DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
 
@@ -119,8 +119,8 @@ def gather_facts(
         for run in evidence.runs_of(arm.name):
             settings = evidence.settings.get(run.id, {})
             value, _ = settings.get("max_connections", ("", ""))
-            if value.isdigit():
-                connections[arm.name] = int(value)
+            if (most := read_count(value)) is not None:
+                connections[arm.name] = most
             with suppress(ValueError):
                 timeouts[arm.name] = parse_duration(settings.get("checkpoint_timeout", ("", ""))[0])
             method, _ = settings.get("wal_compression", ("off", ""))

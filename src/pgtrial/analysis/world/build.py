@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.model.arm import Arm
+from pgtrial.units import read_count
 
 _CONFIGURED, _FLAGS, _VERSION = "PostgreSQL/configured with", "PostgreSQL/compiler flags", "PostgreSQL/version"
 # Feature to the option of configure that asks for it.
@@ -52,12 +53,12 @@ def _read(facts: Mapping[str, str]) -> dict[str, str]:
     except ValueError:
         return {}
     options = {word.partition("=")[0]: word for word in words}
-    major = facts.get(_VERSION, "").partition(".")[0]
+    major = read_count(facts.get(_VERSION, "").partition(".")[0])
     build = {}
     for feature, option in _FEATURES.items():
         asked = any(f"--{way}-{option}" in options for way in ("with", "enable")) or f"--with-ssl={option}" in words
         refused = any(f"--{way}-{option}" in options for way in ("without", "disable"))
-        by_default = option == "icu" and major.isdecimal() and int(major) >= _ICU_BY_DEFAULT
+        by_default = option == "icu" and major is not None and major >= _ICU_BY_DEFAULT
         build[feature] = WITH if not refused and (asked or by_default) else WITHOUT
     if levels := _LEVEL.findall(facts.get(_FLAGS, "")):
         build["optimization"] = f"-O{levels[-1]}"

@@ -23,6 +23,7 @@ from pgtrial.knobs.sysctl import path_of, standard_name
 from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL, CPU_OTHERS, CPU_STEAL
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.programs import Programs
+from pgtrial.units import read_count
 
 VERSION_FACT = "PostgreSQL/version"
 _OWN = {"pgtrial/version": __version__, "pgtrial/Python": platform.python_version()}
@@ -125,7 +126,7 @@ def read_environment(ops: Operations, *, programs: Programs | None) -> dict[str,
 def _server_pid(ops: Operations, directories: Sequence[str]) -> int | None:
     """The server's first process, as its lock file says."""
     first = _read(ops, f"{directories[0]}/postmaster.pid", 100).partition("\n")[0] if directories else ""
-    return int(first) if first.isdecimal() else None
+    return read_count(first)
 
 
 def _read(ops: Operations, path: str, limit: int | None = None) -> str:

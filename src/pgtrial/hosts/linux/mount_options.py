@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pgtrial.errors import SettingError
 
-_SIZE = re.compile(r"([0-9]+)([kmg]?)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,18})([kmg]?)", re.IGNORECASE)
 _FACTORS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 

@@ -14,6 +14,7 @@ from datetime import tzinfo
 
 from pgtrial.store.server_log.entry import SEVERITIES, TIME, LogEntry, parse_time
 from pgtrial.store.server_log.stored import LONGEST_ENTRY
+from pgtrial.units import read_count
 
 # What each escape prints; many are empty, or blanks, in the server's own processes.
 _ESCAPES: Mapping[str, str] = {
@@ -207,7 +208,7 @@ def parse_csv(lines: Iterable[str], zone: tzinfo | None) -> Iterator[LogEntry]:
             continue
         yield LogEntry(
             t=t,
-            pid=int(row["process_id"]) if row["process_id"].isdecimal() else None,
+            pid=read_count(row["process_id"]),
             severity=row["error_severity"],
             sqlstate=row["sql_state_code"],
             database=row["database_name"],

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pgtrial.store.server_log.entry import LogEntry
+from pgtrial.units import read_count
 
 _CHECKPOINT_PROCESSES = ("", "checkpointer", "startup")
 
@@ -190,7 +191,7 @@ def _read_lock_wait(message: str) -> Fact | None:
         numbers={"seconds": float(match["ms"]) / 1000},
         text=f"{match['mode']} on {match['target']}",
         is_over=match["state"] != "still waiting for",
-        pid=int(match["pid"]),
+        pid=read_count(match["pid"]),
     )
 
 

@@ -18,9 +18,9 @@ from pgtrial.workloads.adapters.base import Adapter, Files, Left, Translate
 
 _CONFIGURATION = ".xml"
 _BEGUN = "Warmup complete, starting measurements"
-_TIME = re.compile(r"Results\(.*\bnanoSeconds=(?P<ns>\d+)")
+_TIME = re.compile(r"Results\(.*\bnanoSeconds=(?P<ns>\d{1,18})")
 _SECTION = re.compile(r"(?P<name>[A-Z][\w ()]+):$")
-_ROW = re.compile(r"\S+ +\[ *(?P<count>\d+)\]")
+_ROW = re.compile(r"\S+ +\[ *(?P<count>\d{1,18})\]")
 # Sections of its histograms; a transaction that was aborted has been rolled back as its benchmark wanted it.
 _FAILED = ("Rejected Transactions", "Unexpected SQL Errors", "Unknown Status Transactions")
 _START, _LATENCY = "Start Time (microseconds)", "Latency (microseconds)"

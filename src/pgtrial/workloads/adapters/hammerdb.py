@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
-_COUNTED = re.compile(r"(?P<tpm>\d+) PostgreSQL tpm\b")
+_COUNTED = re.compile(r"(?P<tpm>\d{1,18}) PostgreSQL tpm\b")
 _MULTIPLIER = 60  # at a refresh rate of one second
 _LATE = 1.9  # s between two lines that are a second apart, on a busy machine
 _FAILED = re.compile(r"Vuser \d+:FINISHED FAILED")

@@ -86,7 +86,8 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     inside = share + workers + _from_page_cache(scene)
     waiting_clients = (scene.share(is_outside, is_idle_in_transaction) or 0.0) * _client_queue(scene)
     used = min(1.0, inside + waiting_clients)
-    of_server = min(1.0, (inside + waiting_clients) / (1 - outside + waiting_clients)) if used > 0 else 0.0
+    in_server = 1 - outside + waiting_clients
+    of_server = min(1.0, (inside + waiting_clients) / in_server) if used > 0 and in_server > 0 else 0.0
     queue, cpus = scene.median("vmstat.r"), scene.median("vmstat.cpus")
     per_cpu = queue / cpus if queue is not None and cpus else None
     steal = scene.median("vmstat.st") or 0.0
