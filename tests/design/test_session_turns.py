@@ -1,5 +1,6 @@
 """Arms of one existing server: which of them can take turns by their sessions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ FACTS = HostFacts(
     memory_available=16 << 30,
     session_settings=frozenset({"jit", "work_mem", "temp_buffers", "debug_io_direct", "default_statistics_target"}),
 )
+RECONNECTING = {
+    name: {"postgresql": {"jit": name}, "workload": {"connect": "each-transaction"}} for name in ("on", "off")
+}
 SHOP: dict[str, Any] = {"target": {"kind": "server", "database": "shop"}, "dataset": {"kind": "existing"}}
 
 
@@ -38,11 +42,13 @@ def test_arms_that_differ_by_their_sessions_take_turns_and_what_they_share_is_sa
     assert any("goes on in the next turn" in text for text in found.warnings)
 
 
-def test_the_cpus_of_somebody_elses_server_are_not_divided() -> None:
+def test_a_duet_of_sessions_is_for_who_asks_for_it() -> None:
     found = judge()["duet"]
 
-    assert not found.valid
-    assert "cannot be divided among the sessions" in found.reasons[0]
+    assert found.valid
+    assert found.doubtful
+    assert any("stay on all CPUs" in text for text in found.warnings)
+    assert judge(workload={"mix": "select-only", "rate": 10, "duration": "30s"})["duet"].valid
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,24 @@ def test_the_cpus_of_somebody_elses_server_are_not_divided() -> None:
 )
 def test_what_sessions_share_or_cannot_have_does_not_take_turns(tables: dict[str, Any], reason: str) -> None:
     found = judge(**tables)["interleaved"]
+
+    assert not found.valid
+    assert any(reason in text for text in found.reasons), found.reasons
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"setting": "checkpoint_timeout"}, "is not a setting that each session can have"),
+        ({"setting": "debug_io_direct"}, "the sessions of all arms share that"),
+        ({"target": {**SHOP["target"], "settings": "role"}}, "they change for the role"),
+        ({"target": {**SHOP["target"], "writes": True}}, "wait for each other's locks"),
+        ({"facts": replace(FACTS, cores=((0,),))}, "need at least 2 CPUs"),
+        ({"arms": RECONNECTING}, "each transaction has a new one"),
+    ],
+)
+def test_what_sessions_share_or_no_cpus_can_be_given_to_is_no_duet(tables: dict[str, Any], reason: str) -> None:
+    found = judge(**tables)["duet"]
 
     assert not found.valid
     assert any(reason in text for text in found.reasons), found.reasons

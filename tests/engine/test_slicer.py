@@ -16,7 +16,7 @@ import pytest
 from pgtrial.design.slices import Step
 from pgtrial.engine.slicer import control
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
-from pgtrial.engine.slicer.freeze import family, freeze, pin, thaw
+from pgtrial.engine.slicer.freeze import family, find_unpinnable, freeze, pin, thaw
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
 from support import wait_until
@@ -143,6 +143,42 @@ def test_two_at_once_change_places_and_get_all_cpus_back(programs):
     for process in programs.values():
         for pid in family(process.pid):
             assert os.sched_getaffinity(pid) == everywhere
+
+
+def test_what_serves_an_arm_in_a_server_of_all_gets_its_cpus_and_never_stands_still(programs):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("this machine has one CPU")
+    twins = {name: Twin(server=None, others=(), backends=(process.pid,)) for name, process in programs.items()}
+    seen = set()
+
+    async def watch(task: Task) -> None:
+        working = asyncio.ensure_future(take_turns(LocalHost(), task, level=0))
+        while not working.done():
+            pids = [programs[name].pid for name in "ab"]
+            seen.add((*(frozenset(os.sched_getaffinity(pid)) for pid in pids), *(state(pid) == "T" for pid in pids)))
+            await asyncio.sleep(0.02)
+        await working
+
+    duet = (Step(arms=("a", "b"), length=0.4, guard=0.1), Step(arms=("b", "a"), length=0.4, guard=0.1))
+    asyncio.run(watch(Task(twins=twins, steps=duet, cpu_sets=((cpus[0],), (cpus[1],)))))
+    asyncio.run(watch(Task(twins=twins, steps=turns("a", "b"))))
+
+    one, other, everywhere = frozenset(cpus[:1]), frozenset(cpus[1:2]), frozenset(cpus)
+    assert {(one, other, False, False), (other, one, False, False)} <= seen
+    assert not any(stands_still for *_, a, b in seen for stands_still in (a, b))
+    assert [os.sched_getaffinity(process.pid) for process in programs.values()] == [everywhere, everywhere]
+
+
+def test_a_process_that_is_gone_or_has_other_cpus_cannot_be_pinned(programs):
+    cpus, (process, other) = sorted(os.sched_getaffinity(0)), programs.values()
+    assert find_unpinnable(process.pid) == ""
+    if len(cpus) > 1:
+        os.sched_setaffinity(other.pid, {cpus[0]})
+        assert find_unpinnable(other.pid) == "it may not use the same CPUs as pgtrial"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert find_unpinnable(ended.pid) == "no such process"
 
 
 def test_whoever_is_cancelled_leaves_all_at_work(programs):

@@ -28,6 +28,7 @@ from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
+from pgtrial.knobs.workload import CONNECT, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
@@ -172,36 +173,41 @@ def _check_place(case: Case) -> Iterator[Objection]:
 
 
 def _check_sessions(case: Case) -> Iterator[Objection]:
-    """Arms of one existing server, which has no twin: their sessions can take turns, and nothing else can."""
-    text = "an existing server has no twin, and its CPUs cannot be divided among the sessions of the arms"
-    yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+    """Arms of one existing server, which has no twin: their sessions can share its time, and nothing else can."""
     text = "only a server of pgtrial's own is switched while it runs"
     yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
     target = case.experiment.target
-    turns: tuple[Method, ...] = ("interleaved",)
     for one in case.differences:
         name = one.label.lower()
         known = None if case.facts is None else case.facts.session_settings
         if one.knob != POSTGRESQL or (known is not None and name not in known and "." not in name):
             text = f"an existing server has no twin, and {one.label} is not a setting that each session can have"
-            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
         elif one.rule.timing is EffectTiming.BUILDS_UP or one.rule.shares:
             text = f"{one.label}: {one.rule.reason}; the sessions of all arms share that on one server"
-            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
     if target.settings != "session" and case.differences:
         whose = "the whole server" if target.settings == "server" else "the role"
         text = f'with settings = "{target.settings}" they change for {whose}'
-        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
     if case.writes and (target.database is None or target.writes):
         text = "a transaction of an arm that waits for its turn keeps its locks, for which the other arms would wait"
-        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+        text = "the transactions of all arms write to the same rows, and would wait for each other's locks"
+        yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
     yield from _check_cache(case)
-    yield from (one for one in _check_rate(case) if one.methods == turns)
+    yield from _check_rate(case)
     yield from _check_slices(case)
+    yield from _check_cpus(case)
+    if any(arm.knobs.get(WORKLOAD, {}).get(CONNECT) == "each-transaction" for arm in case.arms):
+        text = "the sessions of an arm are given its CPUs when the load begins, and each transaction has a new one"
+        yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+    text = "parallel workers and all else that serves the whole server stay on all CPUs"
+    yield Objection(methods=("duet",), weight=Weight.DOUBT, text=text)
     text = "the arms share one server and its caches: what one has read is there for the others, so effects on what is "
-    yield Objection(methods=turns, weight=Weight.NOTE, text=f"{text}cached look smaller")
+    yield Objection(methods=_BOTH, weight=Weight.NOTE, text=f"{text}cached look smaller")
     text = "a statement at work when its arm's turn ends goes on in the next turn, whose first half does not count"
-    yield Objection(methods=turns, weight=Weight.NOTE, text=text)
+    yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
 
 
 def _check_cache(case: Case) -> Iterator[Objection]:

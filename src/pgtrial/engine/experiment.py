@@ -23,12 +23,12 @@ from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
-from pgtrial.engine.slicer.control import plan_slices
+from pgtrial.engine.slicer.control import SlicePlan, plan_slices
 from pgtrial.engine.target.base import Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
-from pgtrial.engine.target.session_twins import SessionTwins
+from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
@@ -225,7 +225,7 @@ async def _run_schedule(
                     schedule.hooks = hooks
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
-                        schedule.twins = _make_twins(target, belongings, schedule.arms)
+                        schedule.twins = _make_twins(target, belongings, schedule.arms, schedule.slice_plan)
                         stack.push_async_callback(schedule.twins.remove)
                     if plan.method.method == "switchback":
                         assert isinstance(target, ThrowawayTarget)  # no other is switched
@@ -240,8 +240,10 @@ def _leave_nothing(hosts: Collection[Host], belongings: Belongings) -> None:
         remove_directories(host, *belongings.paths(host.name))
 
 
-def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:
+def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm], slice_plan: SlicePlan) -> TurnTaking:
     if isinstance(target, ServerTarget):
+        if slice_plan.cpu_sets:
+            refuse_unpinnable(target)
         return SessionTwins(target=target, arms=arms)
     assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
     return make_twins(target, belongings, arms)

@@ -34,7 +34,9 @@ class DismissedError(Exception):
 
 
 class Slicer:
-    """``twins`` maps an arm to its server's pid and those of the load and the sampler that belong to it."""
+    """``twins`` maps an arm to the pids of its server, of its load and sampler, and of ``backends``: these are pinned
+    with the others, and never stand still.
+    """
 
     def __init__(self, task: dict[str, Any]) -> None:
         self._twins: dict[str, dict[str, Any]] = task["twins"]
@@ -70,8 +72,7 @@ class Slicer:
                 with open(path, "w", encoding="ascii") as file:
                     file.write(f"{value}\n")
         for arm, cpus in zip(arms, self._cpu_sets, strict=False):
-            twin = self._twins[arm]
-            pin([*family(twin["server"]), *twin["others"]], cpus)
+            pin(_members(self._twins[arm]), cpus)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -84,7 +85,12 @@ class Slicer:
         for stopped in self._stopped.values():
             thaw(stopped)
         for twin in self._twins.values() if self._cpu_sets else ():
-            pin([*family(twin["server"]), *twin["others"]], self._all_cpus)
+            pin(_members(twin), self._all_cpus)
+
+
+def _members(twin: dict[str, Any]) -> list[int]:
+    own = [] if twin["server"] is None else family(twin["server"])
+    return [*own, *twin["others"], *twin["backends"]]
 
 
 def _go_before_others() -> None:

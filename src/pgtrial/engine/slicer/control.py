@@ -39,10 +39,15 @@ SPARE = 600  # s that the generators would run beyond their slices: they are tol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, unless that is another's as well, and its load, sampler and pooler."""
+    """Process ids of an arm: its server, and its load, sampler and pooler.
+
+    Where the server is another's as well, ``backends`` are the processes in it that serve the arm alone. They get the
+    arm's CPUs, and are never frozen.
+    """
 
     server: int | None
     others: tuple[int, ...]
+    backends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +211,7 @@ class SlicedMeasurement(Measurement):
         async def conduct(processes: Sequence[HostProcess]) -> None:
             await asyncio.sleep(guard_time(level))  # the sessions connect while all servers are at work
             pids = [(owner, process.pid) for (owner, _), process in zip(generators, processes, strict=True)]
+            backends = await self._find_backends()
             task = Task(
                 twins={
                     name: Twin(
@@ -215,6 +221,7 @@ class SlicedMeasurement(Measurement):
                             self._sampler_pid(name),
                             *_pooler_pid(self.group.members[name].server),
                         ),
+                        backends=backends.get(name, ()),
                     )
                     for name in self.group.members
                 },
@@ -235,6 +242,13 @@ class SlicedMeasurement(Measurement):
                 window = (own[0].counted, own[-1].ended)
                 self._keep(name, level, generators, outcome, window=window, slices=own)
         return slices
+
+    async def _find_backends(self) -> Mapping[str, tuple[int, ...]]:
+        """Those of each arm's load, where arms have CPUs of their own and one server."""
+        if not self.slice_plan.cpu_sets:
+            return {}
+        plan = self.group.plan
+        return {name: await self.twins.backends(plan.beginning_of_names(name)) for name in self.group.members}
 
     def _sampler_pid(self, name: str) -> int:
         pid = self.samplers[name].pid

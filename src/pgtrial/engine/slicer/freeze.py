@@ -52,6 +52,16 @@ def pin(pids: Iterable[int], cpus: Iterable[int]) -> None:
                     os.sched_setaffinity(int(thread), chosen)
 
 
+def find_unpinnable(pid: int) -> str:
+    """Why a process cannot be pinned to some of the CPUs that this one may use, in a clause; "" if it can be."""
+    try:
+        theirs = os.sched_getaffinity(pid)
+        os.sched_setaffinity(pid, theirs)
+    except OSError as err:
+        return (err.strerror or "no reason is given").lower()
+    return "" if theirs == os.sched_getaffinity(0) else "it may not use the same CPUs as pgtrial"
+
+
 def _send(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)

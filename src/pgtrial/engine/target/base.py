@@ -159,6 +159,12 @@ class TurnTaking(Servers, Protocol):
     def server_pid(self, name: str) -> int | None:
         """First process of the server that is an arm's own, and stands still between its turns, if there is one."""
 
+    async def backends(self, beginning: str) -> tuple[int, ...]:
+        """Processes of a server of all arms that serve the sessions whose names have this ``beginning``.
+
+        Raises TargetError where there are none. () where each arm has a server.
+        """
+
     def exchange(self, block: int, *, seed: int) -> None:
         """Let no arm have the same copy of the data in every block, where each has one and none is put back."""
 

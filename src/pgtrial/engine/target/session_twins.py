@@ -1,7 +1,8 @@
-"""Arms that differ by settings of their sessions only, and take turns on one existing server.
+"""Arms that differ by settings of their sessions only, and share one existing server by turns or as a duet.
 
 Nothing of the server is ever stopped: a process of somebody else's that stands still might hold what all others wait
-for. What stands still is the load of an arm, on this machine. The statement that is at work then comes to its end.
+for. What stands still is the load of an arm, on this machine. The statement that is at work then comes to its end. In a
+duet the server's processes that serve an arm's sessions get its CPUs; they end with the sessions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,33 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.engine.slicer.freeze import find_unpinnable
 from pgtrial.engine.target.base import ARM, RunningServer
 from pgtrial.engine.target.existing import ServerTarget
-from pgtrial.errors import TargetError
+from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.existing.log import LogMark, keep_since
+from pgtrial.postgres.existing.server import is_child
+
+_BACKENDS = """
+    SELECT pid FROM pg_catalog.pg_stat_activity
+    WHERE pg_catalog.starts_with(application_name, %s) AND backend_type OPERATOR(pg_catalog.=) 'client backend'
+"""
+
+
+def refuse_unpinnable(target: ServerTarget) -> None:
+    """Raise PreflightError unless processes of the server can get CPUs of their own."""
+    process = target.server.facts.process
+    why = "they are not to be found on this machine" if process is None else find_unpinnable(process)
+    if why:
+        raise PreflightError(
+            f"the processes of the server cannot be divided among the CPUs: {why}",
+            hint="A duet on an existing server has to run on its machine, as its account or root; or write "
+            'method = "auto" in [design].',
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +55,15 @@ class SessionTwins:
     def server_pid(self, name: str) -> int | None:
         """No process of the server is an arm's own."""
         return None
+
+    async def backends(self, beginning: str) -> tuple[int, ...]:
+        """Only children of the server count: the numbers are what the server says, and root can pin any process."""
+        facts = self.target.server.facts
+        rows = await fetch(self.target.server.conninfo(), _BACKENDS, [beginning])
+        found = tuple(pid for (pid,) in rows if facts.process and is_child(self.host, pid, facts.process))
+        if not found or len(found) < len(rows):
+            raise TargetError("the processes that serve the load's sessions are not to be found on this machine")
+        return found
 
     async def restore(self) -> None:
         await self.target.restore(next(iter(self.arms.values())))

@@ -164,16 +164,21 @@ _AUTO_CONF = "SELECT pg_catalog.pg_read_binary_file('postgresql.auto.conf')"  # 
 class ServerFacts:
     """``version`` is as the server says it ("15.18"); ``data_directory`` is "" where the role may not see it.
 
-    ``local``: the server runs on the host, so that what is measured there is the server's machine. ``files``: pgtrial
-    can also replace files in the data directory, whether the server is up or not.
+    ``process`` is the server's first one on the host, None where it runs elsewhere. ``files``: pgtrial can also replace
+    files in the data directory, whether the server is up or not.
     """
 
     version: str
     version_num: int
     in_recovery: bool
     data_directory: str
-    local: bool
+    process: int | None
     files: bool
+
+    @property
+    def local(self) -> bool:
+        """Whether the server runs on the host, so that what is measured there is the server's machine."""
+        return self.process is not None
 
     @property
     def major(self) -> int:
@@ -275,7 +280,7 @@ async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host
         version_num=version_num,
         in_recovery=in_recovery,
         data_directory=directory or "",
-        local=parent is not None,
+        process=parent,
         files=parent is not None and bool(directory) and _is_data_of(host, directory, parent),
     )
 
@@ -294,6 +299,15 @@ def find_parent(host: Host, pid: int) -> int | None:
     started = int(fields[19]) / _TICKS
     is_ours = name.startswith("postgres") and uptime - started < _NEW
     return int(fields[1]) if is_ours else None
+
+
+def is_child(host: Host, pid: int, parent: int) -> bool:
+    """Whether a process of the host is a server's, whose first one is ``parent``: a number alone says too little."""
+    try:
+        name, fields = _read_stat(host.ops.read(f"/proc/{pid}/stat"))
+        return name.startswith("postgres") and int(fields[1]) == parent
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _read_stat(text: str) -> tuple[str, list[str]]:
