@@ -355,15 +355,16 @@ def trial(shop) -> Iterator[str]:
     shop.sql("DROP ROLE trial")
 
 
+@pytest.mark.usefixtures("trial")
 @pytest.mark.parametrize("method", ['"interleaved"\nslice = "400ms"', '"duet"'], ids=["turns", "duet"])
-def test_with_the_grants_of_the_guide_arms_share_a_server_to_a_verdict(shop, trial, write, pgtrial, tmp_path, method):
+def test_with_the_grants_of_the_guide_arms_share_a_server_to_a_verdict(shop, write, pgtrial, tmp_path, method):
     script = "SELECT pg_sleep(CASE current_setting('jit') WHEN 'on' THEN 0.02 ELSE 0.005 END), count(*) FROM orders;\n"
     (tmp_path / "own.sql").write_text(script)
     write(
         ("rate     = 100\n", ""),
         ('duration = "1s"', 'duration = "3s"'),
         ("blocks = 1", f"blocks = 6\nmethod = {method}"),
-        user=trial,
+        user="trial",
     )
 
     checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
