@@ -33,7 +33,6 @@ OTHERS: dict[str, tuple[int, str]] = {
     "narrate/endpoint.py": (1, "a request, which is no file"),
     "postgres/existing/settings_undo.py": (1, "a file of the server gets back its name, which the journal knows"),
     "safe_files.py": (4, "the one way"),
-    "workloads/archive.py": (1, "an archive that is read"),
     "store/attempts.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/belongings.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/journal_file.py": (4, "the state directory, which nobody else enters"),

@@ -101,6 +101,33 @@ def test_sql_that_variables_put_together_is_listed(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "\\set x 'BEGIN EXE' 'CUTE $$id$$; END'\nDO :'x';\n",
+        "\\set x 'BEGIN EXE' 'CUTE $$id$$; END'\n\\echo \\\\ DO :'x';\n",
+        "SELECT 'lo_exp' || 'ort' AS x \\gset\nSELECT :\"x\"(1, 'file');\n",
+        "DO $$ BEGIN RAISE '%', 'COPY t TO PRO' || 'GRAM ''id'''; END $$;\n/**/ :LAST_ERROR_MESSAGE;\n",
+        "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'OGRAM'; END $$;\nCOPY t TO PR:LAST_ERROR_SQLSTATE 'id';\n",
+    ],
+)
+def test_sql_out_of_quoted_variables_and_errors_is_listed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "load.sql").write_text(f"\\set ON_ERROR_STOP 0\n{text}")
+
+    assert any(use.what.startswith("SQL put together") for use in PsqlScript.read(tmp_path / "load.sql").uses)
+
+
+@pytest.mark.parametrize("name", [":f", "a'.sql'", "'e\\x76il.sql'"])
+def test_a_file_that_psql_finds_by_another_name_is_listed(tmp_path: Path, name: str) -> None:
+    """What is read to find code has to be what psql reads."""
+    for harmless in ("good.sql", "a'.sql'", "e\\x76il.sql"):
+        (tmp_path / harmless).write_text("SELECT 1;\n")
+    condition = "\\set f evil.sql\n\\if false\n\\set f good.sql\n\\endif\n"
+    (tmp_path / "load.sql").write_text(f"{condition}\\i {name}\n")
+
+    assert [use.where for use in PsqlScript.read(tmp_path / "load.sql").uses] == ["load.sql, line 5"]
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "CREATE FUNCTION f() RETURNS int AS '/tmp/x.so', 'f' LANGUAGE c",

@@ -159,6 +159,17 @@ CONTROL = "/sys/fs/cgroup/cgroup.subtree_control"
 GROUP = "/sys/fs/cgroup/pgtrial-t1"
 
 
+@pytest.mark.parametrize(
+    ("named", "got"), [("/sys/fs/cgroup/user.slice", None), ("/sys/fs/cgroup/pgtrial-t2", {"group": GROUP})]
+)
+def test_an_entry_for_a_group_that_was_not_made_stays_open(kernel: Version2, named: str, got: dict[str, str] | None):
+    _, group = plan(kernel, memory="1GB", read_iops="50")
+
+    outcome, text = undo(kernel, replace(group, new={**group.new, "group": named}), got)
+
+    assert (outcome, text[:40]) == (Outcome.FAILED, 'Its entry in the journal is damaged: "/s')
+
+
 def test_version_2_there_and_back(kernel: Version2):
     enable, group = plan(kernel, memory="1GB", read_iops="50")
     gots = [apply(kernel, enable), apply(kernel, group)]

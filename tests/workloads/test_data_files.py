@@ -76,7 +76,7 @@ def test_archive_in_a_directory_consists_of_its_files(tmp_path: Path) -> None:
 
 def test_archive_in_a_tar_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "toc.dat").write_bytes(toc(*ENTRIES, form=3))
-    with tarfile.open(tmp_path / "shop.tar", "w") as tar:
+    with tarfile.open(tmp_path / "shop.tar", "w", format=tarfile.USTAR_FORMAT) as tar:  # as pg_dump's
         tar.add(tmp_path / "toc.dat", "toc.dat")
 
     (file,) = data_files(experiment("shop.tar"), tmp_path)

@@ -78,7 +78,10 @@ def test_files_that_are_read_are_found_through_variables_and_each_other(tmp_path
     script = read(tmp_path, text)
 
     assert [str(file) for file in script.files] == ["load.sql", "parts/a.sql", "parts/b.sql", "parts/rows.csv"]
-    assert uses(script) == [("parts/a.sql, line 2", "a shell command: \\! id")]
+    assert uses(script) == [
+        ("load.sql, line 2", "a file that psql may find elsewhere: \\i :dir/a.sql"),
+        ("parts/a.sql, line 2", "a shell command: \\! id"),
+    ]
 
 
 @pytest.mark.parametrize(

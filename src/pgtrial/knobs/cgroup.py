@@ -27,6 +27,7 @@ from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import parse_bytes
 
+_OWN = "pgtrial-"  # what the names of groups begin with
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
@@ -201,6 +202,9 @@ class Cgroup(HostKnob):
         try:
             if group is None:
                 return _disable_controllers(host.ops, entry)
+            if not group.rpartition("/")[2].startswith(_OWN) or (entry.got and entry.got.get("group") != group):
+                text = f'Its entry in the journal is damaged: "{group}" is not the control group that was made.'
+                return Undone(outcome=Outcome.FAILED, text=text)
             if host.ops.boot_id() != entry.boot_id:
                 return Undone(outcome=Outcome.REBOOTED)
             if not host.ops.exists(group):
@@ -239,7 +243,7 @@ def _group(context: KnobContext, hierarchy: Hierarchy) -> str:
     Below pgtrial's own group the limits of a session would count as well, and session managers remove what they made.
     In version 2 that group could not even have groups with controllers below it, as it has processes itself.
     """
-    return f"{hierarchy.mount}/pgtrial-{context.token}"
+    return f"{hierarchy.mount}/{_OWN}{context.token}"
 
 
 def _device(context: KnobContext) -> Device:

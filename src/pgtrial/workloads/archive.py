@@ -4,16 +4,21 @@ Source: pg_backup_archiver.c of PostgreSQL 15 to 18 (ReadHead, ReadToc, ReadInt,
 format. The data of the tables are not read.
 """
 
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from pgtrial.safe_files import open_file
+
 MAGIC = b"PGDMP"
 TOC = "toc.dat"  # of an archive that is a directory or a tar file
 _CUSTOM, _TAR, _DIRECTORY = 1, 3, 5
 _OLDEST, _NEWEST = (1, 12), (1, 16)
+_TAR_HEADER, _TAR_NAME, _TAR_KIND, _TAR_PREFIX = 512, slice(0, 100), slice(156, 157), slice(345, 500)
+# Of these pg_restore writes the name into its statements as it is.
+_NAMED_AS_IT_IS = ("BLOB", "BLOB METADATA")
+_BLOBS = "BLOBS"  # its data are large objects, which are no statements
 _LONGEST = 64 << 20  # bytes of one statement; a damaged file may claim any number
 _MOST_ENTRIES = 10_000_000
 
@@ -24,32 +29,37 @@ class ArchiveError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An object of the archive: its kind ("TABLE"), its name, whose it is, and the statements that make it."""
+    """An object of the archive: its kind ("TABLE"), its name, whose it is, and the statements that make it.
+
+    ``hides_statements``: its data are statements as well, which pg_restore executes (pg_dump --inserts).
+    """
 
     kind: str
     name: str
     owner: str
     statements: str
+    hides_statements: bool
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
     """All objects of an archive: a file (custom or tar) or a directory. Raises ArchiveError, OSError."""
-    if path.is_dir():
-        with (path / TOC).open("rb") as file:
-            yield from _Reader(file).entries()
-    elif tarfile.is_tarfile(path):
-        with tarfile.open(path) as tar:
-            try:
-                member = tar.extractfile(TOC)
-            except KeyError:
-                member = None
-            if member is None:
-                raise ArchiveError(f'it is a tar file without "{TOC}", so not one of pg_dump')
-            with member:
-                yield from _Reader(member).entries()
-    else:
-        with path.open("rb") as file:
-            yield from _Reader(file).entries()
+    with open_file(path / TOC if path.is_dir() else path, follow=True) as file:
+        # As pg_restore finds out: what begins so is no tar file, whatever else it looks like.
+        if file.read(len(MAGIC)) != MAGIC:
+            file.seek(0)
+            _enter_tar(file.read(_TAR_HEADER))
+        else:
+            file.seek(0)
+        yield from _Reader(file).entries()
+
+
+def _enter_tar(header: bytes) -> None:
+    """ArchiveError unless the first file is the contents, as pg_dump writes it. Of several pg_restore takes the first,
+    and of a header only the name: what Python's tarfile would find may be another one.
+    """
+    is_first = header[_TAR_NAME].rstrip(b"\0") == TOC.encode()
+    if not is_first or header[_TAR_KIND] not in (b"0", b"\0") or header[_TAR_PREFIX].strip(b"\0"):
+        raise ArchiveError(f'it is a tar file that does not begin with "{TOC}", so not one of pg_dump')
 
 
 class _Reader:
@@ -84,11 +94,11 @@ class _Reader:
 
     def _entry(self, version: tuple[int, int], form: int) -> Entry:
         self._int()  # its number
-        self._int()  # whether it has data
+        has_data = self._int() != 0
         self._text(), self._text()  # where it was in the catalogue
         name, kind = self._text(), self._text()
         self._int()  # section
-        made, _, copied = self._text(), self._text(), self._text()
+        made, dropped, copied = self._text(), self._text(), self._text()
         self._text(), self._text()  # schema, tablespace
         if version >= (1, 14):
             self._text()  # access method
@@ -104,7 +114,15 @@ class _Reader:
             self._text()
         else:
             raise ArchiveError(f"its form is {form}")
-        return Entry(kind=kind, name=name, owner=owner, statements=f"{made}\n{copied}" if copied else made)
+        # What would drop an object is also a part of the statement that gives it to its owner.
+        texts = (made, dropped, copied, name if kind in _NAMED_AS_IT_IS else "")
+        return Entry(
+            kind=kind,
+            name=name,
+            owner=owner,
+            statements="\n".join(text for text in texts if text),
+            hides_statements=has_data and not copied and kind != _BLOBS,
+        )
 
     def _take(self, size: int) -> bytes:
         found = self._file.read(size)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.experiment_file.code_uses import CodeUse, find_in_sql
+from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.reach import is_beneath
@@ -134,7 +134,10 @@ def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
         if entry.kind == "DATABASE":
             continue  # the data go into a database that is there
         roles |= roles_in(entry.statements) | ({entry.owner} - {"", "postgres"})
-        uses += find_in_sql(f"{path.name}, {entry.kind.lower()} {entry.name}", entry.statements)
+        where = f"{path.name}, {entry.kind.lower()} {entry.name}"
+        uses += find_in_sql(where, entry.statements)
+        if entry.hides_statements:
+            uses.append(code_use(where, "statements among the data, which are not looked at"))
     return DataFile(
         name=name,
         root=path.parent,

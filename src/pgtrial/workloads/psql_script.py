@@ -30,6 +30,7 @@ _CHUNK = 1 << 20  # bytes of data of COPY
 _ALL_WORDS = (
     *(word.encode() for word in WORDS),
     *(b"do ", b"do$", b"do\t", b"do\r", b"do\n"),
+    *(b"last_error", b"sqlstate"),
     *(b"create", b"owner", b"authorization", b"role", b"grant", b"revoke", b"privileges"),
 )
 # A word that has another one in it tells nothing more.
@@ -70,10 +71,19 @@ _CLIENT_COPY = re.compile(
 )
 _ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
 _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
-# Of variables that may hold more than a number, and where one is a part of SQL, not a value between quotation marks.
+# Of variables that may hold more than a number, and where one is a part of SQL. One between quotation marks is too: a
+# name, or what DO and functions consist of.
 _SETS_TEXT = re.compile(r"\\set\s+(?P<name>\S+)\s+(?!-?[\d.]+\s*$)|\\gset\b")
-_PIECE = re.compile(r"(?<!:):([^\W\d]\w*)|(?<![:\d]):(\d\w*)")  # not a time of day, nor a slice of an array
+_PIECE = re.compile(
+    r"""(?<!:):(?:(?P<quote>['"])(\w+)(?P=quote)|([^\W\d]\w*))|(?<![:\d]):(\d\w*)"""
+)  # not a time of day, nor a slice of an array
 _ANY = "*"
+# Psql sets them by itself, to what the server says: an error's text may be anything.
+_SAID_BY_SERVER = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE", "SQLSTATE")
+# In what stands behind another backslash psql sees SQL again.
+_COMMAND_ALONE = re.compile(r"^\s*\\[A-Za-z][^\\]*$")
+# Of a file's name psql puts together what is quoted in parts, decodes escapes, and knows what a variable holds by then.
+_PLAIN_FILE = re.compile(r"[\w./+-]+|'[\w./ +-]+'", re.ASCII)
 _FIRST = re.compile(r"^\s*\\[A-Za-z]")
 _UNDERSTOOD = frozenset(("i", "ir", "include", "include_relative", "copy"))
 _ELSEWHERE_BY = _UNDERSTOOD | {"c", "connect", "lo_import", "getenv", "prompt", "cd"}
@@ -150,9 +160,11 @@ class PsqlScript:
 
     def _is_put_together(self, line: str) -> bool:
         """Whether a variable is a part of its SQL."""
-        if not self._texts or line.lstrip().startswith("\\"):
+        if _COMMAND_ALONE.match(line):
             return False
-        return any(_ANY in self._texts or (found[1] or found[2]) in self._texts for found in _PIECE.finditer(line))
+        known = self._texts.union(_SAID_BY_SERVER)
+        names = (found[2] or found[3] or found[4] for found in _PIECE.finditer(line))
+        return any(_ANY in known or name in known for name in names)
 
     def _add(self, name: Path) -> None:
         if name not in self.files:
@@ -170,6 +182,8 @@ class PsqlScript:
         if found := _SET.match(line):
             self._variables[found[1]] = _unquote(found[2])
         if found := _INCLUDE.match(line):
+            if not _PLAIN_FILE.fullmatch(found["file"]):
+                self.uses.append(code_use(where, f"a file that psql may find elsewhere: {line.strip()}"))
             base = name.parent if found[1] in ("ir", "include_relative") else Path()
             read = Scanner(scanner.is_certain)
             self._read(self._inside(base, found["file"], where), read, depth=depth + 1)
