@@ -36,6 +36,7 @@ HIDDEN = [
     "SELECT set_config/**/(concat('archive', '_command'), 'id', false)",
     "SELECT \"set_config\"(name, 'id', false) FROM names",
     "SELECT set_config(:'name', 'id', false)",
+    "CREATE AGGREGATE put(text, bool) (sfunc = set_config, stype = text, initcond = 'archive_command')",
     "UPDATE pg_settings SET setting = 'id' WHERE name = 'archive' || '_command'",
     "SELECT 'export' AS x \\gset\nSELECT lo_:x(1, '/x')",
     "SELECT 'lo_export' AS x \\gset\nSELECT :x (1, '/x')",
@@ -52,6 +53,7 @@ HIDDEN = [
     "DO $$ DECLARE function text; BEGIN EXECUTE function; END $$",
     "DO $$ DECLARE function text; BEGIN EXECUTE function USING(1); END $$",
     # files
+    "SELECT size FROM pg_stat_file('/home/me/.pgpass')",
     "CREATE TABLESPACE t LOCATION '/home/me'",
     "CREATE TABLESPACE t OWNER o LOCATION $$/home/me$$",
     "COPY BINARY t FROM '/x'",

@@ -107,6 +107,17 @@ def test_undo_of_what_is_gone_is_not_tried_again(tree, boot: str, outcome: Outco
     assert undone.text == f'the value is gone: there is no "{FILE}" any more.'
 
 
+def test_what_is_left_of_a_change_of_which_a_part_is_gone_is_put_back(tree):
+    tree.add({BESIDE: "1\n"})
+    change = change_of({FILE: "60", BESIDE: "5"}, {FILE: "1", BESIDE: "1"})
+
+    undone = undo_values(LocalHost(ops=tree), entry_of(change, {FILE: "1", BESIDE: "1"}))
+
+    assert tree.read(BESIDE).strip() == "5"
+    assert undone.outcome is Outcome.CHANGED
+    assert undone.text == f'the value is gone: there is no "{FILE}" any more. The rest of it is as before.'
+
+
 def test_undo_that_the_kernel_refuses_has_failed_with_its_reason(tree):
     tree.add({FILE: "1\n"})
     tree.closed.add(FILE)

@@ -58,7 +58,7 @@ _EXECUTED = (
     r"(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|xpath_table|crosstab\w*|connectby"
     r"|pg_background_launch|cron\"?\s*\.\s*\"?schedule\w*"
 )
-_READ_OR_WRITTEN = r"pg_read_\w*file|pg_ls_\w*dir|pg_file_(?:read|rename|unlink|sync)|lo_import|file_fdw"
+_READ_OR_WRITTEN = r"pg_(?:read_\w*|stat_)file|pg_ls_\w*dir|pg_file_(?:read|rename|unlink|sync)|lo_import|file_fdw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ _PATTERNS = (
     _pattern(
         "a setting whose name is put together as it runs",
         "set_config",
-        r"\bset_config\"?\s*+(?:\((?!\s*+(?:e|u&)?'[\w.]*'\s*(?:::\s*text\s*)?,)|/\*|--)",
+        r"\bset_config\"?\s*+(?!\(\s*+(?:e|u&)?'[\w.]*'\s*(?:::\s*text\s*)?,)",
     ),
     _pattern("a name that is not written out", "uescape", r"\buescape\b(?!\s*'[^'\n]')", r"\bu&[\"']"),
     _pattern("a file written by the server", "lo_export pg_file_write", r"\b(?:lo_export|pg_file_write)\b"),
@@ -119,7 +119,7 @@ _PATTERNS = (
     _pattern(_FILE, ")", rf"\)\s*+(?:from|to)\s*+{_TEXT}", r"\bcopy\b"),
     _pattern(_FILE, ")", r"\)\s*+(?:/\*|--)", r"\bcopy\s*+\("),
     _pattern(_FILE, "location", rf"\blocation\s*+{_TEXT}", r"\btablespace\b"),
-    _pattern(_FILE, "pg_read_ pg_ls_ pg_file_ lo_import file_fdw", rf"\b(?:{_READ_OR_WRITTEN})\b"),
+    _pattern(_FILE, "pg_read_ pg_stat_file pg_ls_ pg_file_ lo_import file_fdw", rf"\b(?:{_READ_OR_WRITTEN})\b"),
     _pattern(
         _CATALOG,
         "pg_proc pg_language allow_system",

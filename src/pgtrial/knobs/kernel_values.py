@@ -1,6 +1,6 @@
 """What knobs share whose items are files of the kernel: reading, setting with proof, and undoing by values."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
@@ -138,15 +138,17 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
         try:
             now[path] = read(ops, path)
         except FileNotFoundError:
-            return _gone(change, path, rebooted=rebooted)
+            continue
         except OSError as err:
             return Undone(outcome=Outcome.FAILED, text=f'"{path}" cannot be read: {err.strerror}.')
-    if now == dict(change.old):
-        return Undone(outcome=Outcome.ALREADY)
+    old = {path: value for path, value in change.old.items() if path in now}
+    gone = None if len(old) == len(change.old) else _gone(change, old, rebooted=rebooted)
+    if now == old:
+        return gone or Undone(outcome=Outcome.ALREADY)
     if rebooted:
         return Undone(outcome=Outcome.REBOOTED, text=f"{change.name} is {_values(change, now)} since the reboot.")
-    changed = None if entry.got is None else _changed_by_others(change.old, entry.got, now)
-    wanted = dict(change.old)
+    changed = None if entry.got is None else _changed_by_others(old, entry.got, now)
+    wanted = dict(old)
     if changed is not None and changed not in change.new:
         # What the kernel had set along with it, and sets anew by itself when memory comes or goes: not a reason to
         # leave what was asked for.
@@ -164,7 +166,7 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
     ]
     now = {path: read(ops, path) for path in wanted}
     if now == wanted:
-        return Undone(outcome=Outcome.RESTORED)
+        return gone or Undone(outcome=Outcome.RESTORED)
     problems.append(f"{change.name} is {_values(change, now)}, not {change.old_text} as before.")
     return Undone(outcome=Outcome.FAILED, text=" ".join(problems))
 
@@ -207,11 +209,15 @@ def _changed_by_others(old: Mapping[str, str], got: Mapping[str, str], now: Mapp
     return None
 
 
-def _gone(change: Change, path: str, *, rebooted: bool) -> Undone:
-    """A device that has been removed, a module that has been unloaded: there is nothing left to put back."""
+def _gone(change: Change, left: Collection[str], *, rebooted: bool) -> Undone:
+    """A device that has been removed, a module that has been unloaded: there is nothing left to put back of it, and
+    what is ``left`` is as before.
+    """
+    path = next(path for path in change.old if path not in left)
+    more = " The rest of it is as before." if left else ""
     return Undone(
         outcome=Outcome.REBOOTED if rebooted else Outcome.CHANGED,
-        text=f'{change.name} is gone: there is no "{path}" any more.',
+        text=f'{change.name} is gone: there is no "{path}" any more.{more}',
     )
 
 
@@ -222,4 +228,4 @@ def shown(value: str) -> str:
 
 def _values(change: Change, now: Mapping[str, str]) -> str:
     """What is there now, in the order of the change's own texts."""
-    return ", ".join(shown(now[path]) for path in change.new)
+    return ", ".join(shown(now[path]) for path in change.new if path in now)
