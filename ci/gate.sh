@@ -49,5 +49,8 @@ pgtrial run "$whole" --quiet --assert --results "$own" --junit "$folder/pgtrial.
     status=$?
 mkdir -p "$folder/results"
 cp -R "$own/." "$folder/results"
+for report in "$own"/*/report.html; do
+    [ ! -e "$report" ] || echo "kept: $folder/results${report#"$own"}"
+done
 rm -rf "$own"
 exit "$status"

@@ -29,7 +29,8 @@ PGTRIAL = """#!/bin/sh
 printf '%s\\n' "$*" >> {log}
 case $1 in
 check) exec {python} -m pgtrial "$@" ;;
-run) echo '<!-- pgtrial gate -->' > "$(dirname "$2")/pgtrial.md"; echo measured > "$6/findings.json"; exit {status} ;;
+run) echo '<!-- pgtrial gate -->' > "$(dirname "$2")/pgtrial.md"; echo measured > "$6/findings.json"
+    mkdir "$6/gate" && echo told > "$6/gate/report.html"; exit {status} ;;
 esac
 """
 GH = """#!/bin/sh
@@ -77,6 +78,7 @@ def test_the_gate_adds_the_migration_and_exits_by_the_verdict(pipeline: Path) ->
     assert " --junit ./pgtrial.xml " in ran
     assert not Path(ran.split()[5]).exists()  # a directory that only the user changes, while it measures
     assert (pipeline / "results/findings.json").read_text() == "measured\n"
+    assert done.stdout.splitlines()[-1] == "kept: ./results/gate/report.html"  # what pgtrial named is gone by now
     assert ran.endswith("--history ./pgtrial-history.jsonl --allow-code")
     assert "ADD COLUMN note text" in (pipeline / "gate-with-migration.toml").read_text()
 

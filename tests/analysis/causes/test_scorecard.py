@@ -344,3 +344,24 @@ def test_nothing_is_surely_the_best_while_blocks_are_still_to_come(evidence: Evi
 
     assert card is not None
     assert not any(each.is_sure for each in card.recommendations)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("arms", [("off",), ("on", "off")])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_nothing_is_divided_by_a_time_that_was_counted_as_none(
+    evidence: Evidence, arms: tuple[str, ...], everywhere: bool
+) -> None:
+    asked = declare(evidence, {"metric": TPS}, {"metric": CPU})
+    values = simulate(evidence, {TPS: {"on": 100.0, "off": 110.0}, CPU: {"on": 0.01, "off": 0.01}})
+    for run in evidence.valid:
+        if run.slot.arm in arms and (everywhere or run.slot.block == 1):
+            values[run.id, CPU, None, "all"] = 0.0
+    speed, time = of_arm(score(asked, values), "off").values
+    assert speed.ratio is not None
+    assert speed.ratio.value == pytest.approx(1.1, rel=0.05)
+    if everywhere:
+        assert time.ratio is None
+    else:
+        assert time.ratio is not None
+        assert time.ratio.value == pytest.approx(1.0, rel=0.05)

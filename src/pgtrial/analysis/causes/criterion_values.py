@@ -60,13 +60,17 @@ def read_criterion(
     arms: Sequence[str],
     blocks: Sequence[int],
 ) -> Array:
-    """(arms, blocks) over all load levels, at least the criterion's floor; NaN where it was not measured."""
+    """(arms, blocks) over all load levels, at least the criterion's floor; NaN where it was not measured.
+
+    Of zero, which a run may count where the criterion has no floor (CPU time in ticks of a clock), there is no ratio:
+    it is NaN, too.
+    """
     runs = {(run.slot.arm, run.slot.block): run.id for run in evidence.valid}
     found = np.full((len(arms), len(blocks)), np.nan)
     for row, arm in enumerate(arms):
         for column, block in enumerate(blocks):
             run = runs.get((arm, block))
             value = None if run is None else values.get((run, criterion.metric, None, ALL))
-            if value is not None:
+            if value is not None and max(value, criterion.floor) > 0:
                 found[row, column] = max(value, criterion.floor)
     return found

@@ -220,7 +220,6 @@ def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated
         criteria=tuple(measured),
         ratios=ratios,
         together=together,
-        # Zero has no logarithm; where a criterion can be zero it has a floor.
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
         positions=_find_positions(evidence, arms, blocks),
         hidden=tuple(_find_hidden(evidence, estimated, arm) for arm in arms),
