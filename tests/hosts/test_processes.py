@@ -1,3 +1,4 @@
+import asyncio
 import os
 import subprocess
 import sys
@@ -5,7 +6,7 @@ import sys
 import pytest
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, identify, is_alive
+from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, forget_input, identify, is_alive
 from support import PATIENCE, wait_until
 
 
@@ -90,3 +91,18 @@ def test_marked_processes_are_found_by_their_environment(sleeper):
 
 def test_a_mark_that_no_environment_can_hold_is_found_nowhere():
     assert find_marked("/results/\ud800") == ()
+
+
+def test_input_that_a_program_has_not_read_is_no_error_once_it_has_ended():
+    async def feed() -> bool:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", "", stdin=pipe, stdout=pipe, stderr=pipe)
+        process.stdin.write(b"x" * 3_000_000)
+        process.stdin.close()
+        await process.communicate()
+        with pytest.raises(ConnectionError):
+            await process.stdin.wait_closed()  # what Python tells of it, if nobody asks
+        await forget_input(process)
+        return process.stdin.is_closing()
+
+    assert asyncio.run(feed())

@@ -165,6 +165,16 @@ async def end_process(
     return await process.wait()
 
 
+async def forget_input(process: HostProcess) -> None:
+    """Once a program has ended: what it has not read of its input is no error.
+
+    Nobody asks for that one otherwise, and Python up to 3.11.2 complains of it when it collects the process.
+    """
+    if process.stdin is not None:
+        with suppress(ConnectionError):
+            await process.stdin.wait_closed()
+
+
 async def ends_within(process: HostProcess, seconds: float) -> bool:
     """Whether a program ends within some seconds.
 

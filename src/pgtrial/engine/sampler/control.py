@@ -19,7 +19,7 @@ from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.linux.devices import BlockDevice, devices_under
 from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import ends_within
+from pgtrial.hosts.processes import ends_within, forget_input
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.load_sessions import LOAD
 
@@ -244,7 +244,9 @@ class Sampler:
         if not await ends_within(process, _STOP_PATIENCE):
             with suppress(ProcessLookupError):
                 process.kill()
-        return (await complaint)[1].decode(errors="replace").strip()
+        said = (await complaint)[1].decode(errors="replace").strip()
+        await forget_input(process)
+        return said
 
 
 def _times(spool: Path, header: Header, clock: HostClock) -> dict[str, list[float]]:

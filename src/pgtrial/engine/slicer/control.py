@@ -30,7 +30,7 @@ from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import own_program
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import end_process
+from pgtrial.hosts.processes import end_process, forget_input
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.run import LoadLevel, PhaseName, Slice
 
@@ -90,6 +90,7 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         said = (await complaint).decode(errors="replace").strip()
     finally:
         await end_process(process)  # it thaws all before it ends
+        await forget_input(process)
         thaw(everybody)  # unless it was killed
     if status != 0 or len(lines) != len(task.steps):
         raise WorkloadError(f"the arms no longer take turns: {said or 'the slicer was killed'}")
