@@ -214,9 +214,16 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
     ("file", "column", "said"),
     [
         (layout.TRANSACTIONS, "list_append(buckets, 7) AS buckets", "values of its histograms are missing"),
+        (layout.TRANSACTIONS, "[2000000000 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
+        (layout.TRANSACTIONS, "[-1 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
         (layout.SAMPLES, "value::VARCHAR AS value", 'values of "value" are no numbers'),
     ],
-    ids=["a histogram that lacks a value", "a reading that is a text"],
+    ids=[
+        "a histogram that lacks a value",
+        "a latency of years",
+        "a latency before it began",
+        "a reading that is a text",
+    ],
 )
 def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, said: str) -> None:
     path = first_file(one, file)

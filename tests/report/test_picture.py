@@ -146,6 +146,11 @@ def test_what_was_not_measured_has_no_picture(sample, minimal):
     assert "effect-rows" not in draw(minimal)
 
 
+@pytest.mark.parametrize("ratio", [5e-324, 1e-200, 1e300, math.inf])
+def test_a_ratio_that_nothing_measures_has_no_place(sample, ratio):
+    assert effect_picture(change_primary(sample, ratio=ratio, low=ratio / 2, high=ratio)) is None
+
+
 def test_the_picture_needs_no_script_and_has_its_figures_as_text(sample):
     html = draw(sample)
     text = re.search(r'class="effect-rows" role="img" aria-label="([^"]*)"', html)

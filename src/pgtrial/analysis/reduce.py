@@ -18,7 +18,7 @@ from pgtrial.analysis.reduction import BackgroundGroup, Bin, Cell, Histogram, Re
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.workload_table import COMMAND
-from pgtrial.model.histogram import bucket_value, row_of
+from pgtrial.model.histogram import LAST, bucket_value, row_of
 from pgtrial.model.metrics import COUNTERS, SEPARATE
 from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
@@ -166,9 +166,13 @@ def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *
 
 def _check_buckets(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
     """Also of lists that are not of one length: the shorter one lacks the rest."""
-    found = db.execute("SELECT run FROM latencies WHERE bucket IS NULL OR count IS NULL LIMIT 1").fetchone()
+    is_missing = "bucket IS NULL OR count IS NULL"
+    found = db.execute(
+        f"SELECT run, {is_missing} FROM latencies WHERE {is_missing} OR bucket NOT BETWEEN 0 AND {LAST} LIMIT 1"
+    ).fetchone()
     if found is not None:
-        raise StoreError(f'file "{files[found[0]]}" is damaged: values of its histograms are missing')
+        what = "values of its histograms are missing" if found[1] else "its histograms have latencies of no clock"
+        raise StoreError(f'file "{files[found[0]]}" is damaged: {what}')
 
 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:

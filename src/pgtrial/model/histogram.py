@@ -18,6 +18,7 @@ FINE = 10_000  # above the index of any latency in buckets of GAMMA: that one wo
 ROWS_PER_DOUBLING = 2
 _STEPS = 64  # buckets between two powers of two, of those from FINE on
 _NANOSECOND = 1e-9
+LAST = FINE + 64 * _STEPS  # its latency has 64 bits of nanoseconds
 
 
 def bucket_of(microseconds: float) -> int:

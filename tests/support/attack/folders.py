@@ -23,6 +23,7 @@ from support.simulation import EXPERIMENT
 
 NAME = "gift-20260101T000000Z"
 _SPARSE = 400 << 20  # bytes of a file that takes no room
+_MOST_OF_LOG = 60_000_000  # bytes
 _LOG_LINE = {
     "timestamp": "2026-01-01 00:01:00.000 UTC",
     "pid": 4711,
@@ -255,9 +256,9 @@ def _parquet(folder: Path, rng: random.Random) -> None:
                 f"SELECT * RENAME (\"{column}\" AS x) FROM '{path}'",
                 f"SELECT * FROM '{path}' WHERE false",
                 f"SELECT * FROM '{path}' UNION ALL SELECT * FROM '{path}'",
-                f"SELECT * FROM '{path}', range(2000)",
+                f"SELECT * FROM (FROM '{path}' LIMIT 2000), range(2000)",  # it may have been made larger before
                 f"SELECT f.* FROM (FROM '{path}' LIMIT 9) AS f, range(200000)",
-                f'SELECT f.* REPLACE (range::VARCHAR || "{column}" AS "{column}") FROM \'{path}\' AS f, range(300)',
+                f'SELECT f.* REPLACE (range::VARCHAR || "{column}" AS "{column}") FROM (FROM \'{path}\' LIMIT 2000) AS f, range(300)',
             )
         )
         db.execute(f"COPY ({query}) TO '{path}.new' (FORMAT parquet)")
@@ -276,7 +277,7 @@ def _log(folder: Path, rng: random.Random) -> None:
     elif way == 2:
         lines[at] = mutate_text(rng, lines[at])
     elif way == 3:
-        lines *= 3000
+        lines *= max(1, min(3000, _MOST_OF_LOG // path.stat().st_size))
     else:
         lines[at] = json.dumps({**_LOG_LINE, "message": "x" * 20_000_000})
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")

@@ -108,10 +108,11 @@ def shorten(value: float | None) -> float | None:
 
 
 def is_plottable(value: float | None) -> bool:
-    """Whether a value has a place on a log axis."""
-    return value is not None and math.isfinite(value) and value > 0
+    """Whether a value has a place on a log axis; what nothing measures, as of a damaged folder, has none."""
+    return value is not None and _NEAREST_ZERO < value < 1 / _NEAREST_ZERO
 
 
+_NEAREST_ZERO = 1e-100
 # Changes that ticks may be apart on a short axis, as shares.
 _CHANGE_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SECONDS_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
