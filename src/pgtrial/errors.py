@@ -4,7 +4,7 @@
 
     PgTrialError(message, *, detail="", hint="")     exit 1
     ├── SpecError           the experiment file or an option is wrong   exit 2
-    ├── ConsentError        the experiment executes code of its own, which the user has not allowed   exit 2
+    ├── ConsentError        the experiment does something that the user has not allowed   exit 2
     ├── PreflightError      this machine or server cannot run it
     ├── TargetError         the server or its host failed to do something
     │   ├── ConnectError
@@ -69,7 +69,9 @@ class SpecError(PgTrialError):
 
 
 class ConsentError(PgTrialError):
-    """The experiment executes code of its own, which the user has not allowed; nothing has been touched."""
+    """The experiment executes code of its own, or changes the host or a server that is not its own, which the user has
+    not allowed; nothing has been touched.
+    """
 
     exit_code = 2
 

@@ -52,5 +52,5 @@ def test_arm_that_changes_the_host_needs_permission(new_place):
     place = new_place("refused")
     place.write_experiment(("[arms.off.postgresql]", '[arms.on.sysctl]\n"vm.swappiness" = 59\n[arms.off.postgresql]'))
     result = place.run("limits", "small.toml", *OPTIONS)
-    assert result.returncode == 1, result.stdout
+    assert result.returncode == 2, result.stdout
     assert "--allow-host-changes" in result.stderr

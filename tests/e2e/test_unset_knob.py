@@ -51,7 +51,7 @@ def test_a_plan_says_that_nothing_sets_it(call):
 def test_it_needs_the_permission_to_change_the_host(call, place):
     result = call("run", "small.toml")
 
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "cpu_frequency.governor = slow" in result.stderr
     assert "--allow-host-changes" in result.stderr
     assert place.folders() == []

@@ -87,7 +87,8 @@ def test_file_for_psql_reads_others_and_a_second_file_follows(
     ("text", "message"),
     [
         ("SELECT 1;\nSELECT * FROM nowhere;\n", r'^load.sql, line 2: relation "nowhere" does not exist$'),
-        ("CREATE TABLE t (a int);\nCOPY t FROM stdin;\n1\nx\n\\.\n", r"^load.sql, line 5: invalid input syntax"),
+        ("CREATE TABLE t (a int);\nCOPY t FROM stdin;\n1\nx\n\\.\n", r"^load.sql, line 4: invalid input syntax"),
+        ("CREATE TABLE t (a int);\ncopy t\nfrom stdin;\n1\n2\nx\n3\n\\.\n", r"^load.sql, line 6: invalid input syntax"),
         ("\\i part.sql\n", r"^part.sql, line 1: division by zero$"),
         ("\\nonsense\n", r"^load.sql, line 1: invalid command \\nonsense$"),
     ],

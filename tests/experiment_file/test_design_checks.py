@@ -60,6 +60,10 @@ def test_what_does_not_go_together_is_refused(find: Find, design: str, path: str
     assert problems[path].hint
 
 
+def test_windows_that_are_wrong_are_not_told_as_the_default(find: Find) -> None:
+    assert list(find(f"{ARMS}[design]\nsoak = '30s'\nwindows = 3\n")) == ["design.windows"]
+
+
 def test_a_duet_needs_time_on_each_set_of_cpus(find: Find) -> None:
     text = "duration = '1s'\n" + "".join(f"[arms.{name}]\n" for name in "abcdef") + "[design]\nmethod = 'duet'\n"
 

@@ -83,6 +83,14 @@ def test_sql_error_names_file_and_line(served, runner):
     assert caught.value.message == 'setup.sql, line 3: column "nonsense" does not exist'
 
 
+def test_sql_error_without_a_position_has_the_line_where_the_statement_begins(served, runner):
+    script = "SELECT 1;\n\n/* a\n   b */ -- c\n  ALTER TABLE nope\n  ADD a int;"
+    with pytest.raises(TargetError) as caught:
+        runner.run(execute_script(served.conninfo(), script, name="arms.after.sql.apply"))
+
+    assert caught.value.message == 'arms.after.sql.apply, line 5: relation "nope" does not exist'
+
+
 def test_stopped_server_leaves_no_process_and_no_socket(throwaway, runner):
     pid = throwaway.process.pid
     runner.run(throwaway.stop())

@@ -93,7 +93,10 @@ def command(
         is_ready = no_host or not checked.missing
         answer |= {"file": str(file), "ready": is_ready, **facts, "notes": notes}
         if not as_json:
-            echo(f"ok: {file}" if is_ready else f"not ready: {file}: {checked.missing}")
+            if is_ready:
+                echo(f"ok: {file}{' is right, but cannot run on this machine' if checked.missing else ''}")
+            else:
+                echo(f"not ready: {file}: {checked.missing}")
             for name, text in facts.items():
                 echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:

@@ -25,7 +25,8 @@ def render_error(error: PgTrialError) -> str:
     """The message, the problems, the detail and the hint, each on its own lines."""
     lines = [f"error: {error.message}"]
     if isinstance(error, SpecError):
-        for problem in error.problems:
+        # The first of several may be the message itself.
+        for problem in (each for each in error.problems if (each.message, each.hint) != (error.message, error.hint)):
             lines += _render_problem(problem, error.source)
     for label, text in (("detail", error.detail), ("hint", error.hint)):
         if text:

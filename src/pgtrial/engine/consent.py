@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.errors import ConsentError, PreflightError
+from pgtrial.errors import ConsentError
 from pgtrial.experiment_file.code_uses import CodeUse, find_code_uses
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
@@ -77,9 +77,9 @@ def refuse_writes(writes: Sequence[CodeUse]) -> ConsentError:
     )
 
 
-def refuse_host_changes(wanted: Sequence[str]) -> PreflightError:
+def refuse_host_changes(wanted: Sequence[str]) -> ConsentError:
     """The error that names what is set outside servers of pgtrial's own."""
-    return PreflightError(
+    return ConsentError(
         "the experiment changes host settings, which you have not allowed",
         detail=f"It sets {'; '.join(wanted)}.",
         hint='Review every change with "pgtrial plan", then add --allow-host-changes.',

@@ -166,6 +166,7 @@ def _follows(path: position.Path, broken: list[position.Path]) -> bool:
         or (path == ("hypothesis", "scenario") and wrong[:2] in {("workload",), ("workload", "mix")})
         or (path == ("hypothesis", "scenario") and wrong[:2] == ("workload", "scenario"))
         or (wrong[:2] in _OF_TARGET and _depends_on_target(path))
+        or (path == ("design", "soak") and wrong == ("design", "windows"))
         or (path == ("workload",) and (FIO in wrong or wrong[0] in {"arms", "factors"}))
         or (wrong == ("workload", "kind") and path[0] in {"workload", "target", "arms", "factors", "hypothesis"})
         for wrong in broken

@@ -105,7 +105,10 @@ async def find_roles(conninfo: str) -> set[str]:
 
 
 async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
-    """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
+    """All statements of a script of the user, each a transaction of its own.
+
+    Raises TargetError that names it and the line: the server's position in the statement, or else its beginning.
+    """
     async with connect(conninfo, application=application, as_user=True) as connection:
         for offset, statement in split_statements(script):
             try:
@@ -113,10 +116,9 @@ async def execute_script(conninfo: str, script: str, *, name: str, application: 
                 await connection.execute(statement.encode(), prepare=False)
             except psycopg.Error as err:
                 position = err.diag.statement_position
-                end = offset + int(position) - 1 if position else None
-                where = f"{name}, line {script.count(chr(10), 0, end) + 1}" if end is not None else name
+                end = offset + int(position) - 1 if position else _beginning(script, offset)
                 raise TargetError(
-                    f"{where}: {err.diag.message_primary or _text(err)}",
+                    f"{name}, line {script.count(chr(10), 0, end) + 1}: {err.diag.message_primary or _text(err)}",
                     detail=err.diag.message_detail or "",
                     hint=err.diag.message_hint or "Fix the script; nothing has been measured.",
                 ) from err
@@ -145,6 +147,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BEFORE = re.compile(r"\s+|--[^\n]*|(?P<block>/\*)")
 _ROUTINES = tuple(["CREATE", *way, kind] for way in ([], ["OR", "REPLACE"]) for kind in ("FUNCTION", "PROCEDURE"))
 _FIRST = 4  # words of a statement that say whether it makes a routine
 
@@ -194,6 +197,13 @@ def _body_depth(words: list[str], word: str, depth: int) -> int:
     if word == "BEGIN" or (word == "CASE" and depth):
         return depth + 1
     return depth - 1 if word == "END" and depth else depth
+
+
+def _beginning(script: str, at: int) -> int:
+    """Where the first word of a statement stands, behind the blanks and comments that begin at ``at``."""
+    while match := _BEFORE.match(script, at):
+        at = _end_of_comment(script, match.end()) if match["block"] else match.end()
+    return at
 
 
 def _end_of_comment(script: str, at: int) -> int:

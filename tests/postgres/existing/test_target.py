@@ -138,7 +138,7 @@ def test_settings_and_databases_are_as_before_and_no_password_is_kept(foreign, p
     refused = pgtrial("run", "foreign.toml")
     result = pgtrial("run", "foreign.toml", "--allow-host-changes")
 
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "--allow-host-changes" in refused.stderr
     assert result.returncode == 0, result.stderr
     assert foreign.auto_conf.read_text() == HAND_MADE

@@ -322,7 +322,7 @@ async def prepare_server(
     directory that only the file names and programs that data to load start, ``may_change`` to change settings of the
     whole server; ``caller`` are libpq's variables.
 
-    Raises ConnectError, PreflightError, TargetError; what was made then is removed.
+    Raises ConnectError, ConsentError, PreflightError, TargetError; what was made then is removed.
     """
     experiment = plan.experiment
     wanted = experiment.target

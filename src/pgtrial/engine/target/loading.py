@@ -8,6 +8,7 @@ from copies that the account may read and not change: what it owns, root does no
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -18,10 +19,14 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Account, Completed, Host
 from pgtrial.postgres.connect import find_roles, make_roles
 from pgtrial.postgres.programs import Programs
+from pgtrial.safe_files import open_file
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.workloads.data_files import DataFile, Kind
 
 _SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
+_ROW = re.compile(r"CONTEXT:\s+COPY .+?, line (?P<row>\d+)\b")  # counted from the first line of the data
+_BEGINS_DATA = re.compile(rb"\bfrom\s+stdin\b", re.IGNORECASE)
+_LONGEST_PIECE = 1 << 20  # bytes of a line that are read at once
 _RESTORE = re.compile(r"pg_restore: error: (?:could not execute query: )?(?:ERROR:\s+)?(?P<text>.*)")
 _REFUSED = ("Cannot allocate memory", "Resource temporarily unavailable")  # psql's words where it may start nothing
 # As psql takes its strings, so were they read to find what is executed, whatever the database says.
@@ -114,7 +119,7 @@ class Loader:
             check=False,
         )
         if completed.status != 0:
-            raise _explain(file, completed, self.account)
+            raise _explain(file, root, completed, self.account)
 
     def _limits(self) -> tuple[str, ...]:
         if self.may_run:
@@ -137,14 +142,17 @@ def _check_digests(files: Sequence[DataFile], digests: Sequence[str]) -> None:
             )
 
 
-def _explain(file: DataFile, completed: Completed, account: Account | None) -> TargetError:
+def _explain(file: DataFile, root: Path, completed: Completed, account: Account | None) -> TargetError:
     """The error in terms of the file, from what psql or pg_restore said."""
     lines = completed.stderr.strip().splitlines()
     where, what, rest = str(file.path), f"the program ended with status {completed.status}", lines[-_MOST_SAID:]
     for index, line in enumerate(lines):
         if found := _SAID.match(line):
-            where, what = f"{found['file']}, line {found['line']}", found["text"]
             rest = lines[index + 1 : index + 1 + _MOST_SAID]
+            number = int(found["line"])
+            if (row := next(filter(None, map(_ROW.match, rest)), None)) and Path(found["file"]) in file.files:
+                number = _line_of_row(root / found["file"], int(row["row"]), end=number)
+            where, what = f"{found['file']}, line {number}", found["text"]
             break
         elif found := _RESTORE.match(line):
             what, rest = found["text"], lines[index + 1 : index + 1 + _MOST_SAID]
@@ -157,3 +165,14 @@ def _explain(file: DataFile, completed: Completed, account: Account | None) -> T
     elif what.endswith(_REFUSED):
         hint = "It would start a program that was not found in it before. Read it, then add --allow-code."
     return TargetError(f"{where}: {what}", detail="\n".join(rest), hint=hint)
+
+
+def _line_of_row(path: Path, row: int, *, end: int) -> int:
+    """The line of a file on which a row of COPY stands whose data ``end`` there, which is the line that psql names."""
+    number, begin = 1, None
+    with suppress(OSError), open_file(path) as stream:
+        # A row may look like a COPY: the last one that has so many rows before the end is meant.
+        while number + row < end and (piece := stream.readline(_LONGEST_PIECE)):
+            begin = number if _BEGINS_DATA.search(piece) else begin
+            number += piece.endswith(b"\n")
+    return end if begin is None else begin + row
