@@ -9,7 +9,8 @@ from pgtrial.findings.caveat import caveat
 from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.report.html import template_environment
+from pgtrial.report.html import render_html, template_environment
+from pgtrial.report.markdown import render_summary
 from pgtrial.report.narrative.parts import (
     Cited,
     cite,
@@ -24,6 +25,7 @@ from pgtrial.report.narrative.story import TELLERS, next_step, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
 from pgtrial.report.sections.effects import SCORECARD
 from pgtrial.report.sections.verdict import NARRATIVE, VERDICT
+from pgtrial.report.text import render_text
 from pgtrial.report.words import change_text, format_p
 from pgtrial.units import format_share
 
@@ -419,3 +421,56 @@ def test_items_are_enumerated(items: tuple[str, ...], text: str) -> None:
 )
 def test_keys_that_are_no_plain_words_are_quoted(key: str, path: str) -> None:
     assert key_path("a", key) == path
+
+
+def with_scenario(found, scenario: str, ratio: float, **changes: object):
+    """The mean latency of a scenario worse by so much."""
+    new = {"decision": Decision.WORSE, "ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, **changes}
+    effects = tuple(
+        effect.model_copy(update=new)
+        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.latency_mean", scenario, "all")
+        else effect
+        for effect in found.effects
+    )
+    return found.model_copy(update={"effects": effects})
+
+
+def test_the_scenario_that_got_worst_is_said_under_the_headline_everywhere(sample) -> None:
+    found = with_scenario(sample, "read", 5.64)
+    line = "Worse in scenario “read”: latency mean +464 % (95 % interval +408 % to +520 %)."
+    page, text, markdown = render_html(found), " ".join(render_text(found).split()), render_summary(found)
+
+    assert f"margin of 3 %. {line} Claim:" in text
+    assert f"**\n\n{line}\n\nClaim:" in markdown
+    assert line in re.sub(r"\s+", " ", page.partition('<p class="claim">')[0])
+    assert line in paragraph(found, "found")
+    assert "Weigh what it costs: latency mean of “read” +464 %" in paragraph(found, "next")
+
+
+def test_of_several_that_got_worse_the_worst_is_named(sample) -> None:
+    found = with_scenario(with_scenario(sample, "read", 1.5), "update", 2.5)
+
+    assert "Worse in 2 scenarios, most in “update”: latency mean +150 %" in " ".join(render_text(found).split())
+
+
+def test_a_scenario_that_may_be_worse_by_chance_says_so(sample) -> None:
+    found = with_scenario(sample, "read", 5.64, sure=False)
+
+    assert "perhaps by chance, as" in paragraph(found, "found")
+    test_no_digit_stands_outside_what_is_cited(found)
+    test_every_place_exists_in_findings_json(found)
+
+
+@pytest.mark.parametrize("decision", [Decision.INCONCLUSIVE, Decision.EQUIVALENT, Decision.BETTER])
+def test_a_scenario_that_is_not_decided_to_be_worse_is_not_named(sample, decision) -> None:
+    found = with_scenario(sample, "read", 5.64, decision=decision)
+
+    assert "Worse in" not in render_text(found)
+    assert "Worse in" not in render_summary(found)
+    assert "Weigh" not in paragraph(found, "next")
+
+
+def test_runs_that_cannot_answer_say_of_no_scenario_that_it_is_worse(sample) -> None:
+    found = change(with_scenario(sample, "read", 5.64), "hypothesis", verdict=Verdict.INVALID)
+
+    assert "Worse in" not in render_text(found)

@@ -15,6 +15,7 @@ from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
+from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import soak_head
 from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text
 from pgtrial.report.words import (
@@ -103,6 +104,7 @@ def render_summary(findings: Findings) -> str:
     parts = [
         [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {verdict}")],
         [f"**{escape(say(findings.hypothesis.reason))}**"],
+        [escape(worst_text(findings))],
         [f"Claim: {escape(claim_text(findings))}"],
         _unfinished(findings),
         _effects(findings),
@@ -111,7 +113,7 @@ def render_summary(findings: Findings) -> str:
         _trust(findings),
         _caveats(findings),
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in parts if any(lines)) + "\n"
 
 
 def _unfinished(findings: Findings) -> list[str]:

@@ -15,6 +15,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
+from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import drift_cells, soak_head
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
@@ -86,6 +87,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
     lines = [
         f"{VERDICT_SYMBOLS[asked.verdict]} {hypothesis_word(asked).upper()}",
         *wrap_lines(say(asked.reason), width, indent="  "),
+        *wrap_lines(worst_text(findings), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
     if not is_finished(findings):

@@ -6,12 +6,14 @@ import pytest
 
 from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.plans import compare_plans
+from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import CPU, BudgetDifference, BudgetPart
 from pgtrial.model.metrics import TPS
+from pgtrial.model.run import RunRow
 
 SCAN = "Aggregate\n  Seq Scan on items"
 INDEX = "Aggregate\n  Index Scan using items_owner on items"
@@ -94,3 +96,36 @@ def test_a_part_that_is_larger_than_the_difference_is_no_share_of_it(evidence: E
 
     assert f"CPU (mostly in “{SHOWN}”) alone 1.44 ms, for which other parts partly make up" in text
     assert "144 %" not in text
+
+
+def test_the_statement_of_the_largest_rise_is_named_beside_the_one_that_improved(
+    evidence: Evidence, reduction: Reduction
+) -> None:
+    arm = evidence.hypothesis_arm
+    moved = "UPDATE items SET owner = ? WHERE id = ?"
+    seen = SessionGroup(scenario="all", state="active", wait_type="", wait_event="", query=SHOWN, sessions=1.0)
+
+    def groups(run: RunRow) -> tuple[SessionGroup, ...]:
+        is_arm, noise = run.slot.arm == arm, 0.01 * (run.slot.block % 3)
+        return (
+            replace(seen, sessions=0.5 if is_arm else 2.0 + noise),
+            replace(seen, sessions=(1.0 if is_arm else 0.2) + 2 * noise * is_arm, query=moved),
+            replace(seen, sessions=0.1 + noise * (1 if run.slot.block % 2 == is_arm else -1), query="SELECT ?"),
+        )
+
+    sampled = replace(
+        reduction,
+        sessions={(run.id, 0): groups(run) for run in evidence.valid},
+        polls={(run.id, 0): 100 for run in evidence.valid},
+        totals={},
+    )
+    values = {(run.id, TPS.name, None, 0): 100.0 for run in evidence.valid}
+
+    times = compare_statements(evidence, sampled, values)
+    text = say(tell_why(evidence, (), (), times=times))
+
+    assert times["SELECT ?"].side() == 0
+    assert f"ms less in “{SHOWN}”, where most is saved, but 8" in text
+    assert f"more in “{moved}”" in text
+    rare = replace(sampled, polls=dict.fromkeys(sampled.polls, 1))
+    assert "UPDATE" not in say(tell_statements(compare_statements(evidence, rare, values)) or "")

@@ -15,6 +15,7 @@ from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_a
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
+from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
 from pgtrial.analysis.causes.statement_use import describe_statements
 from pgtrial.analysis.causes.wait_types import describe_types
 from pgtrial.analysis.courses import draw_courses
@@ -28,6 +29,7 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
+from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart, PlanChange
 from pgtrial.units import read_count
 
@@ -84,6 +86,7 @@ def explain(
     limits: tuple[Limit, ...] = ()
     kinds: tuple[LoadKind, ...] = ()
     statements: Statements = {}
+    times: Mapping[str, Estimate] = {}
     if not evidence.is_on_files:  # whose limit is told without sessions and transactions
         facts = gather_facts(
             evidence,
@@ -94,6 +97,8 @@ def explain(
             differences=differences,
         )
         statements = facts.statements
+        if evidence.control is not None:
+            times = compare_statements(evidence, reduction, values)
         of_runs = describe_runs(evidence, reduction, values)
         limits = find_limits(evidence, timelines, budgets, facts, of_runs=of_runs)
         kinds = describe_load_kinds(evidence, timelines, values)
@@ -121,7 +126,7 @@ def explain(
         courses=draw_courses(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
-        text=tell_why(evidence, differences, limits, statements=statements, plans=plans)
+        text=tell_why(evidence, differences, limits, statements=statements, plans=plans, times=times)
         or tell_files(files, arms=_lead_arms(evidence)),
     )
 
@@ -144,9 +149,11 @@ def tell_why(
     *,
     statements: Statements | None = None,
     plans: Sequence[PlanChange] = (),
+    times: Mapping[str, Estimate] | None = None,
 ) -> Message | None:
-    """The claim's arm against the control in a few sentences: what a transaction gains or loses, and where; which plan
-    changed most of its time; then what limits each of them. None where nothing is known.
+    """The claim's arm against the control in a few sentences: what a transaction gains or loses, and where; which
+    statement takes more of it; which plan changed most of its time; then what limits each of them. None where
+    nothing is known.
     """
     arm = evidence.hypothesis_arm
     sentences = [
@@ -154,6 +161,8 @@ def tell_why(
         for split in differences
         if split.arm == arm and split.load_level == ALL
     ]
+    risen = tell_statements(times or {})
+    sentences += [risen] if risen is not None else []
     mine = [change for change in plans if change.arm == arm]
     sentences += [change.text for change in sorted(mine, key=_size, reverse=True)[:NAMED_PLANS]]
     if evidence.control is not None:

@@ -46,6 +46,13 @@ DIFFERENCES = {
 }
 
 STATEMENTS = {
+    "statements.rose": Entry(text=N_("A transaction spends {more:duration} more in “{rose}”.")),
+    "statements.rose-and-fell": Entry(
+        text=N_(
+            "A transaction spends {less:duration} less in “{fell}”, where most is saved, but {more:duration} more in "
+            "“{rose}”."
+        )
+    ),
     "statement.unknown": Entry(text=N_("(text not known)")),
     "statement.events": Entry(text="{events:and}"),
     "statement.event": Entry(text="{event} {share:short_percent}"),

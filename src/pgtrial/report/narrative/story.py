@@ -33,6 +33,7 @@ from pgtrial.report.narrative.parts import (
     say,
     source,
 )
+from pgtrial.report.narrative.worst import find_worst, name_worst, tell_doubt_of, tell_worst
 from pgtrial.report.words import ALL, METRIC_LABELS, change_text, is_finished, metric_label, needed_text, workload_facts
 from pgtrial.units import format_share
 
@@ -177,6 +178,7 @@ def _answer(findings: Findings) -> Iterator[Sentence]:
         verdict=source("hypothesis.verdict"),
         reason=cite(close(asked.reason.say()), "hypothesis.reason.text"),
     )
+    yield tell_worst(findings)
     yield from _by_level(findings)
     if asked.verdict is not Verdict.INVALID:
         yield from _elsewhere(findings)
@@ -289,6 +291,8 @@ def _choice(findings: Findings) -> Iterator[Sentence]:
 
 
 def _costs(findings: Findings) -> Iterator[Sentence]:
+    """The scenario that got worst, then what got worse over all of them."""
+    worst = find_worst(findings)
     worse = [
         say(
             "{metric} {change}",
@@ -297,6 +301,12 @@ def _costs(findings: Findings) -> Iterator[Sentence]:
         )
         for placed in _find_worse(findings)
     ]
+    if worst is not None:
+        change = worst.cite(change_text(worst.effect.ratio), "ratio")
+        first = say(
+            "{metric} {change}{doubt}", metric=name_worst(worst), change=change, doubt=tell_doubt_of(findings, worst)
+        )
+        worse.insert(0, first)
     if worse:
         yield say(tr("Weigh what it costs: {items}."), items=enumerate_parts(worse))
 

@@ -13,6 +13,7 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.picture import effect_picture
 from pgtrial.report.narrative.parts import Cited, Paragraph, Part, text_of
 from pgtrial.report.narrative.story import next_step, tell_story
+from pgtrial.report.narrative.worst import doubt_text, worst_text
 from pgtrial.report.narrative.write import list_sources
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.summary_words import placebo_text
@@ -48,6 +49,7 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
         "word": hypothesis_word(asked),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
+        "worst": worst_text(findings),
         "claim": claim_text(findings),
         "parts": [
             {
@@ -113,17 +115,10 @@ def _elsewhere(findings: Findings) -> list[dict[str, str]]:
             "word": decision_word(effect.decision),
             "metric": _name_elsewhere(findings, effect),
             "effect": effect_text(effect),
-            "doubt": "" if effect.sure else _doubt(findings),
+            "doubt": "" if effect.sure else doubt_text(findings),
         }
         for effect in (*worse, *better)
     ]
-
-
-def _doubt(findings: Findings) -> str:
-    count = len(findings.effects)
-    return ntr(
-        "perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count
-    )
 
 
 def _worse(findings: Findings) -> Iterator[Effect]:
