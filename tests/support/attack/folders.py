@@ -258,8 +258,10 @@ def _parquet(folder: Path, rng: random.Random) -> None:
                 f"SELECT * FROM '{path}' UNION ALL SELECT * FROM '{path}'",
                 f"SELECT * FROM (FROM '{path}' LIMIT 2000), range(2000)",  # it may have been made larger before
                 f"SELECT f.* FROM (FROM '{path}' LIMIT 9) AS f, range(200000)",
-                f'SELECT f.* REPLACE (range::VARCHAR || "{column}" AS "{column}") '
-                f"FROM (FROM '{path}' LIMIT 2000) AS f, range(300)",
+                (
+                    f'SELECT f.* REPLACE (range::VARCHAR || "{column}" AS "{column}") '
+                    f"FROM (FROM '{path}' LIMIT 2000) AS f, range(300)"
+                ),
             )
         )
         db.execute(f"COPY ({query}) TO '{path}.new' (FORMAT parquet)")
