@@ -11,7 +11,7 @@ from pgtrial.design.method_checks import HostFacts
 from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
 from pgtrial.engine.events import Event, RunStarted, ignore
 from pgtrial.engine.experiment import Permission
-from pgtrial.errors import PreflightError, StoreError
+from pgtrial.errors import ConsentError, StoreError
 from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.findings.findings import Findings
 from pgtrial.postgres.programs import Programs
@@ -125,7 +125,7 @@ def test_host_changes_have_to_be_allowed_as_for_an_experiment(tmp_path: Path, mo
     plan = small_plan(loaded)
     folder = create_calibration_folder(loaded, tmp_path / "results")
 
-    with pytest.raises(PreflightError, match="you have not allowed"):
+    with pytest.raises(ConsentError, match="you have not allowed"):
         run_calibration(loaded, plan, folder, permission=Permission(), tell=ignore, begin=lambda *_: None)
 
     discard_if_empty(folder)

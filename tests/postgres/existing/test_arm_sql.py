@@ -54,7 +54,7 @@ def test_what_was_applied_in_part_is_undone_as_far_as_it_came(shop, runner):
     server = runner.run(shop.open())
     table = wanted("CREATE INDEX a ON orders (id); CREATE INDEX b ON nowhere (id)", "DROP INDEX b; DROP INDEX a")
     change = runner.run(plan_sql(server, "shop", table))
-    with pytest.raises(TargetError, match=r'arms\.b\.sql\.apply: relation "nowhere" does not exist'):
+    with pytest.raises(TargetError, match=r'arms\.b\.sql\.apply, line 1: relation "nowhere" does not exist'):
         runner.run(apply_sql(server, change))
 
     assert runner.run(undo_sql(server.control, shop.entry(change))).outcome is Outcome.RESTORED
