@@ -203,7 +203,9 @@ class Place:
         self.write_experiment(*LIGHT, *replacements)
 
     def write_gated_experiment(self, gate: Path, *replacements: tuple[str, str]) -> None:
-        """The same with a load that comes to no end before the file ``gate`` is removed."""
+        """The same with a load that comes to no end before the file ``gate`` is removed: it needs --allow-code, as it
+        asks for a file of the server's machine.
+        """
         gate.touch()
         self.write_light_experiment(*replacements)
         (self.directory / "light.sql").write_text(GATED.format(gate=gate))

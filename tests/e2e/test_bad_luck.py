@@ -75,7 +75,7 @@ def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_plac
     processes = {}
     for number, place in places.items():
         place.write_gated_experiment(gate, *ONE_BLOCK)
-        processes[number] = place.start("run", "small.toml")
+        processes[number] = place.start("run", "small.toml", "--allow-code")
         ended.append(processes[number])
     folders = {}
     for number, place in places.items():
@@ -92,7 +92,7 @@ def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_plac
 
     gate.unlink()
     folder = folders[signal.SIGTERM]
-    process = places[signal.SIGTERM].start("resume", str(folder.path))
+    process = places[signal.SIGTERM].start("resume", str(folder.path), "--allow-code")
     ended.append(process)
     with process:
         process.stderr.readline()
@@ -152,7 +152,7 @@ def ill(new_place, ended, gate):
 
     failing = place.start("run", "e.toml")
     other.write_gated_experiment(gate, *ONE_BLOCK)
-    dying = other.start("run", "small.toml")
+    dying = other.start("run", "small.toml", "--allow-code")
     ended.extend([failing, dying])
     folder = other.wait_until(lambda folder: folder.is_measured())
     pid = int((folder.work_directories()[0] / "data" / "postmaster.pid").read_text().split()[0])
