@@ -203,7 +203,10 @@ class PsqlScript:
         """The file that a line names, by its path below the root."""
         text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
         path = Path(*(part for part in _steps(base / _unquote(text))))
-        if path.is_absolute() or ".." in path.parts or not is_beneath(self.root / path, self.root):
+        # Where a directory is a link, ".." leads from its target.
+        written_out = self.root / base / _unquote(text)
+        is_inside = is_beneath(self.root / path, self.root) and is_beneath(written_out, self.root)
+        if path.is_absolute() or ".." in path.parts or not is_inside:
             raise ScriptError(
                 f'{where}: "{path}" is not in the directory of the file that is loaded',
                 f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',
