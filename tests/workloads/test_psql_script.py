@@ -119,3 +119,23 @@ def test_roles_that_a_statement_takes_for_granted_are_found(statement: str, role
 
 def test_role_that_the_file_makes_is_not_taken_for_granted(tmp_path: Path) -> None:
     assert read(tmp_path, "CREATE ROLE shop;\nALTER TABLE t OWNER TO shop;\n").roles == set()
+
+
+@pytest.mark.parametrize("name", ['"from stdin "', '"to stdout "', '"a".""" from stdin"'])
+def test_the_file_of_a_copy_is_not_taken_from_the_name_of_its_table(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.sql").write_text(f"\\copy {name} from '/etc/hostname'\n")
+    with pytest.raises(ScriptError, match="is not in the directory"):
+        PsqlScript.read(tmp_path / "a.sql")
+
+
+def test_a_copy_that_is_not_understood_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("\\copy t\" from '/etc/hostname'\n")
+    assert PsqlScript.read(tmp_path / "a.sql").uses
+
+
+def test_a_step_back_from_a_link_does_not_lead_out(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/ssl")
+    (tmp_path / "hostname").write_text("x")
+    (tmp_path / "a.sql").write_text("\\copy t from 'link/../hostname'\n")
+    with pytest.raises(ScriptError, match="is not in the directory"):
+        PsqlScript.read(tmp_path / "a.sql")

@@ -67,8 +67,12 @@ _STRING = re.compile(r"[eE]?'(?:[^']|'')*'")
 _INCLUDE = re.compile(r"^\s*\\(i|ir|include|include_relative)\s+(?P<file>'(?:[^']|'')*'|\S+)")
 _SET = re.compile(r"^\s*\\set\s+(\w+)\s+('(?:[^']|'')*'|[^\s'`:]+)\s*$")
 _CLIENT_COPY = re.compile(
-    r"^\s*\\copy\b.*?\b(?P<way>from|to)\s+(?P<program>program\b\s*)?(?P<file>'(?:[^']|'')*'|\S+)", re.IGNORECASE
+    # Of a name between quotation marks nothing is a word of the command.
+    r"^\s*\\copy\b(?:\"[^\"]*\"|[^\"])*?\b(?P<way>from|to)\s+"
+    r"(?P<program>program\b\s*)?(?P<file>'(?:[^']|'')*'|\S+)",
+    re.IGNORECASE,
 )
+_IS_CLIENT_COPY = re.compile(r"^\s*\\copy\b", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
 _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
 # Of variables that may hold more than a number, and where one is a part of SQL. One between quotation marks is too: a
@@ -199,7 +203,10 @@ class PsqlScript:
         """The file that a line names, by its path below the root."""
         text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
         path = Path(*(part for part in _steps(base / _unquote(text))))
-        if path.is_absolute() or ".." in path.parts or not is_beneath(self.root / path, self.root):
+        # Where a directory is a link, ".." leads from its target.
+        written_out = self.root / base / _unquote(text)
+        is_inside = is_beneath(self.root / path, self.root) and is_beneath(written_out, self.root)
+        if path.is_absolute() or ".." in path.parts or not is_inside:
             raise ScriptError(
                 f'{where}: "{path}" is not in the directory of the file that is loaded',
                 f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',
@@ -262,6 +269,8 @@ def _find_commands(line: str) -> Iterator[str]:
             yield "a shell command"
         elif found["way"].lower() == "to" and not _is_stream(found["file"]):
             yield "a file written"
+    elif _IS_CLIENT_COPY.match(line):
+        yield "a file that psql reads or writes"
     if "`" in line:  # and a command
         yield "a shell command"
     for command, _ in _COMMAND.findall(line):
