@@ -139,3 +139,10 @@ def test_a_step_back_from_a_link_does_not_lead_out(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("\\copy t from 'link/../hostname'\n")
     with pytest.raises(ScriptError, match="is not in the directory"):
         PsqlScript.read(tmp_path / "a.sql")
+
+
+def test_variables_are_no_part_of_the_file_of_a_copy(tmp_path: Path) -> None:
+    (tmp_path / ":x").write_text("1\n")
+    (tmp_path / "b").write_text("2\n")
+
+    assert Path(":x") in read(tmp_path, "\\set x b\n\\copy t from :x\n").files

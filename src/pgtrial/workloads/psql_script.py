@@ -190,7 +190,7 @@ class PsqlScript:
                 self.uses.append(code_use(where, f"a file that psql may find elsewhere: {line.strip()}"))
             base = name.parent if found[1] in ("ir", "include_relative") else Path()
             read = Scanner(scanner.is_certain)
-            self._read(self._inside(base, found["file"], where), read, depth=depth + 1)
+            self._read(self._inside(base, self._filled(found["file"]), where), read, depth=depth + 1)
             scanner.is_certain = read.is_certain
         found = _CLIENT_COPY.match(line)
         if found and not found["program"] and found["way"].lower() == "from" and not _is_stream(found["file"]):
@@ -199,12 +199,15 @@ class PsqlScript:
         if _reads_elsewhere(line):
             self.uses.append(code_use(where, f"a file that psql reads, or another connection: {line.strip()}"))
 
+    def _filled(self, text: str) -> str:
+        """With the values of variables, as psql has it everywhere but in its own COPY."""
+        return _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), text)
+
     def _inside(self, base: Path, written: str, where: str) -> Path:
         """The file that a line names, by its path below the root."""
-        text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
-        path = Path(*(part for part in _steps(base / _unquote(text))))
+        path = Path(*(part for part in _steps(base / _unquote(written))))
         # Where a directory is a link, ".." leads from its target.
-        written_out = self.root / base / _unquote(text)
+        written_out = self.root / base / _unquote(written)
         is_inside = is_beneath(self.root / path, self.root) and is_beneath(written_out, self.root)
         if path.is_absolute() or ".." in path.parts or not is_inside:
             raise ScriptError(
