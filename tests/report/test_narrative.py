@@ -64,14 +64,19 @@ def change(findings, field: str, **values):
     return findings.model_copy(update={field: getattr(findings, field).model_copy(update=values)})
 
 
-def with_primary(findings, **values):
+def with_effect(findings, metric: str, scenario: str | None, **values):
+    """With other values of an effect over all load levels."""
     effects = tuple(
         effect.model_copy(update=values)
-        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.tps", None, "all")
+        if (effect.metric, effect.scenario, effect.load_level) == (metric, scenario, "all")
         else effect
         for effect in findings.effects
     )
     return findings.model_copy(update={"effects": effects})
+
+
+def with_primary(findings, **values):
+    return with_effect(findings, "pgbench.tps", None, **values)
 
 
 def test_every_place_exists_in_findings_json(findings) -> None:
@@ -426,13 +431,7 @@ def test_keys_that_are_no_plain_words_are_quoted(key: str, path: str) -> None:
 def with_scenario(found, scenario: str, ratio: float, **changes: object):
     """The mean latency of a scenario worse by so much."""
     new = {"decision": Decision.WORSE, "ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, **changes}
-    effects = tuple(
-        effect.model_copy(update=new)
-        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.latency_mean", scenario, "all")
-        else effect
-        for effect in found.effects
-    )
-    return found.model_copy(update={"effects": effects})
+    return with_effect(found, "pgbench.latency_mean", scenario, **new)
 
 
 def test_the_scenario_that_got_worst_is_said_under_the_headline_everywhere(sample) -> None:

@@ -31,6 +31,7 @@ from pgtrial.store.rows import (
     read_rows,
 )
 from pgtrial.store.sqlite import connect, connect_to_read
+from pgtrial.units import read_count
 
 LONGEST = 31 * 86400  # s, of a phase or slice, or of all that was measured
 STOPPED = "stopped"  # key of the record: why the experiment ended before its last block
@@ -83,7 +84,7 @@ class State:
 
     def _check_format(self) -> None:
         found = dict(self._rows(MetaRow, "WHERE key = 'format'")).get("format", "")
-        number = int(found) if found.isascii() and found.isdigit() and len(found) < 10 else None
+        number = read_count(found)
         if number is None or number > layout.FORMAT:
             written = "an unknown format" if number is None else f"format {number}"
             raise StoreError(

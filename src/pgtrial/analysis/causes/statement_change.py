@@ -13,6 +13,7 @@ from pgtrial.findings.record import Estimate
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import RunRow
 
+_Cell = tuple[int, int]  # (run id, load level)
 _FEWEST_FOUND = 10.0  # samples of both arms; below, the blocks of a rarely seen statement agree and know nothing
 
 
@@ -23,13 +24,25 @@ def compare_statements(evidence: Evidence, reduction: Reduction, values: Values)
     The intervals of all statements hold together, so those that exclude zero may be named. {} where sessions were not
     sampled.
     """
+    compared = evidence.pairs(evidence.hypothesis_arm)
+    sessions = {
+        (run.id, level.index): {
+            text: sum(kinds.values()) for text, kinds in count_statements(reduction, [(run, level.index)]).items()
+        }
+        for run in {run.id: run for pair in compared for run in pair}.values()
+        for level in evidence.levels
+        if (run.id, level.index) in reduction.sessions
+    }
     pairs = [
         (one, other)
-        for runs in evidence.pairs(evidence.hypothesis_arm)
-        if (one := _times(evidence, reduction, values, runs[0])) is not None
-        and (other := _times(evidence, reduction, values, runs[1])) is not None
+        for runs in compared
+        if (one := _times(evidence, reduction, values, sessions, runs[0])) is not None
+        and (other := _times(evidence, reduction, values, sessions, runs[1])) is not None
     ]
-    found = _found(evidence, reduction)
+    found: dict[str, float] = {}  # how often sessions were found in each statement
+    for cell, counts in sessions.items():
+        for text, count in counts.items():
+            found[text] = found.get(text, 0.0) + reduction.polls.get(cell, 0) * count
     texts = dict.fromkeys(text for pair in pairs for times in pair for text in times)
     return {
         text: estimate_difference(
@@ -53,27 +66,19 @@ def tell_statements(differences: Mapping[str, Estimate]) -> Message | None:
     return message("statements.rose-and-fell", fell=fell, less=falls[fell], rose=rose, more=rises[rose])
 
 
-def _times(evidence: Evidence, reduction: Reduction, values: Values, run: RunRow) -> Mapping[str, float] | None:
+def _times(
+    evidence: Evidence, reduction: Reduction, values: Values, sessions: Mapping[_Cell, Mapping[str, float]], run: RunRow
+) -> Mapping[str, float] | None:
     """Seconds by statement; None where a load level has no samples or no transactions."""
     times: dict[str, float] = {}
     for level in evidence.levels:
         throughput = values.get((run.id, TPS.name, None, level.index), 0.0)
-        if throughput <= 0 or (run.id, level.index) not in reduction.sessions:
+        counts = sessions.get((run.id, level.index))
+        if throughput <= 0 or counts is None:
             return None
         # Statements of transactions that failed took time as well.
         totals = reduction.totals.get((run.id, level.index, None))
         ended = throughput * (totals.attempts if totals is not None and totals.count else 1.0)
-        for text, kinds in count_statements(reduction, [(run, level.index)]).items():
-            times[text] = times.get(text, 0.0) + sum(kinds.values()) / ended / len(evidence.levels)
+        for text, count in counts.items():
+            times[text] = times.get(text, 0.0) + count / ended / len(evidence.levels)
     return times
-
-
-def _found(evidence: Evidence, reduction: Reduction) -> Mapping[str, float]:
-    """How often sessions were found in each statement, in all runs that are compared."""
-    found: dict[str, float] = {}
-    for run in (run for pair in evidence.pairs(evidence.hypothesis_arm) for run in pair):
-        for level in evidence.levels:
-            polls = reduction.polls.get((run.id, level.index), 0)
-            for text, kinds in count_statements(reduction, [(run, level.index)]).items():
-                found[text] = found.get(text, 0.0) + polls * sum(kinds.values())
-    return found

@@ -27,15 +27,15 @@ def find_worst(findings: Findings) -> Placed | None:
 
     None where none was, where the runs cannot answer, and where the claim itself is about that scenario's latency.
     """
-    return max(_find_worse(findings), key=lambda placed: placed.effect.ratio or 0.0, default=None)
+    return next(iter(_find_worse(findings)), None)
 
 
 def tell_worst(findings: Findings) -> Sentence:
     """One sentence on it; nothing where there is none."""
     worse = _find_worse(findings)
-    worst = find_worst(findings)
-    if worst is None:
+    if not worse:
         return ()
+    worst = worse[0]
     template = ntr(
         "<count>Worse</count> in scenario {scenario}: {metric} {change}{doubt}.",
         "Worse in <count>{count} scenarios</count>, most in {scenario}: {metric} {change}{doubt}.",
@@ -85,6 +85,7 @@ def _quote_scenario(placed: Placed) -> Sentence:
 
 
 def _find_worse(findings: Findings) -> list[Placed]:
+    """All that were decided to be worse, the largest rise first."""
     asked, primary = findings.hypothesis, find_primary(findings)
     if asked.verdict is Verdict.INVALID:
         return []
@@ -93,7 +94,7 @@ def _find_worse(findings: Findings) -> list[Placed]:
         find_placed(findings, arm=asked.arm, metric=metric, scenario=scenario)
         for scenario in findings.experiment.scenarios
     ]
-    return [
+    worse = [
         placed
         for placed in found
         if placed is not None
@@ -101,3 +102,4 @@ def _find_worse(findings: Findings) -> list[Placed]:
         and placed.effect.ratio is not None
         and placed != primary
     ]
+    return sorted(worse, key=lambda placed: -(placed.effect.ratio or 0.0))
