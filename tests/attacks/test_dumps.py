@@ -11,7 +11,7 @@ from pgtrial.engine.target.base import DATABASE
 from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.workloads.psql_script import PsqlScript
+from pgtrial.workloads.psql_script import PsqlScript, ScriptError
 from support.loading import empty_database, load
 
 COMMAND = "COPY (SELECT 1) TO PROGRAM 'touch {mark}';\n"
@@ -96,8 +96,8 @@ def test_sql_that_variables_put_together_is_listed(tmp_path: Path, text: str) ->
 
     found = [use.what.partition(":")[0] for use in PsqlScript.read(tmp_path / "load.sql").uses]
     # Where the variable is the file of a COPY, that is said as well.
-    assert found[0] == "SQL put together as it runs"
-    assert found[1:] == (["a file of the server's machine"] if "COPY (SELECT 1) TO :" in text else [])
+    also = {"a file of the server's machine"} if "COPY (SELECT 1) TO :" in text else set()
+    assert set(found) == {"SQL put together as it runs"} | also
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_file_that_psql_finds_by_another_name_is_listed(tmp_path: Path, name: 
     condition = "\\set f evil.sql\n\\if false\n\\set f good.sql\n\\endif\n"
     (tmp_path / "load.sql").write_text(f"{condition}\\i {name}\n")
 
-    assert [use.where for use in PsqlScript.read(tmp_path / "load.sql").uses] == ["load.sql, line 5"]
+    assert {use.where for use in PsqlScript.read(tmp_path / "load.sql").uses} == {"load.sql, line 5"}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,15 @@ def test_statements_that_execute_more_than_sql_are_listed(sql: str) -> None:
 def test_a_command_of_psql_is_found_wherever_it_stands(tmp_path: Path, line: str) -> None:
     (tmp_path / "load.sql").write_text(f"CREATE TABLE t (a text);\n{line}\n")
 
-    assert PsqlScript.read(tmp_path / "load.sql").uses
+    assert _is_told(tmp_path / "load.sql")
+
+
+def _is_told(path: Path) -> bool:
+    """Whether a file is refused, or what it executes is listed."""
+    try:
+        return bool(PsqlScript.read(path).uses)
+    except ScriptError:
+        return True
 
 
 @pytest.mark.parametrize("padding", ["", "x" * 100], ids=["short", "long"])

@@ -56,27 +56,6 @@ def test_undo_of_one_value(tree, now: str, got, outcome: Outcome, after: str):
     assert tree.read(FILE).strip() == after
 
 
-@pytest.mark.parametrize(
-    ("change", "got"),
-    [
-        pytest.param(change_of({"/sys/onf": "60"}, {FILE: "1"}), None, id="old names another file"),
-        pytest.param(change_of({FILE: "60"}, {"/sys/onf": "1"}), {FILE: "1"}, id="new names another file"),
-        pytest.param(change_of({}, {FILE: "1"}), {FILE: "1"}, id="old is empty"),
-        pytest.param(change_of({FILE: "60"}, {}), None, id="new is empty"),
-        pytest.param(change_of({}, {}), {}, id="all is empty"),
-        pytest.param(change_of({FILE: "60", "/sys/twp": "5"}, {FILE: "1"}), {FILE: "1", BESIDE: "5"}, id="beside"),
-    ],
-)
-def test_an_entry_that_contradicts_itself_stays_open(tree, change: Change, got: dict[str, str] | None):
-    tree.add({FILE: "1\n", BESIDE: "5\n"})
-
-    undone = undo_values(LocalHost(ops=tree), entry_of(change, got))
-
-    assert undone.outcome is Outcome.FAILED
-    assert undone.text.startswith("Its entry in the journal is damaged: what was ")
-    assert tree.read(FILE).strip() == "1"
-
-
 @pytest.mark.parametrize("got", [None, {FILE: "1"}])
 @pytest.mark.parametrize(("now", "outcome"), [("60", Outcome.ALREADY), ("1", Outcome.REBOOTED)])
 def test_undo_after_a_reboot_changes_nothing(tree, now: str, outcome: Outcome, got):

@@ -303,16 +303,6 @@ def test_pair_changed_by_somebody_else_is_left(table, host):
     assert (value(host, RATIO), value(host, BYTES)) == ("30", "0")
 
 
-def test_an_entry_for_a_setting_that_its_name_does_not_say_stays_open(table):
-    (entry,) = table.apply({"vm.dirty_bytes": "100000"})
-    renamed = [{f"{path}s": value for path, value in each.items()} for each in (entry.change.old, entry.change.new)]
-
-    undone = table.undo(replace(entry, got=None, change=replace(entry.change, old=renamed[0], new=renamed[1])))
-
-    assert undone.outcome is Outcome.FAILED
-    assert undone.text.startswith("Its entry in the journal is damaged: vm.dirty_bytes")
-
-
 def test_setting_that_changes_others_puts_them_back(tree, bench):
     control, allowed = f"{NET}/tcp_congestion_control", f"{NET}/tcp_allowed_congestion_control"
     tree.add({control: "cubic\n", allowed: "reno cubic\n"})

@@ -244,7 +244,7 @@ def test_a_newer_format_is_refused(journal, written: str | None, shown: str) -> 
             db.execute("INSERT INTO meta VALUES ('format', ?)", (written,))
 
     for write in (False, True):
-        with pytest.raises(StoreError, match=f"has {shown}, this pgtrial knows up to format 1"):
+        with pytest.raises(StoreError, match=f"has {shown}, this pgtrial knows up to format 2"):
             Journal.open(write=write)
 
 
@@ -359,6 +359,48 @@ def test_a_journal_without_a_column_has_damaged_entries(journal, directory: Path
         (record,) = again.open_entries()
 
     assert record.entry.damage == "knob = None"
+
+
+@pytest.mark.parametrize(
+    ("column", "before", "after"),
+    [
+        ("old, new, got", "/vm/", "/wm/"),
+        ("old", '"20"', '"60"'),
+        ("old_text", "20", "60"),
+        ("folder", "/results", "/result5"),
+        ("boot_id", "boot-2", "boot-3"),
+    ],
+)
+def test_an_entry_that_makes_sense_and_is_not_what_was_written_is_damaged(
+    journal, directory: Path, column: str, before: str, after: str
+) -> None:
+    """A path that is another one, alike in all values, would be that of another file of the kernel."""
+    entry = journal.confirm(begin(journal), {"/proc/sys/vm/dirty_ratio": "0"})
+    other = begin(journal)
+    with contextlib.closing(sqlite3.connect(directory / FILE)) as db, db:
+        for each in column.split(", "):
+            db.execute(f"UPDATE entry SET {each} = replace({each}, ?, ?) WHERE id = ?", (before, after, entry.id))
+
+    with Journal.open(write=False) as again:
+        damage = {record.entry.id: record.entry.damage for record in again.open_entries()}
+
+    assert damage == {entry.id: "it is not as it was written", other.id: ""}
+
+
+def test_a_journal_of_the_version_before_gets_checksums(journal, directory: Path) -> None:
+    entry = begin(journal)
+    with contextlib.closing(sqlite3.connect(directory / FILE)) as db, db:
+        db.execute("ALTER TABLE entry DROP COLUMN seal")
+        db.execute("UPDATE meta SET value = '1'")
+
+    with Journal.open(write=False) as old:
+        (unsealed,) = old.open_entries()
+    with Journal.open(write=True) as again:
+        newer = begin(again)
+        records = again.open_entries()
+
+    assert unsealed.entry == entry
+    assert [record.entry for record in records] == [newer, entry]
 
 
 def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:

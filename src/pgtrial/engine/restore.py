@@ -72,10 +72,6 @@ async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry)
     except OSError as err:
         place = f'"{err.filename}": ' if err.filename else ""
         return Undone(outcome=Outcome.FAILED, text=f"{place}{err.strerror or err}.")
-    except (LookupError, ValueError) as err:
-        # The entry can be read, and yet lacks what this knob writes into every one, or has no number in its place.
-        text = f"Its entry in the journal seems to be damaged, to the knob {knob.name}: {type(err).__name__}: {err}."
-        return Undone(outcome=Outcome.FAILED, text=text)
     except Exception as err:
         text = f"This is a bug in pgtrial's knob {knob.name}: {type(err).__name__}: {err}."
         return Undone(outcome=Outcome.FAILED, text=text)

@@ -130,8 +130,6 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
     reset by setting another one has its place behind it.
     """
     change, ops = entry.change, host.ops
-    if damage := _find_damage(entry):
-        return Undone(outcome=Outcome.FAILED, text=f"Its entry in the journal is damaged: {damage}.")
     rebooted = ops.boot_id() != entry.boot_id
     now: dict[str, str] = {}
     for path in change.old:
@@ -169,21 +167,6 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
         return gone or Undone(outcome=Outcome.RESTORED)
     problems.append(f"{change.name} is {_values(change, now)}, not {change.old_text} as before.")
     return Undone(outcome=Outcome.FAILED, text=" ".join(problems))
-
-
-def _find_damage(entry: JournalEntry) -> str:
-    """What shows that a part of the entry is not as it was written, though it can be read; "" if nothing does.
-
-    Else a file that was never there would be taken for a device that is gone, and the change for over.
-    """
-    old, new, got = entry.change.old, entry.change.new, entry.got
-    if not new or not new.keys() <= old.keys():
-        return (
-            f"what was set ({', '.join(new) or 'nothing'}) is not among what was there ({', '.join(old) or 'nothing'})"
-        )
-    if got is not None and got.keys() != old.keys():
-        return f"what was read afterwards ({', '.join(got)}) is not what was read before ({', '.join(old)})"
-    return ""
 
 
 def _set(ops: Operations, values: Mapping[str, str], *, read: Read, write: Write) -> Iterator[tuple[str, OSError]]:

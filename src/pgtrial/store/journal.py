@@ -11,7 +11,15 @@ from typing import Any, Self, TypeVar
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import parse_json
-from pgtrial.store.journal_file import FILE, journal_error, lock_restoring, open_journal, state_directory
+from pgtrial.store.journal_file import (
+    FILE,
+    has_seals,
+    journal_error,
+    lock_restoring,
+    open_journal,
+    state_directory,
+)
+from pgtrial.store.journal_seal import is_broken, seal
 
 Found = TypeVar("Found")
 _OVER = tuple(outcome for outcome in Outcome if outcome is not Outcome.FAILED)
@@ -49,10 +57,7 @@ class Journal:
     def open(cls, *, write: bool) -> Self:
         """Open this machine's journal, see ``state_directory``; to write, it is made where it is missing."""
         path = state_directory() / FILE
-        db = open_journal(path, write=write)
-        db.row_factory = sqlite3.Row
-        db.text_factory = lambda found: found.decode(errors="backslashreplace")
-        return cls(path=path, db=db)
+        return cls(path=path, db=open_journal(path, write=write))
 
     def close(self) -> None:
         self.db.close()
@@ -92,22 +97,24 @@ class Journal:
         names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
         with self._access("write") as db:
             row = db.execute(f"INSERT INTO entry ({names}) VALUES ({values})", columns).lastrowid
-        assert row is not None  # a row was inserted
+            assert row is not None  # a row was inserted
+            seal(db, row)
         return JournalEntry(id=row, t=t, host=host, boot_id=boot_id, folder=folder, run=run, change=change, got=None)
 
     def confirm(self, entry: JournalEntry, got: Mapping[str, str]) -> JournalEntry:
         """Record that the change was made, with the values read back; returns the updated entry."""
-        self._update(entry, "got = ?", _json(got))
+        self._update_sealed(entry, "got = ?", _json(got))
         return replace(entry, got=got)
 
     def leave_open(self, entry: JournalEntry) -> JournalEntry:
         """Record that what is in force is no longer known, but only what was before; returns the updated entry."""
-        self._update(entry, "got = NULL")
+        self._update_sealed(entry, "got = NULL")
         return replace(entry, got=None)
 
     def end(self, entry: JournalEntry, undone: Undone, *, t: float) -> None:
         """Record the outcome of undoing; a failed entry stays open."""
-        self._update(entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
+        with self._access("write") as db:
+            self._update(db, entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -127,16 +134,22 @@ class Journal:
 
     def _records(self, condition: str, *values: object) -> tuple[JournalRecord, ...]:
         with self._access("read") as db:
+            sealed = has_seals(db)
             try:
-                return tuple(_record(dict(row)) for row in db.execute(f"SELECT * FROM entry {condition}", values))
+                rows = db.execute(f"SELECT * FROM entry {condition}", values)
+                return tuple(_record(dict(row), sealed=sealed) for row in rows)
             except sqlite3.DatabaseError as err:
                 if getattr(err, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                     raise
-                return tuple(_readable(db, condition, *values))
+                return tuple(_record(row, sealed=sealed) for row in _readable(db, condition, *values))
 
-    def _update(self, entry: JournalEntry, assignments: str, *values: object) -> None:
+    def _update_sealed(self, entry: JournalEntry, assignments: str, *values: object) -> None:
         with self._access("write") as db:
-            count = db.execute(f"UPDATE entry SET {assignments} WHERE id = ?", (*values, entry.id)).rowcount
+            self._update(db, entry, assignments, *values)
+            seal(db, entry.id)
+
+    def _update(self, db: sqlite3.Connection, entry: JournalEntry, assignments: str, *values: object) -> None:
+        count = db.execute(f"UPDATE entry SET {assignments} WHERE id = ?", (*values, entry.id)).rowcount
         if count != 1:
             raise StoreError(f'the journal of host changes "{self.path}" has lost entry {entry.id}')
 
@@ -149,8 +162,8 @@ class Journal:
             raise journal_error(f"{action} to" if action == "write" else action, self.path, err) from err
 
 
-def _readable(db: sqlite3.Connection, condition: str, *values: object) -> Iterator[JournalRecord]:
-    """Records one by one, newest first, where a page of the file is damaged; what cannot be read is damaged, too."""
+def _readable(db: sqlite3.Connection, condition: str, *values: object) -> Iterator[dict[str, Any]]:
+    """Rows one by one, newest first, where a page of the file is damaged; of what cannot be read only the number."""
     (last,) = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
     for number in range(last, 0, -1):
         one = f"SELECT * FROM (SELECT * FROM entry WHERE id = ?) {condition}"
@@ -158,14 +171,14 @@ def _readable(db: sqlite3.Connection, condition: str, *values: object) -> Iterat
             rows = db.execute(one, (number, *values)).fetchall()
         except sqlite3.DatabaseError:
             rows = [{"id": number}]
-        yield from (_record(dict(row)) for row in rows)
+        yield from map(dict, rows)
 
 
 def _json(values: Mapping[str, str]) -> str:
     return json.dumps(dict(values))
 
 
-def _record(row: Mapping[str, Any]) -> JournalRecord:
+def _record(row: Mapping[str, Any], *, sealed: bool) -> JournalRecord:
     """The record; one that is damaged keeps its bytes in the journal, and what of it can be read is for people."""
     damage: list[str] = []
 
@@ -214,10 +227,11 @@ def _record(row: Mapping[str, Any]) -> JournalRecord:
         run=None if row.get("run") is None else or_else(row.get("run"), int, "run"),
         change=change,
         got=None if row.get("got") is None else values("got"),
-        damage=", ".join(damage)[:_LONGEST_DAMAGE],
     )
+    if sealed and not damage and is_broken(row):
+        damage.append("it is not as it was written")
     return JournalRecord(
-        entry=entry,
+        entry=replace(entry, damage=", ".join(damage)[:_LONGEST_DAMAGE]),
         owner=owner,
         outcome=None if outcome is None else Outcome(outcome),
         text=text("text"),

@@ -26,7 +26,8 @@ CREATE TABLE entry (
     owner_boot_id     TEXT NOT NULL,
     outcome           TEXT,                  -- how undoing ended; NULL and 'failed' are still to be undone
     text              TEXT NOT NULL DEFAULT '',
-    ended             REAL
+    ended             REAL,
+    seal              TEXT                   -- SHA-256 of the row without how undoing ended, see journal_seal.py
 ) STRICT;
 
 INSERT INTO meta VALUES ('format', '{format}');

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrial.errors import StoreError
+from pgtrial.store.journal_seal import COLUMN, seal
 from pgtrial.store.own_place import find_changeable
 from pgtrial.store.sqlite import connect, connect_to_read
 
 VARIABLE = "PGTRIAL_STATE_DIRECTORY"
 FILE = "journal.sqlite"
 LOCK = "restore.lock"
-FORMAT = 1
+FORMAT = 2  # 1 had no seals
 
 _SCHEMA = Path(__file__).with_name("journal.sql")
 _HINTS = {
@@ -61,8 +62,11 @@ def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
         check_owner(path.parent)
         check_owner(path)
         db = connect(path, mode="rw") if write else connect_to_read(path)
+        _return_rows(db)
         try:
             _check_format(db, path)
+            if write and not has_seals(db):
+                _add_seals(db)
         except BaseException:
             db.close()
             raise
@@ -136,8 +140,30 @@ def _create(path: Path) -> None:
             part.with_name(part.name + suffix).unlink(missing_ok=True)
 
 
+def has_seals(db: sqlite3.Connection) -> bool:
+    """Whether each entry has its checksum, as all have in a journal that this version has written to."""
+    return COLUMN in {row["name"] for row in db.execute("PRAGMA table_info(entry)")}
+
+
+def _add_seals(db: sqlite3.Connection) -> None:
+    """To a journal of an older version, of which there is no telling whether it is as it was written."""
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        if not has_seals(db):  # no other pgtrial was quicker
+            db.execute(f"ALTER TABLE entry ADD COLUMN {COLUMN} TEXT")
+            for (number,) in db.execute("SELECT id FROM entry").fetchall():
+                seal(db, number)
+            db.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),))
+
+
+def _return_rows(db: sqlite3.Connection) -> None:
+    db.row_factory = sqlite3.Row
+    db.text_factory = lambda found: found.decode(errors="backslashreplace")
+
+
 def _empty() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:")
+    _return_rows(db)
     _fill(db)
     return db
 
@@ -147,13 +173,19 @@ def _fill(db: sqlite3.Connection) -> None:
 
 
 def _check_format(db: sqlite3.Connection, path: Path) -> None:
-    found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
-    if found is None or int(found[0]) > FORMAT:
-        written = "an unknown format" if found is None else f"format {found[0]}"
+    found = _format(db)
+    if not 0 < found <= FORMAT:
+        written = f"format {found}" if found else "an unknown format"
         raise StoreError(
             f'the journal of host changes "{path}" has {written}, this pgtrial knows up to format {FORMAT}',
             hint="Use the newest pgtrial that has been used on this machine.",
         )
+
+
+def _format(db: sqlite3.Connection) -> int:
+    """0: unknown."""
+    found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+    return int(found[0]) if found is not None and str(found[0]).isdecimal() else 0
 
 
 def check_owner(path: Path) -> None:

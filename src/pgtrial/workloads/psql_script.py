@@ -1,8 +1,8 @@
 r"""What a file for psql does beside SQL: the files it reads, the programs it starts, the roles it takes for granted.
 
-The file is read as lines: what follows a COPY … FROM stdin is data up to a line with "\.", where it is certain that
-psql sees it so too; all else is looked at. What is loaded without --allow-code cannot make psql start programs, found
-or not.
+The file is read as lines: what follows a COPY … FROM stdin is data up to a line with "\.", and a backslash in a string
+begins no command, where it is certain that psql sees it so too; all else is looked at. What is loaded without
+--allow-code cannot make psql start programs, found or not.
 """
 
 import os
@@ -15,7 +15,8 @@ from typing import BinaryIO
 from pgtrial.experiment_file.code_uses import WORDS, CodeUse, code_use, find_in_sql
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
-from pgtrial.workloads.copy_data import Scanner
+from pgtrial.workloads.psql_commands import Read, connects_elsewhere, examine, is_one_command
+from pgtrial.workloads.psql_scanner import Scanner
 
 # What is read of a file and those it reads, the data of COPY not counted. After that it is said that there is more,
 # which is asked for like code.
@@ -62,18 +63,7 @@ _MADE = re.compile(rf"^\s*CREATE\s+(?:ROLE|USER|GROUP)\s+{_NAMES}", re.IGNORECAS
 _NO_ROLES = frozenset(
     ("public", "current_user", "session_user", "current_role", "user", "none", "default", "postgres", "group")
 )
-_COMMAND = re.compile(r"\\(!|[A-Za-z_]+)([^\\]*)")
-_STRING = re.compile(r"[eE]?'(?:[^']|'')*'")
-_INCLUDE = re.compile(r"^\s*\\(i|ir|include|include_relative)\s+(?P<file>'(?:[^']|'')*'|\S+)")
 _SET = re.compile(r"^\s*\\set\s+(\w+)\s+('(?:[^']|'')*'|[^\s'`:]+)\s*$")
-_CLIENT_COPY = re.compile(
-    # Of a name between quotation marks nothing is a word of the command.
-    r"^\s*\\copy\b(?:\"[^\"]*\"|[^\"])*?\b(?P<way>from|to)\s+"
-    r"(?P<program>program\b\s*)?(?P<file>'(?:[^']|'')*'|\S+)",
-    re.IGNORECASE,
-)
-_IS_CLIENT_COPY = re.compile(r"^\s*\\copy\b", re.IGNORECASE)
-_ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
 _VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
 # Of variables that may hold more than a number, and where one is a part of SQL. One between quotation marks is too: a
 # name, or what DO and functions consist of.
@@ -84,15 +74,6 @@ _PIECE = re.compile(
 _ANY = "*"
 # Psql sets them by itself, to what the server says: an error's text may be anything.
 _SAID_BY_SERVER = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE", "SQLSTATE")
-# In what stands behind another backslash psql sees SQL again.
-_COMMAND_ALONE = re.compile(r"^\s*\\[A-Za-z][^\\]*$")
-# Of a file's name psql puts together what is quoted in parts, decodes escapes, and knows what a variable holds by then.
-_PLAIN_FILE = re.compile(r"[\w./+-]+|'[\w./ +-]+'", re.ASCII)
-_FIRST = re.compile(r"^\s*\\[A-Za-z]")
-_UNDERSTOOD = frozenset(("i", "ir", "include", "include_relative", "copy"))
-_ELSEWHERE_BY = _UNDERSTOOD | {"c", "connect", "lo_import", "getenv", "prompt", "cd"}
-_OUTPUT = frozenset(("o", "out", "g", "gx", "w", "write"))
-_EDITORS = frozenset(("e", "edit", "ef", "ev"))
 
 
 class ScriptError(ValueError):
@@ -101,6 +82,16 @@ class ScriptError(ValueError):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line that is read."""
+
+    name: Path
+    number: int
+    scanner: Scanner
+    depth: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +131,7 @@ class PsqlScript:
         before = len(self.uses)
         lines: list[str] = []
         numbers: list[int] = []
-        for number, line in _outside_data(self.root / name, scanner):
+        for number, line, is_certain in outside_data(self.root / name, scanner):
             self._lines += 1
             self._seen += len(line)
             matters = _matters(line) or (b":" in line and bool(self._texts))
@@ -155,16 +146,18 @@ class PsqlScript:
                 continue
             self.roles |= roles_in(text)
             self._made |= {name for match in _MADE.finditer(text) for name in _names(match["names"])}
-            if self._is_put_together(text):
+            commands = [each.decode("utf-8", "replace") for each in scanner.commands] if is_certain else [text]
+            if self._is_put_together(text, is_command=is_certain and commands[:1] == [text.strip()]):
                 self.uses.append(code_use(f"{name}, line {number}", f"SQL put together as it runs: {text.strip()}"))
-            if "\\" in text:
-                self._examine(text, name, number, scanner, depth)
+            for command in commands:
+                if "\\" in command:
+                    self._examine(command.strip(), text, _Place(name, number, scanner, depth))
         known = set(self.uses[before:])
         self.uses += (use for use in find_in_sql(str(name), "\n".join(lines), numbers=numbers) if use not in known)
 
-    def _is_put_together(self, line: str) -> bool:
-        """Whether a variable is a part of its SQL."""
-        if _COMMAND_ALONE.match(line):
+    def _is_put_together(self, line: str, *, is_command: bool) -> bool:
+        """Whether a variable is a part of its SQL, of which a command of psql has none."""
+        if is_command and is_one_command(line.strip()):
             return False
         known = self._texts.union(_SAID_BY_SERVER)
         names = (found[2] or found[3] or found[4] for found in _PIECE.finditer(line))
@@ -174,30 +167,30 @@ class PsqlScript:
         if name not in self.files:
             self.files.append(name)
 
-    def _examine(self, line: str, name: Path, number: int, scanner: Scanner, depth: int) -> None:
-        where = f"{name}, line {number}"
-        if _ELSEWHERE.match(line):
+    def _examine(self, command: str, line: str, place: _Place) -> None:
+        where = f"{place.name}, line {place.number}"
+        if connects_elsewhere(command):
             raise ScriptError(
                 f"{where}: {line.strip()[:80]}: the data are loaded into one database, which pgtrial has made",
                 "Make the dump with pg_dump, without --create and not with pg_dumpall, or remove the line.",
             )
-        for each in _SETS_TEXT.finditer(line):
+        for each in _SETS_TEXT.finditer(command):
             self._texts.add(each["name"] if re.fullmatch(r"\w+", each["name"] or "") else _ANY)
-        if found := _SET.match(line):
+        if found := _SET.match(command):
             self._variables[found[1]] = _unquote(found[2])
-        if found := _INCLUDE.match(line):
-            if not _PLAIN_FILE.fullmatch(found["file"]):
-                self.uses.append(code_use(where, f"a file that psql may find elsewhere: {line.strip()}"))
-            base = name.parent if found[1] in ("ir", "include_relative") else Path()
-            read = Scanner(scanner.is_certain)
-            self._read(self._inside(base, self._filled(found["file"]), where), read, depth=depth + 1)
-            scanner.is_certain = read.is_certain
-        found = _CLIENT_COPY.match(line)
-        if found and not found["program"] and found["way"].lower() == "from" and not _is_stream(found["file"]):
-            self._add(self._inside(Path(), found["file"], where))
-        self.uses += (code_use(where, f"{what}: {line.strip()}") for what in _find_commands(line))
-        if _reads_elsewhere(line):
-            self.uses.append(code_use(where, f"a file that psql reads, or another connection: {line.strip()}"))
+        done = examine(command)
+        self.uses += (code_use(where, f"{what}: {line.strip()}") for what in done.uses)
+        if done.read is not None:
+            self._follow(done.read, where, place)
+
+    def _follow(self, read: Read, where: str, place: _Place) -> None:
+        if not read.is_script:
+            self._add(self._inside(Path(), read.name, where))
+            return
+        base = place.name.parent if read.is_relative else Path()
+        scanner = Scanner(place.scanner.is_certain)
+        self._read(self._inside(base, self._filled(read.name), where), scanner, depth=place.depth + 1)
+        place.scanner.is_certain = scanner.is_certain
 
     def _filled(self, text: str) -> str:
         """With the values of variables, as psql has it everywhere but in its own COPY."""
@@ -234,15 +227,16 @@ def _matters(line: bytes) -> bool:
     )
 
 
-def _outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
-    """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
+def outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, text, whether the scanner was certain in it) of the lines that are not data of a COPY … FROM stdin."""
     with open_file(path, follow=True) as file:
         number, before = 0, b""
         while line := file.readline(_LONGEST_LINE):
             number += 1
-            yield number, before + line
+            takes_data = scanner.takes_data(line)
+            yield number, before + line, scanner.is_certain
             before = b"" if line.endswith(b"\n") else line[-_LONGEST_WORD:]  # which may have begun a word
-            if scanner.takes_data(line):
+            if takes_data:
                 number += _skip_data(file)
 
 
@@ -259,48 +253,10 @@ def _skip_data(file: BinaryIO) -> int:
     return lines
 
 
-def _reads_elsewhere(line: str) -> bool:
-    """Whether a command of psql reads or connects where nobody looks: only one that begins its line is understood."""
-    names = [name for name, _ in _COMMAND.findall(line)]
-    is_first = _FIRST.match(line) is not None and names[0] in _UNDERSTOOD
-    return any(name in _ELSEWHERE_BY for name in names[1 if is_first else 0 :])
-
-
-def _find_commands(line: str) -> Iterator[str]:
-    if found := _CLIENT_COPY.match(line):
-        if found["program"]:
-            yield "a shell command"
-        elif found["way"].lower() == "to" and not _is_stream(found["file"]):
-            yield "a file written"
-    elif _IS_CLIENT_COPY.match(line):
-        yield "a file that psql reads or writes"
-    if "`" in line:  # and a command
-        yield "a shell command"
-    for command, _ in _COMMAND.findall(line):
-        if command == "!":
-            yield "a shell command"
-        elif command == "setenv":
-            yield "a variable of the environment"
-        elif command == "gexec":
-            yield "SQL put together as it runs"
-    # Short names are also parts of regular expressions, which stand in strings.
-    for command, rest in _COMMAND.findall(_STRING.sub("''", line)):
-        if command in _EDITORS:
-            yield "a program"
-        elif command in _OUTPUT and rest.lstrip().startswith("|"):
-            yield "a shell command"
-        elif (command in _OUTPUT and rest.strip(" ;")) or command in ("lo_export", "s"):
-            yield "a file written"
-
-
 def _names(text: str) -> Iterator[str]:
     for match in re.finditer(_NAME, text):
         name = match[0]
         yield name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
-
-
-def _is_stream(file: str) -> bool:
-    return file.lower().rstrip(";") in ("stdin", "pstdin", "stdout", "pstdout")
 
 
 def _unquote(text: str) -> str:
