@@ -25,7 +25,7 @@ from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
 from pgtrial.engine.target.base import Target, TurnTaking
-from pgtrial.engine.target.existing import ServerTarget, prepare_server
+from pgtrial.engine.target.existing import ServerTarget, prepare_server, refuse_shared_settings
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
@@ -201,6 +201,12 @@ async def _run_schedule(
             refuse_unrestored(journal, own=own)
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
                 hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
+                if (
+                    experiment.target.kind == "server"
+                    and experiment.hooks.before_dataset
+                    and not permission.host_changes
+                ):
+                    await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(

@@ -1,7 +1,9 @@
 """A database that was there before: read-only, changed only by permission, undone after a kill; whole experiments."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -163,6 +165,30 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     assert message in result.stderr
 
 
+def test_no_hook_runs_before_settings_of_the_whole_server_are_refused(shop, write, pgtrial, tmp_path):
+    """That one of a library's settings is the whole server's only the server can tell."""
+    shop.set_auto_conf("shared_preload_libraries = 'pg_stat_statements'\n")
+    shop.run(*shop.ctl("restart"))
+    hook = f'[hooks]\nbefore_dataset = ["touch", "{tmp_path}/touched"]\n'
+    write(('jit = "off"', '"pg_stat_statements.save" = "off"'), more=hook)
+
+    result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 2
+    assert "pg_stat_statements.save = off for the whole server" in result.stderr
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_hook_may_start_the_server_that_is_not_there(shop, write, pgtrial, tmp_path):
+    start = ["sh", "-c", " ".join(shlex.quote(word) for word in shop.start) + " >/dev/null 2>&1"]
+    write(more=f"[hooks]\nbefore_dataset = {json.dumps(start)}\n")
+    shop.stop()
+
+    result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("user", ["nobody_special", "watcher", "boss"])
 def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, pgtrial, user):
     write(user=user)
@@ -171,6 +197,7 @@ def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, 
     checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
     result = pgtrial("run", "shop.toml")
 
+    assert "database     shop, 1 table\n" in checked.stdout  # none of the system's
     assert "The experiment can run there." in checked.stdout
     assert result.returncode == 0, result.stderr
     assert state_of(shop) == before

@@ -330,9 +330,8 @@ async def prepare_server(
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
     survey = await survey_server(server, experiment, plan.arms, scripts)
-    if survey.changing and not may_change:
-        settings = [f"{name} = {value} for the whole server" for name, value in survey.changing.items()]
-        raise refuse_host_changes(settings)
+    if not may_change:
+        _refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
     rights = survey.rights
@@ -396,18 +395,7 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
     tables. Raises SettingError for settings that it does not take.
     """
     target = experiment.target
-    actual = await read_settings(server.conninfo(target.database))
-    own, shared = {}, {}
-    for arm in arms:
-        wanted = wanted_settings(arm)
-        by_session = ({}, wanted) if target.settings == "server" else split_settings(wanted, actual)
-        own[arm.name], shared[arm.name] = by_session
-    changing = {
-        name: value
-        for settings in shared.values()
-        for name, value in settings.items()
-        if not is_already(value, actual.get(setting_key(name)))
-    }
+    own, shared, changing = await _divide_settings(server, experiment, arms)
     rights = await probe_rights(server, changing)
     refused = await _find_refused(server, target.database, own.values())
     missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
@@ -415,6 +403,47 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
         uses = uses_of(experiment, arms, folder)
         missing += await find_missing_on_tables(server.conninfo(target.database), uses)
     return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
+
+
+async def _divide_settings(
+    server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]
+) -> tuple[dict[str, Mapping[str, str]], dict[str, Mapping[str, str]], dict[str, str]]:
+    """``own``, ``shared`` and ``changing`` of the survey."""
+    actual = await read_settings(server.conninfo(experiment.target.database))
+    own: dict[str, Mapping[str, str]] = {}
+    shared: dict[str, Mapping[str, str]] = {}
+    for arm in arms:
+        wanted = wanted_settings(arm)
+        by_session = ({}, wanted) if experiment.target.settings == "server" else split_settings(wanted, actual)
+        own[arm.name], shared[arm.name] = by_session
+    changing = {
+        name: value
+        for settings in shared.values()
+        for name, value in settings.items()
+        if not is_already(value, actual.get(setting_key(name)))
+    }
+    return own, shared, changing
+
+
+async def refuse_shared_settings(plan: Plan, *, host: Host, caller: Mapping[str, str]) -> None:
+    """Refuse what an existing server says are settings of the whole server, before a hook is run that goes ahead of
+    its preparation. Where it does not answer nothing is refused: the hook may be what starts it, and preparing it asks
+    again. Raises ConsentError.
+    """
+    wanted = plan.experiment.target
+    try:
+        server = await open_server(
+            host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller
+        )
+        _, _, changing = await _divide_settings(server, plan.experiment, plan.arms)
+    except TargetError:
+        return
+    _refuse_changing(changing)
+
+
+def _refuse_changing(changing: Mapping[str, str]) -> None:
+    if changing:
+        raise refuse_host_changes([f"{name} = {value} for the whole server" for name, value in changing.items()])
 
 
 async def _find_refused(
