@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
-from pgtrial.engine.target.existing import survey_server
+from pgtrial.engine.target.server_survey import survey_server
 from pgtrial.errors import PgTrialError
 from pgtrial.hosts.connect import open_host
 from pgtrial.model.caveat import Caveat

@@ -1,9 +1,11 @@
 """A database that was there before: read-only, changed only by permission, undone after a kill; whole experiments."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from unittest.mock import patch
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.model.fingerprint import CPU_OWN
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
@@ -202,6 +205,21 @@ def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, 
     assert result.returncode == 0, result.stderr
     assert state_of(shop) == before
     assert "was written to during" not in result.stdout
+
+
+def test_the_server_under_test_is_no_other_program(shop, write, pgtrial, tmp_path):
+    """Its role does not know where the data lie, whose lock file would name its first process."""
+    (tmp_path / "own.sql").write_text("SELECT count(*) FROM generate_series(1, 200000);\n")
+    write(("rate     = 100\n", ""), user="nobody_special")
+
+    result = pgtrial("run", "shop.toml")
+
+    assert result.returncode == 0, result.stderr
+    (folder,) = (tmp_path / "results").iterdir()
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as state:
+        rows = state.execute("SELECT value FROM fingerprint WHERE name = ? AND moment = 'after'", [CPU_OWN]).fetchall()
+    assert len(rows) == 2
+    assert all(float(value) > 0.5 for (value,) in rows)  # s; the load's own is some hundredths of it
 
 
 def test_what_the_load_may_write_is_counted(shop, write, pgtrial, tmp_path):
