@@ -446,6 +446,37 @@ def test_the_scenario_that_got_worst_is_said_under_the_headline_everywhere(sampl
     assert "Weigh what it costs: latency mean of “read” +464 %" in paragraph(found, "next")
 
 
+def test_a_scenario_that_is_surely_worse_in_its_slowest_transactions_only_is_said(sample) -> None:
+    worse = {"decision": Decision.WORSE, "ratio": 4.0, "low": 3.0, "high": 5.0}
+    found = with_effect(sample, "pgbench.latency_p99", "read", **worse, sure=True)
+    line = "Worse in scenario “read”: latency p99 +300 % (95 % interval +200 % to +400 %)."
+
+    assert line in " ".join(render_text(found).split())
+    assert line in render_summary(found)
+    assert line in paragraph(found, "found")
+    test_every_place_exists_in_findings_json(found)
+    by_chance = with_effect(sample, "pgbench.latency_p99", "read", **worse, sure=False)
+    assert "Worse in" not in render_text(by_chance)  # among so many percentiles
+
+
+def test_a_scenario_that_is_surely_worse_at_one_level_only_is_said_with_it(sample) -> None:
+    first, *others = sample.experiment.levels
+    assert others
+    worse = {"decision": Decision.WORSE, "ratio": 4.0, "low": 3.0, "high": 5.0, "sure": True}
+    effects = tuple(
+        effect.model_copy(update=worse)
+        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.latency_mean", "read", first.index)
+        else effect
+        for effect in sample.effects
+    )
+    found = sample.model_copy(update={"effects": effects})
+
+    line = "Worse in scenario “read”: latency mean with 4 clients +300 % (95 % interval +200 % to +400 %)."
+    assert line in " ".join(render_text(found).split())
+    assert "Weigh what it costs: latency mean with 4 clients of “read” +300 %" in paragraph(found, "next")
+    test_every_place_exists_in_findings_json(found)
+
+
 def test_of_several_that_got_worse_the_worst_is_named(sample) -> None:
     found = with_scenario(with_scenario(sample, "read", 1.5), "update", 2.5)
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-
 NO_ALL_SETTINGS = "no-all-settings"  # the role of an existing server may not see them: those that lack are not known
 
 
