@@ -109,9 +109,10 @@ def _find_worse(findings: Findings) -> list[Placed]:
 def _worse_of(findings: Findings, scenario: str) -> Iterator[Placed]:
     """What of a scenario is worse, the first to be said first."""
     mean = latency_of(findings, "mean")
-    tails = [(latency_of(findings, name), ALL) for name in ("p99", "p999", "p95", "p50")]
-    levels = [(mean, level.index) for level in findings.experiment.levels]
-    for metric, level in ((mean, ALL), *tails, *levels):
+    places: list[tuple[str, int | str]] = [(mean, ALL)]
+    places += [(latency_of(findings, name), ALL) for name in ("p99", "p999", "p95", "p50")]
+    places += [(mean, level.index) for level in findings.experiment.levels]
+    for metric, level in places:
         placed = find_placed(findings, arm=findings.hypothesis.arm, metric=metric, scenario=scenario, level=level)
         if placed is None or placed.effect.decision is not Decision.WORSE or placed.effect.ratio is None:
             continue
