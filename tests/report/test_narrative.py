@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from pgtrial.findings.caveat import caveat
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.markdown import render_summary
@@ -475,6 +476,17 @@ def test_a_scenario_that_is_surely_worse_at_one_level_only_is_said_with_it(sampl
     assert line in " ".join(render_text(found).split())
     assert "Weigh what it costs: latency mean with 4 clients of “read” +300 %" in paragraph(found, "next")
     test_every_place_exists_in_findings_json(found)
+
+
+def test_a_difference_of_the_builds_stands_beside_the_verdict(sample) -> None:
+    text = "The servers of the arms were built in different ways, which an effect contains: JIT (LLVM)."
+    build = CaveatFinding(code="server-build", severity=Severity.WARNING, text=text)
+    found = sample.model_copy(update={"caveats": (*sample.caveats, build)})
+    page, terminal, markdown = render_html(found), " ".join(render_text(found).split()), render_summary(found)
+
+    assert text in terminal.partition("Effects against")[0]
+    assert text in markdown.partition("Claim:")[0].replace("\\", "")
+    assert text in re.sub(r"\s+", " ", page.partition('<p class="claim">')[0])
 
 
 def test_of_several_that_got_worse_the_worst_is_named(sample) -> None:
