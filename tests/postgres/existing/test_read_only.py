@@ -388,6 +388,18 @@ def test_a_dump_is_for_its_owner_alone_and_the_file_names_it(shop, write, pgtria
     assert not Path(tmp_path / ".shop.dump.part").exists()
 
 
+def test_a_dump_that_lacks_a_right_says_which_grants_it_takes(shop, write, pgtrial, tmp_path):
+    shop.sql("CREATE SEQUENCE hidden", database="shop")
+    write(user="nobody_special")
+
+    result = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
+
+    assert result.returncode == 1
+    assert "permission denied for sequence hidden" in result.stderr
+    assert "GRANT SELECT ON ALL SEQUENCES IN SCHEMA" in result.stderr
+    assert list(tmp_path.glob("*.dump*")) == []
+
+
 @pytest.fixture
 def trial(shop) -> Iterator[str]:
     """A role with the grants of docs/managed-services.md, and no others."""
