@@ -11,6 +11,7 @@ from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.limit_rules import Facts
 from pgtrial.analysis.causes.limits import find_limits, what_changed
 from pgtrial.analysis.causes.pareto import score_arms
+from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
 from pgtrial.analysis.effects.estimate import estimate_effects
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
 from pgtrial.findings.causes import limits_by_chance
@@ -20,6 +21,7 @@ from pgtrial.model.verdict import Decision
 
 LATENCY = "pgbench.latency_mean"
 CLIENTS, SECONDS, POLLS = 8, 20, 200
+SLOW, OUTSIDE = "UPDATE slow", 0.004  # a statement, and s of a transaction outside of the server
 EXPERIMENTS, FEWER = 300, 100  # fewer where each takes seconds
 CPU, WAITS = ("", ""), (("IO", "WALSync"), ("Lock", "transactionid"), ("LWLock", "BufferContent"))
 
@@ -82,6 +84,47 @@ def count_named(*, together):
     return wrong, right
 
 
+def sample_statements(evidence, times, *, together):
+    """Sampled sessions of all runs by statement. ``times`` are seconds of a transaction in each, by arm; the rest of
+    the clients' time is outside the server. ``together`` as for ``sample``.
+    """
+    rng = np.random.default_rng(evidence.seed)
+    sessions, totals, values = {}, {}, {}
+    for run in evidence.valid:
+        mine = {text: seconds * float(np.exp(rng.normal(0, 0.02))) for text, seconds in times[run.slot.arm].items()}
+        latency = sum(mine.values()) + OUTSIDE
+        shares = [seconds / latency for seconds in mine.values()]
+        hits = together * rng.multinomial(CLIENTS * POLLS // together, [*shares, 1 - sum(shares)])[:-1]
+        sessions[run.id, 0] = tuple(
+            SessionGroup(scenario="all", state="active", wait_type="", wait_event="", query=text, sessions=n / POLLS)
+            for text, n in zip(mine, hits, strict=True)
+            if n
+        )
+        count = round(SECONDS * CLIENTS / latency)
+        totals[run.id, 0, None] = Totals(count=count, latency_sum=count * latency, failed=0, skipped=0, late=0)
+        for level in (0, "all"):
+            values[run.id, TPS, None, level] = CLIENTS / latency
+    return Reduction(sessions=sessions, totals=totals, polls=dict.fromkeys(sessions, POLLS)), values
+
+
+def count_statements(*, together, more):
+    """Experiments in which a statement is said to take more that does not; and in which the one that does is named.
+
+    ``more`` is the factor of the one; the others take the same in both arms.
+    """
+    seeds, wrong, right = random.Random(6), 0, 0
+    control = {SLOW: 0.002, **{f"SELECT {name}": 0.001 for name in "abcd"}}
+    for _ in range(EXPERIMENTS):
+        evidence = plan_trial(seeds, blocks=6)
+        times = {"a": control, "b": {**control, SLOW: more * control[SLOW]}}
+        reduction, values = sample_statements(evidence, times, together=together)
+        told = tell_statements(compare_statements(evidence, reduction, values))
+        named = set() if told is None else {text for name, text in told.values.items() if name in ("rose", "fell")}
+        wrong += bool(named - ({SLOW} if more != 1 else set()))
+        right += told is not None and told.values.get("rose") == SLOW
+    return wrong, right
+
+
 def count_limits():
     """Experiments in which two equal arms get other limits, and in which a sentence or the table says so of them
     without saying that it may be chance.
@@ -108,7 +151,8 @@ def count_sure():
     for _ in range(EXPERIMENTS):
         evidence = plan_trial(seeds, blocks=6)
         rng = np.random.default_rng(evidence.seed)
-        card = score_arms(evidence, observe(evidence, {slot.number: rng.normal(0, 0.1) for slot in evidence.slots}))
+        values = observe(evidence, {slot.number: rng.normal(0, 0.1) for slot in evidence.slots})
+        card = score_arms(evidence, values, estimate_effects(evidence, values, scenarios=(None,)))
         assert card is not None
         fast = card.recommendations[0]
         ratio = card.arms[1].values[0].ratio
@@ -160,11 +204,18 @@ def test_only_what_is_surely_so_is_said() -> None:
     differ, told = count_limits()
     sure, unfounded = count_sure()
     decided, certain, compared = count_elsewhere()
+    statements = tuple(
+        count_statements(together=number, more=factor) for number, factor in ((1, 1.0), (1, 1.3), (CLIENTS, 1.3))
+    )
     (rare, of_rare), (rarer, of_rarer) = count_rare(0.3), count_rare(0.1)
 
     for wrong, _ in (independent, convoy, long_convoy):
         assert wrong <= most(EXPERIMENTS, 0.05)
     assert independent[1] > EXPERIMENTS / 2
+    for wrong, _ in statements:
+        assert wrong <= most(EXPERIMENTS, 0.05)
+    moved, crowded = statements[1:]
+    assert moved[1] > EXPERIMENTS / 2
     assert differ > EXPERIMENTS / 3  # the fault: the limits themselves are thresholds
     assert told <= most(EXPERIMENTS, 0.05)
     assert sure <= most(EXPERIMENTS, 0.05)
@@ -182,14 +233,16 @@ def test_only_what_is_surely_so_is_said() -> None:
                 "1 s); equal arms are told, or shown in the table, to have different limits; “this is sure” beside an "
                 "interval across zero; "
                 "rare parts (0.3 and 0.1 hits per run) outside of their interval; something else of two equal arms is "
-                f"named as changed ({compared} comparisons)"
+                f"named as changed ({compared} comparisons); a statement is said to take more or less that does not "
+                "(equal arms; another one takes 30 % more, independent and in convoys)"
             ),
             before=(f"5, 56, 96 %; 53 to 55 %; “sure: 96.6 %” beside −6 to +60 %; 17, 56 %; {percent(decided, FEWER)}"),
             after=(
                 f"{named} (the part that did is named in {percent(independent[1], EXPERIMENTS)} of the first); "
                 f"{percent(told, EXPERIMENTS)}; {unfounded} of {sure} (of {EXPERIMENTS} pairs of equal arms); "
                 f"{percent(rare, of_rare)}, {percent(rarer, of_rarer)} where any was found; "
-                f"{percent(certain, FEWER)}"
+                f"{percent(certain, FEWER)}; {', '.join(percent(wrong, EXPERIMENTS) for wrong, _ in statements)} (the "
+                f"one that does is named in {percent(moved[1], EXPERIMENTS)} and {percent(crowded[1], EXPERIMENTS)})"
             ),
         )
     )

@@ -109,6 +109,9 @@ def test_without_its_programs_a_file_is_right_and_this_machine_not_ready(
     assert 'note: no PostgreSQL programs in "/no/where"' in out
     assert main(["check", str(file), "--no-host"]) == 0
     assert capsys.readouterr().out.startswith(f"ok: {file} is right, but cannot run on this machine\n")
+    assert main(["check", str(file), "--no-host", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["ok"], answer["ready"]) == (True, False)
 
 
 def test_arms_that_do_not_differ_and_few_blocks_are_noted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,3 +98,20 @@ def test_a_method_is_settled_for_the_chosen_duration() -> None:
     again, choice = settle_design(made, arms, load_levels(made.workload), None)
 
     assert again.workload.duration == choice.duration
+
+
+def test_windows_of_a_soak_are_whole_seconds_as_runs_are() -> None:
+    made = make_plan(
+        Experiment.model_validate(
+            {
+                "format": 1,
+                "experiment": {"name": "x"},
+                "workload": {"mix": "select-only"},
+                "arms": WORK_MEM,
+                "design": {"soak": "3min", "windows": 8, "seed": 1},
+            }
+        )
+    )
+
+    assert made.experiment.workload.duration == 22
+    assert made.blocks == 8

@@ -181,6 +181,27 @@ def test_the_answer_says_when_it_is_a_mean_of_different_effects(experiments):
     assert warning not in answer_text(experiments.model_copy(update={"contrasts": (alike,)}))
 
 
+def test_few_experiments_are_headed_by_what_they_have_shown_themselves(experiments):
+    """Two numbers say next to nothing about a third: an interval for all like these is wider than each."""
+    contrast = experiments.contrasts[0]
+    few = contrast.pooled.model_copy(
+        update={"experiments": 2, "ratio": 1.02, "low": 0.62, "high": 1.6, "these_low": 0.99, "these_high": 1.05}
+    )
+    found = experiments.model_copy(update={"contrasts": (contrast.model_copy(update={"pooled": few}),)})
+    head = (
+        "+2.0 % in these 2 experiments (95 % interval −1.0 % to +5.0 %). Experiments like these, of which 2 tell "
+        "little: −38.0 % to +60.0 % on average"
+    )
+
+    assert head in " ".join(answer_text(found).split())
+    rows = [line.split() for line in render_experiments(found).splitlines() if line.startswith("  these 2")]
+    assert [" ".join(row) for row in rows] == ["these 2 +2.0 % −1.0 % to +5.0 %"]
+    many = few.model_copy(update={"experiments": 5})
+    found = experiments.model_copy(update={"contrasts": (contrast.model_copy(update={"pooled": many}),)})
+    assert "+2.0 % (95 % interval −38.0 % to +60.0 %) over 5 experiments" in answer_text(found)
+    assert "  these" not in render_experiments(found)
+
+
 def test_a_combined_effect_of_experiments_that_go_on_is_provisional(experiments):
     contrast = experiments.contrasts[0]
     pooled = contrast.pooled.model_copy(update={"provisional": True})

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from pgtrial.findings.caveat import caveat
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.markdown import render_summary
@@ -444,6 +445,48 @@ def test_the_scenario_that_got_worst_is_said_under_the_headline_everywhere(sampl
     assert line in re.sub(r"\s+", " ", page.partition('<p class="claim">')[0])
     assert line in paragraph(found, "found")
     assert "Weigh what it costs: latency mean of “read” +464 %" in paragraph(found, "next")
+
+
+def test_a_scenario_that_is_surely_worse_in_its_slowest_transactions_only_is_said(sample) -> None:
+    worse = {"decision": Decision.WORSE, "ratio": 4.0, "low": 3.0, "high": 5.0}
+    found = with_effect(sample, "pgbench.latency_p99", "read", **worse, sure=True)
+    line = "Worse in scenario “read”: latency p99 +300 % (95 % interval +200 % to +400 %)."
+
+    assert line in " ".join(render_text(found).split())
+    assert line in render_summary(found)
+    assert line in paragraph(found, "found")
+    test_every_place_exists_in_findings_json(found)
+    by_chance = with_effect(sample, "pgbench.latency_p99", "read", **worse, sure=False)
+    assert "Worse in" not in render_text(by_chance)  # among so many percentiles
+
+
+def test_a_scenario_that_is_surely_worse_at_one_level_only_is_said_with_it(sample) -> None:
+    first, *others = sample.experiment.levels
+    assert others
+    worse = {"decision": Decision.WORSE, "ratio": 4.0, "low": 3.0, "high": 5.0, "sure": True}
+    effects = tuple(
+        effect.model_copy(update=worse)
+        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.latency_mean", "read", first.index)
+        else effect
+        for effect in sample.effects
+    )
+    found = sample.model_copy(update={"effects": effects})
+
+    line = "Worse in scenario “read”: latency mean with 4 clients +300 % (95 % interval +200 % to +400 %)."
+    assert line in " ".join(render_text(found).split())
+    assert "Weigh what it costs: latency mean with 4 clients of “read” +300 %" in paragraph(found, "next")
+    test_every_place_exists_in_findings_json(found)
+
+
+def test_a_difference_of_the_builds_stands_beside_the_verdict(sample) -> None:
+    text = "The servers of the arms were built in different ways, which an effect contains: JIT (LLVM)."
+    build = CaveatFinding(code="server-build", severity=Severity.WARNING, text=text)
+    found = sample.model_copy(update={"caveats": (*sample.caveats, build)})
+    page, terminal, markdown = render_html(found), " ".join(render_text(found).split()), render_summary(found)
+
+    assert text in terminal.partition("Effects against")[0]
+    assert text in markdown.partition("Claim:")[0].replace("\\", "")
+    assert text in re.sub(r"\s+", " ", page.partition('<p class="claim">')[0])
 
 
 def test_of_several_that_got_worse_the_worst_is_named(sample) -> None:

@@ -39,6 +39,7 @@ METRICS = (
 )
 _EVERY = 10.0  # s between two readings of sizes
 _HOUR = 3600.0
+_SIZES = "tables."
 _MATTERS = 0.1  # of a size, by which it has changed
 
 
@@ -80,7 +81,7 @@ def _describe(
         stretches=len(stretches),
         hours=tuple(middle / _HOUR for middle in stretch.middles),
         drifts=drifts,
-        text=_tell(name, drifts),
+        text=tell_drifts(name, drifts),
     )
 
 
@@ -113,15 +114,32 @@ def _drift(stretch: _Stretch, metric: str, confidence: float) -> Drift:
         step = (stretch.middles[-1] - stretch.middles[0]) / max(1, len(by_window) - 1)
         series = np.array([np.nan if value is None else value for value in by_window])
     found = trend(series, spacing=step / _HOUR, confidence=confidence) if step > 0 else None
-    first = next(value for value in by_window if value is not None)
+    known = [value for value in by_window if value is not None]
+    share = found.slope * step * series.size / _HOUR / known[0] if found is not None and known[0] else None
+    is_size = metric.startswith(_SIZES)
+    if is_size:
+        share = known[-1] / known[0] - 1 if known[0] else None
     observable = find_observable(metric)
     return Drift(
         metric=metric,
         unit="" if observable is None else observable.metric.unit,
         values=by_window,
         per_hour=None if found is None else _estimate(found),
-        share=found.slope * step * series.size / _HOUR / first if found is not None and first else None,
+        share=share,
+        grown=find_growth(known) if is_size else 0,
     )
+
+
+def find_growth(known: Sequence[float]) -> int:
+    """Whether a size has grown (1) or shrunk (-1): each window of the later half is beyond all of the earlier one.
+
+    Sizes are facts, whatever a slope would say of what comes next; but two ends of a sawtooth, as of rows that die
+    between two vacuums, say nothing.
+    """
+    early, late = known[: len(known) // 2], known[(len(known) + 1) // 2 :]
+    if not early or not known[0] or abs(known[-1] / known[0] - 1) < _MATTERS:
+        return 0
+    return 1 if min(late) > max(early) else -1 if max(late) < min(early) else 0
 
 
 def _finer(metric: str, timelines: Sequence[Timeline]) -> tuple[float, Array | None]:
@@ -140,7 +158,7 @@ def _finer(metric: str, timelines: Sequence[Timeline]) -> tuple[float, Array | N
     if not known:
         return 0.0, None
     length = timelines[-1].started + timelines[-1].seconds - timelines[0].started
-    step = max(_EVERY if metric.startswith("tables.") else 1.0, length / MOST)
+    step = max(_EVERY if metric.startswith(_SIZES) else 1.0, length / MOST)
     count = max(1, int(length // step))
     place = np.minimum((np.array(seconds) / step).astype(int), count - 1)
     sums, counts = np.bincount(place, known, count), np.bincount(place, minlength=count)
@@ -159,22 +177,18 @@ def _estimate(found: Trend) -> Estimate:
     return Estimate(value=found.slope, low=low, high=high)
 
 
-def _tell(name: str, drifts: Sequence[Drift]) -> Message:
+def tell_drifts(name: str, drifts: Sequence[Drift]) -> Message:
     """What surely drifts, or that nothing does."""
     told = tuple(_parts(drifts))
     return message("soak.drifts", arm=name, parts=told) if told else message("soak.stays", arm=name)
 
 
 def _parts(drifts: Sequence[Drift]) -> Iterator[Message]:
-    """Sizes at both ends are facts, whatever a slope would say of what comes next."""
     for each in drifts:
-        known = [value for value in each.values if value is not None]
         side = 0 if each.per_hour is None else each.per_hour.side()
-        if each.metric.startswith("tables.") and known[0]:
-            change = known[-1] / known[0] - 1
-            if abs(change) >= _MATTERS:
-                code = "soak.grew" if change > 0 else "soak.shrank"
-                yield message(code, metric=name_metric(each.metric), change=abs(change))
-        elif side and each.share is not None:
+        if each.grown and each.share is not None:
+            code = "soak.grew" if each.grown > 0 else "soak.shrank"
+            yield message(code, metric=name_metric(each.metric), change=abs(each.share))
+        elif side and each.share is not None and each.share * side > 0:
             code = "soak.rises" if side > 0 else "soak.falls"
             yield message(code, metric=name_metric(each.metric), change=abs(each.share))

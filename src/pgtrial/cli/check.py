@@ -85,15 +85,16 @@ def command(
         echo(json.dumps({"ok": False, "file": str(file), "error": error.message, "problems": problems}, indent=2))
         sys.exit(error.exit_code)
     answer: dict[str, Any] = {"ok": True}
-    is_ready = True
+    is_ready = passes = True
     if checked is not None:
         from pgtrial.cli.plan_facts import describe_facts
 
         facts, notes = describe_facts(checked)
-        is_ready = no_host or not checked.missing
+        is_ready = not checked.missing
+        passes = is_ready or no_host  # then only the file is asked about
         answer |= {"file": str(file), "ready": is_ready, **facts, "notes": notes}
         if not as_json:
-            if is_ready:
+            if passes:
                 echo(f"ok: {file}{' is right, but cannot run on this machine' if checked.missing else ''}")
             else:
                 echo(f"not ready: {file}: {checked.missing}")
@@ -108,13 +109,13 @@ def command(
             echo(("\n" if "file" in answer else "") + render_host(report))
     if connects and checked is not None:
         look = _look_at(checked)
-        is_ready = is_ready and look.error is None
+        is_ready, passes = is_ready and look.error is None, passes and look.error is None
         answer |= {"ready": is_ready, "server": server_data(look)}
         if not as_json:
             echo(f"\n{render_server(look)}")
     if as_json:
         echo(json.dumps(answer, indent=2))
-    if not is_ready:
+    if not passes:
         sys.exit(1)
 
 

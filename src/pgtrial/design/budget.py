@@ -51,7 +51,8 @@ def settle_design(
     SpecError where the method is not valid, or no duration fits into the budget.
     """
     if experiment.design.soak is not None:
-        window = experiment.design.soak / count_windows(experiment.design)
+        # Runs have whole seconds; what is left over is not measured.
+        window = float(experiment.design.soak // count_windows(experiment.design))
         return with_duration(experiment, window), replace(SOAK, duration=window)
     choice = choose_method(experiment, arms, levels, facts)
     budget = experiment.design.budget

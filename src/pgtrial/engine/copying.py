@@ -61,5 +61,12 @@ async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> 
                     environment=server.environment(target.database),
                 )
         except HostCommandError as err:
-            raise TargetError(f'cannot dump database "{target.database}": {err.detail or err.message}') from err
+            said = err.detail or err.message
+            raise TargetError(
+                f'cannot dump database "{target.database}": {said}',
+                hint="A dump needs SELECT on all tables and sequences: GRANT SELECT ON ALL TABLES IN SCHEMA …, and "
+                "GRANT SELECT ON ALL SEQUENCES IN SCHEMA …, for each schema."
+                if "permission denied" in said
+                else "",
+            ) from err
     return to.stat().st_size, server.facts.major

@@ -28,6 +28,7 @@ from pgtrial.engine.target.base import Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.engine.target.server_survey import refuse_shared_settings
 from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
@@ -186,21 +187,19 @@ async def _run_schedule(
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
-        refuse_files(plan, folder, permission.files)
-        if not permission.code and (uses := uses_of(experiment, plan.arms, folder / layout.FILES)):
-            raise refuse_code(uses)
-        writes = writes_of(experiment, plan.arms)
-        if writes and not permission.writes:
-            raise refuse_writes(writes)
-        wanted = host_changes(experiment, plan.arms)
-        if wanted and not permission.host_changes:
-            raise refuse_host_changes(wanted)
+        changes_something = _refuse_unallowed(plan, folder, permission)
         await undo_own(folder, knobs=restoring_knobs(caller), host_of=open_host, tell=tell)
         makes_database = experiment.target.kind == "server" and experiment.target.database is None
-        with Journal.open(write=bool(wanted or writes or makes_database)) as journal:
+        with Journal.open(write=changes_something or makes_database) as journal:
             refuse_unrestored(journal, own=own)
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
                 hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
+                if (
+                    experiment.target.kind == "server"
+                    and experiment.hooks.before_dataset
+                    and not permission.host_changes
+                ):
+                    await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
@@ -232,6 +231,21 @@ async def _run_schedule(
                         schedule.board = Switchboard(target=target, arms=schedule.arms)
                         stack.push_async_callback(schedule.board.stop, immediate=True)
                     await schedule.run(pending)
+
+
+def _refuse_unallowed(plan: Plan, folder: Path, permission: Permission) -> bool:
+    """Whether anything is changed that is not pgtrial's own, all of which is allowed. Raises ConsentError."""
+    experiment = plan.experiment
+    refuse_files(plan, folder, permission.files)
+    if not permission.code and (uses := uses_of(experiment, plan.arms, folder / layout.FILES)):
+        raise refuse_code(uses)
+    writes = writes_of(experiment, plan.arms)
+    if writes and not permission.writes:
+        raise refuse_writes(writes)
+    wanted = host_changes(experiment, plan.arms)
+    if wanted and not permission.host_changes:
+        raise refuse_host_changes(wanted)
+    return bool(wanted or writes)
 
 
 def _leave_nothing(hosts: Collection[Host], belongings: Belongings) -> None:

@@ -89,6 +89,11 @@ class RunGroup:
         """Directories of all servers."""
         return tuple(path for member in self.members.values() for path in member.server.directories)
 
+    @property
+    def foreign_process(self) -> int | None:
+        """The first process of the server that was there before, which all arms share; None for those of our own."""
+        return next((member.server.process for member in self.members.values()), None)
+
     def describe_dead(self) -> str:
         """Name a server that has ended without being stopped: "the server died"; "" if all are up."""
         for name in self.members:

@@ -71,10 +71,19 @@ class Record:
         if unset := find_unset(arm, server):
             raise InvalidRunError(f'arm "{arm.name}" declares {", ".join(unset)}, which nothing has set and read back')
 
-    def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
-        """Record the state of the servers' host before the load, or after it with ``since``."""
+    def add_machine(
+        self, host: Host, directories: tuple[str, ...], *, server: int | None = None, since: Machine | None = None
+    ) -> Machine:
+        """Record the state of the servers' host before the load, or after it with ``since``. ``server`` is the first
+        process of one that was there before.
+        """
         machine = read_machine(
-            host.ops, directories=directories, mark=self.plan.mark, sysctls=self.plan.sysctls, since=since
+            host.ops,
+            directories=directories,
+            server=server,
+            mark=self.plan.mark,
+            sysctls=self.plan.sysctls,
+            since=since,
         )
         moment = Moment.BEFORE if since is None else Moment.AFTER
         for run in self.runs:

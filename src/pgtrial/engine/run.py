@@ -65,10 +65,10 @@ class Execution:
                 await self._prepare_caches("warm")
             for member in members.values():
                 await member.record.add_server(member.arm, member.server)
-            before = record.add_machine(group.host, group.directories)
+            before = record.add_machine(group.host, group.directories, server=group.foreign_process)
             reports = await self._measure(offsets)
             wrong_pages = self._note_pages(UNDER_LOAD)
-            after = record.add_machine(group.host, group.directories, since=before)
+            after = record.add_machine(group.host, group.directories, server=group.foreign_process, since=before)
             servers.settle()
             lost = [await servers.find_lost(name) for name in members]
             clock_step = self._clock_step(offsets)

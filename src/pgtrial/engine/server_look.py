@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
-from pgtrial.engine.target.existing import survey_server
+from pgtrial.engine.target.server_survey import survey_server
 from pgtrial.errors import PgTrialError
 from pgtrial.hosts.connect import open_host
 from pgtrial.model.caveat import Caveat
@@ -48,7 +48,7 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
             if target.database is not None:
                 found = await read_inventory(server.control, target.database, catalogue=False)
                 others = f", sessions of others: {found.others}" if found.others else ""
-                count = len(found.tables)
+                count = len(found.own_tables)
                 facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
             survey = await survey_server(server, plan.experiment, plan.arms, folder)
     except PgTrialError as err:

@@ -205,8 +205,8 @@ class DesignTable(Table):
     )
     windows: Annotated[int, Field(strict=True, ge=8, le=1000)] | None = Field(
         default=None,
-        description="Equal parts of a soak, each of which is measured and kept by itself; the load reconnects between "
-        f"them. Left out: {DEFAULT_WINDOWS}.",
+        description="Equal parts of a soak, of whole seconds, each of which is measured and kept by itself; the load "
+        f"reconnects between them. Left out: {DEFAULT_WINDOWS}.",
     )
     stop: Literal["never", "decision", "precision"] = Field(
         default="never",

@@ -14,7 +14,8 @@ class Drift(Record):
     unit: str
     values: tuple[float | None, ...]
     per_hour: Estimate | None  # None: too short for a slope
-    share: float | None  # by which it changes over the analysed windows, along the slope, of its first window
+    share: float | None  # of the first window, by which it changes along the slope; a size: from first to last window
+    grown: int = 0  # of a size: 1 where it has grown, -1 where it has shrunk
 
 
 class SoakArm(Record):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+NO_ALL_SETTINGS = "no-all-settings"  # the role of an existing server may not see them: those that lack are not known
+
 
 class Severity(StrEnum):
     """The cost of a caveat: ``info`` nothing, ``warning`` some trust, ``invalid`` the verdict."""

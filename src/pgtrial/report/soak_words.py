@@ -35,6 +35,8 @@ def drift_cells(drift: Drift) -> tuple[str, str, str, str, str]:
 
 
 def _word(drift: Drift) -> str:
+    if drift.grown:
+        return ptr("drift", "has grown") if drift.grown > 0 else ptr("drift", "has shrunk")
     if drift.per_hour is None or (drift.per_hour.low is None and drift.per_hour.high is None):
         return ptr("drift", "too short to tell")
     words = {1: ptr("drift", "rises"), -1: ptr("drift", "falls"), 0: ptr("drift", "no drift shown")}

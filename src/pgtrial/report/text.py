@@ -25,6 +25,7 @@ from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
     VERDICT_SYMBOLS,
     arm_label,
+    build_text,
     change_text,
     claim_text,
     detectable_text,
@@ -88,6 +89,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
         f"{VERDICT_SYMBOLS[asked.verdict]} {hypothesis_word(asked).upper()}",
         *wrap_lines(say(asked.reason), width, indent="  "),
         *wrap_lines(worst_text(findings), width, indent="  "),
+        *wrap_lines(build_text(findings), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
     if not is_finished(findings):
@@ -208,7 +210,8 @@ def _soak(soak: Soak, width: int) -> list[str]:
             f"  {'  '.join(cell.ljust(size) for cell, size in zip(row, wide, strict=True))}".rstrip() for row in rows
         ]
     slope = tr(
-        "Columns: first and last window, change over the soak, slope per hour with its {confidence} interval.",
+        "Columns: first and last window, change over the soak (along its slope; of a size from the first window to "
+        "the last), slope per hour with its {confidence} interval.",
         confidence=format_share(soak.confidence),
     )
     return [*lines, "", *wrap_lines(slope, width)]

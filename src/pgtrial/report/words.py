@@ -286,6 +286,11 @@ def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
     return sorted(caveats, key=lambda caveat: order.index(caveat.severity))
 
 
+def build_text(findings: Findings) -> str:
+    """What the servers of the arms differ in beside what was asked; it stands beside the verdict, which is of both."""
+    return " ".join(caveat.text for caveat in findings.caveats if caveat.code == "server-build")
+
+
 def plural(count: int, noun: str) -> str:
     """ "1 block", "6 blocks", for what is always in English; other texts have their plurals in catalogues."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

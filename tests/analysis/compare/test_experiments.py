@@ -11,7 +11,7 @@ from pgtrial.analysis.compare.subjects import RULE, letter
 from pgtrial.design.registration import attempts_digest
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ExperimentComparison
-from pgtrial.model.caveat import Severity
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.interval import mean_and_sd
 from pgtrial.stats.meta import combine
@@ -64,6 +64,20 @@ def test_what_differs_between_the_machines_is_known_and_what_is_natural_is_not_t
     assert found["setting", "work_mem"].values == {"A": "4MB", "B": "8MB", "C": "4MB"}
     assert not any("boot" in name for _, name in found)
     assert ("setting", "synchronous_commit") not in found  # of the control alone
+
+
+def test_a_setting_that_a_role_may_not_see_is_no_difference(monday, write, compare):
+    seen = {arm: {"jit_provider": "llvmjit"} for arm in ("on", "off", "placebo")}
+    all_of_them = write("sees-all", seed=31, settings=seen)
+    less = write("sees-less", seed=32)
+    hidden = Caveat(code="no-all-settings", severity=Severity.INFO, text="The role may not see all settings.")
+    with closing(State.open(less, write=True)) as state:
+        state.add_caveat(hidden)
+
+    told, hidden_from_one = ({one.name for one in compare(all_of_them, other).differences} for other in (monday, less))
+
+    assert "jit_provider" in told
+    assert "jit_provider" not in hidden_from_one
 
 
 def test_few_experiments_are_a_caveat(repeated):

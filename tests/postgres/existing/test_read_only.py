@@ -1,7 +1,11 @@
 """A database that was there before: read-only, changed only by permission, undone after a kill; whole experiments."""
 
+import contextlib
+import json
 import os
 import re
+import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +17,7 @@ from unittest.mock import patch
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.model.fingerprint import CPU_OWN
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
@@ -163,6 +168,30 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     assert message in result.stderr
 
 
+def test_no_hook_runs_before_settings_of_the_whole_server_are_refused(shop, write, pgtrial, tmp_path):
+    """That one of a library's settings is the whole server's only the server can tell."""
+    shop.set_auto_conf("shared_preload_libraries = 'pg_stat_statements'\n")
+    shop.run(*shop.ctl("restart"))
+    hook = f'[hooks]\nbefore_dataset = ["touch", "{tmp_path}/touched"]\n'
+    write(('jit = "off"', '"pg_stat_statements.save" = "off"'), more=hook)
+
+    result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 2
+    assert "pg_stat_statements.save = off for the whole server" in result.stderr
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_hook_may_start_the_server_that_is_not_there(shop, write, pgtrial, tmp_path):
+    start = ["sh", "-c", " ".join(shlex.quote(word) for word in shop.start) + " >/dev/null 2>&1"]
+    write(more=f"[hooks]\nbefore_dataset = {json.dumps(start)}\n")
+    shop.stop()
+
+    result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("user", ["nobody_special", "watcher", "boss"])
 def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, pgtrial, user):
     write(user=user)
@@ -171,10 +200,26 @@ def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, 
     checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
     result = pgtrial("run", "shop.toml")
 
+    assert "database     shop, 1 table\n" in checked.stdout  # none of the system's
     assert "The experiment can run there." in checked.stdout
     assert result.returncode == 0, result.stderr
     assert state_of(shop) == before
     assert "was written to during" not in result.stdout
+
+
+def test_the_server_under_test_is_no_other_program(shop, write, pgtrial, tmp_path):
+    """Its role does not know where the data lie, whose lock file would name its first process."""
+    (tmp_path / "own.sql").write_text("SELECT count(*) FROM generate_series(1, 200000);\n")
+    write(("rate     = 100\n", ""), user="nobody_special")
+
+    result = pgtrial("run", "shop.toml")
+
+    assert result.returncode == 0, result.stderr
+    (folder,) = (tmp_path / "results").iterdir()
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as state:
+        rows = state.execute("SELECT value FROM fingerprint WHERE name = ? AND moment = 'after'", [CPU_OWN]).fetchall()
+    assert len(rows) == 2
+    assert all(float(value) > 0.5 for (value,) in rows)  # s; the load's own is some hundredths of it
 
 
 def test_what_the_load_may_write_is_counted(shop, write, pgtrial, tmp_path):
@@ -341,6 +386,18 @@ def test_a_dump_is_for_its_owner_alone_and_the_file_names_it(shop, write, pgtria
     assert 'kind = "throwaway"' in text
     assert "connection" not in text
     assert not Path(tmp_path / ".shop.dump.part").exists()
+
+
+def test_a_dump_that_lacks_a_right_says_which_grants_it_takes(shop, write, pgtrial, tmp_path):
+    shop.sql("CREATE SEQUENCE hidden", database="shop")
+    write(user="nobody_special")
+
+    result = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
+
+    assert result.returncode == 1
+    assert "permission denied for sequence hidden" in result.stderr
+    assert "GRANT SELECT ON ALL SEQUENCES IN SCHEMA" in result.stderr
+    assert list(tmp_path.glob("*.dump*")) == []
 
 
 @pytest.fixture

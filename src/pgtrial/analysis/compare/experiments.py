@@ -15,7 +15,7 @@ from pgtrial.analysis.world.settings import ABSENT, VOLATILE
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import Contrast, ExperimentComparison, Indirect, NotCombined, WorldDifference
 from pgtrial.findings.message import say
-from pgtrial.model.caveat import Severity
+from pgtrial.model.caveat import NO_ALL_SETTINGS, Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.units import format_duration, format_share
 
@@ -177,8 +177,9 @@ def _settings(subjects: Sequence[Subject]) -> Iterator[WorldDifference]:
     """Settings of the control as its server reported them, but for those that are paths and names of its cluster."""
     read = {subject.key: found for subject in subjects if (found := _control_settings(subject))}
     names = sorted({name for found in read.values() for name in found} - VOLATILE.keys())
+    partial = {subject.key for subject in subjects if _sees_not_all_settings(subject)}
     for name in names:
-        values = {key: found.get(name, ABSENT) for key, found in read.items()}
+        values = {key: found.get(name, ABSENT) for key, found in read.items() if name in found or key not in partial}
         if len(set(values.values())) > 1:
             yield WorldDifference(group="setting", name=name, values=values, severity=Severity.WARNING, why=_SETTING)
 
@@ -191,6 +192,11 @@ def _control_settings(subject: Subject) -> dict[str, str]:
         for name, (value, _) in evidence.settings.get(run.id, {}).items():
             found.setdefault(name, set()).add(value)
     return {name: " / ".join(sorted(values)) for name, values in found.items()}
+
+
+def _sees_not_all_settings(subject: Subject) -> bool:
+    """Whether its role might not see all settings of an existing server: one that is missing is not known then."""
+    return any(found.code == NO_ALL_SETTINGS for _, found in subject.evidence.caveats)
 
 
 def _by_name(tables: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:

@@ -48,19 +48,21 @@ def read_machine(
     ops: Operations,
     *,
     directories: Sequence[str] = (),
+    server: int | None = None,
     mark: str = "",
     sysctls: Iterable[str] = (),
     since: Machine | None = None,
 ) -> Machine:
     """Read a host in a few calls.
 
-    ``directories`` are those of the server's data and WAL, where they are known; the server's limits are those of the
-    process that has the data, or of pgtrial where it does not run. ``mark`` is on the processes of this experiment.
+    ``directories`` are those of the server's data and WAL, where they are known. ``server`` is its first process, where
+    that is known otherwise than by the data's lock file; the server's limits are those of that process, or of pgtrial
+    where there is none. ``mark`` is on the processes of this experiment.
     ``sysctls`` are kernel settings to read beside the usual ones. With ``since``, what was read before the load, there
     is also who used how much CPU time meanwhile.
     """
     names = tuple(dict.fromkeys((*SYSCTLS, *(standard_name(name) for name in sysctls))))
-    server = _server_pid(ops, directories)
+    server = server or _server_pid(ops, directories)
     times = tuple(
         ProcessTime(
             pid=pid,

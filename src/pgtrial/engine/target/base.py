@@ -61,6 +61,7 @@ class RunningServer:
     is_foreign: bool = False  # the database was there before, and nothing is to be made in it unasked
     may_checkpoint: bool = True
     pooler: RunningPooler | None = None
+    process: int | None = None  # the first one of a server that was there before, if it is found on the host
 
     @property
     def is_there(self) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.consent import refuse_host_changes
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.folder import LOADED
@@ -24,6 +23,7 @@ from pgtrial.engine.target.base import (
     wanted_settings,
 )
 from pgtrial.engine.target.loading import Loader
+from pgtrial.engine.target.server_survey import refuse_changing, survey_server
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
@@ -33,28 +33,23 @@ from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
-from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.existing.checks import Missing, find_missing, refuse_missing
+from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
 from pgtrial.postgres.existing.inventory import Inventory, compare_catalogues, compare_data, read_inventory
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSettings, ServerSql
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
-from pgtrial.postgres.existing.rights import Rights, probe_rights
+from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.role_settings import refuse_kept
 from pgtrial.postgres.existing.server import ExistingServer, open_server
-from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_of, read_session, split_settings
-from pgtrial.postgres.existing.settings import is_already
-from pgtrial.postgres.existing.table_rights import find_missing_on_tables
+from pgtrial.postgres.existing.session import READ_ONLY, options_of, read_session
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.settings import read_settings
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
-from pgtrial.workloads.table_uses import uses_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,6 +171,7 @@ class ServerTarget:
             altered=self.altered,
             is_foreign=not self.prepared,
             # On somebody else's server nothing is written back for a load that only reads.
+            process=await self.server.find_process(),
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery and not self.is_read_only,
         )
 
@@ -330,9 +326,8 @@ async def prepare_server(
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
     survey = await survey_server(server, experiment, plan.arms, scripts)
-    if survey.changing and not may_change:
-        settings = [f"{name} = {value} for the whole server" for name, value in survey.changing.items()]
-        raise refuse_host_changes(settings)
+    if not may_change:
+        refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
     rights = survey.rights
@@ -374,55 +369,6 @@ async def prepare_server(
         await target.remove()
         raise
     return target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What an experiment finds on an existing server, before anything is touched.
-
-    ``own`` are the settings of the load's sessions, ``shared`` those of the whole server, by arm; ``changing`` those of
-    them that are not so already. ``missing`` is every right that the role lacks for them.
-    """
-
-    rights: Rights
-    own: Mapping[str, Mapping[str, str]]
-    shared: Mapping[str, Mapping[str, str]]
-    changing: Mapping[str, str]
-    missing: tuple[Missing, ...]
-
-
-async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm], folder: Path) -> Survey:
-    """Ask the server how it can have the arms' settings, and whether the scripts, which are in ``folder``, may use its
-    tables. Raises SettingError for settings that it does not take.
-    """
-    target = experiment.target
-    actual = await read_settings(server.conninfo(target.database))
-    own, shared = {}, {}
-    for arm in arms:
-        wanted = wanted_settings(arm)
-        by_session = ({}, wanted) if target.settings == "server" else split_settings(wanted, actual)
-        own[arm.name], shared[arm.name] = by_session
-    changing = {
-        name: value
-        for settings in shared.values()
-        for name, value in settings.items()
-        if not is_already(value, actual.get(setting_key(name)))
-    }
-    rights = await probe_rights(server, changing)
-    refused = await _find_refused(server, target.database, own.values())
-    missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
-    if target.database is not None:
-        uses = uses_of(experiment, arms, folder)
-        missing += await find_missing_on_tables(server.conninfo(target.database), uses)
-    return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
-
-
-async def _find_refused(
-    server: ExistingServer, database: str | None, own: Iterable[Mapping[str, str]]
-) -> Sequence[str]:
-    """Settings that the role may not set in its sessions, of all arms."""
-    where = database or server.control.address.database
-    return tuple(dict.fromkeys([name for settings in own for name in await find_refused(server, where, settings)]))
 
 
 def _check_version(state: State, server: ExistingServer) -> None:

@@ -64,6 +64,7 @@ _OBJECTS = """
 """
 _DIGESTS = f"SELECT name, pg_catalog.left(pg_catalog.md5(coalesce(definition, '')), 12) FROM ({_OBJECTS}) AS o"
 # Large objects are rows of two tables of the system's.
+_OF_LARGE_OBJECTS = frozenset({"pg_largeobject", "pg_largeobject_metadata"})
 _TABLES = """
     SELECT s.relid::regclass::text, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, s.vacuum_count, s.analyze_count,
         c.relfilenode::int8
@@ -113,6 +114,11 @@ class Inventory:
     indexes: Mapping[str, int]
     size: int
     others: int
+
+    @property
+    def own_tables(self) -> frozenset[str]:
+        """The tables that somebody has made there, without those of the system that hold large objects."""
+        return frozenset(self.tables) - _OF_LARGE_OBJECTS
 
 
 async def read_inventory(control: ServerControl, database: str, *, catalogue: bool = True) -> Inventory:

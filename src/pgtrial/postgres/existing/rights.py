@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from psycopg import Error
 from psycopg.rows import dict_row
 
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import NO_ALL_SETTINGS, Caveat, Severity
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ExistingServer
 
@@ -121,7 +121,7 @@ def _caveats(rights: Rights) -> Iterator[Caveat]:
         )
     if not rights.read_settings:
         yield _info(
-            "no-all-settings",
+            NO_ALL_SETTINGS,
             f'The role "{rights.user}" may not see all settings: some are missing from the comparison of the arms, '
             "and the data directory is not known, nor the devices under it.",
             f'GRANT pg_read_all_settings TO "{rights.user}", or pg_monitor, gives it the right.',

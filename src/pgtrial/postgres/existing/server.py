@@ -220,6 +220,12 @@ class ExistingServer:
         """Path of postgresql.auto.conf on the server's machine."""
         return f"{self.facts.data_directory}/{AUTO_CONF}"
 
+    async def find_process(self) -> int | None:
+        """The server's first process on the host, also after a restart; None where it runs elsewhere."""
+        async with connect(self.control.conninfo()) as own:
+            row = await (await own.execute("SELECT pg_catalog.pg_backend_pid()")).fetchone()
+            return None if row is None else find_parent(self.host, row[0])
+
     async def read_auto_conf(self) -> bytes | None:
         """postgresql.auto.conf byte for byte; None where neither pgtrial nor its role may read it."""
         return await read_auto_conf(self.control, self.auto_conf if self.facts.files else None)

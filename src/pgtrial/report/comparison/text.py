@@ -20,6 +20,7 @@ from pgtrial.report.comparison.words import (
     heterogeneity_text,
     indirect_text,
     subject_text,
+    these_interval,
     value_text,
     values_text,
     verdict_text,
@@ -103,6 +104,8 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     if pooled is not None:
         decision = decision_text(pooled) or "–"
         interval = interval_text(pooled.low, pooled.high)
+        if these := these_interval(pooled):
+            rows.append((f"these {pooled.experiments}", change_text(pooled.ratio), these, "", ""))
         rows.append(("combined", change_text(pooled.ratio), interval, "", decision))
     heads = ("", "change", "interval", "blocks", "decision")
     lines += align_table(heads, rows, left=("", "decision"), width=width)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pgtrial.analysis.compare.contrasts import HETEROGENEOUS
+from pgtrial.analysis.compare.contrasts import FEW_EXPERIMENTS, HETEROGENEOUS
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import (
     ComparedExperiment,
@@ -53,8 +53,22 @@ def definition_text(contrast: Contrast) -> str:
     return "; ".join(parts)
 
 
+def these_interval(pooled: PooledEffect) -> str:
+    """The interval of these experiments' own mean, where they are so few that it is what there is to read; else ""."""
+    if pooled.experiments >= FEW_EXPERIMENTS or pooled.these_low is None or pooled.these_high is None:
+        return ""
+    return interval_text(pooled.these_low, pooled.these_high)
+
+
 def pooled_text(pooled: PooledEffect) -> str:
+    """Of few experiments the interval for others like them is wider than each of theirs, so it does not stand alone."""
     confidence = format_share(pooled.confidence)
+    if these := these_interval(pooled):
+        return (
+            f"{change_text(pooled.ratio)} in these {pooled.experiments} experiments ({confidence} interval {these}). "
+            f"Experiments like these, of which {pooled.experiments} tell little: "
+            f"{interval_text(pooled.low, pooled.high)} on average"
+        )
     return (
         f"{change_text(pooled.ratio)} ({confidence} interval {interval_text(pooled.low, pooled.high)}) over "
         f"{plural(pooled.experiments, 'experiment')}"
@@ -80,7 +94,7 @@ def heterogeneity_text(pooled: PooledEffect) -> str:
         f"(standard deviation; {format_share(pooled.confidence)} interval {spread_text(pooled.tau_low)} to "
         f"{spread_text(pooled.tau_high)})."
     )
-    if pooled.these_low is not None and pooled.these_high is not None:
+    if pooled.these_low is not None and pooled.these_high is not None and not these_interval(pooled):
         text += (
             f" The mean of these experiments alone: {interval_text(pooled.these_low, pooled.these_high)} "
             f"({format_share(pooled.confidence)} interval); that of experiments like these is less well known."

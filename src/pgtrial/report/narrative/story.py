@@ -304,7 +304,10 @@ def _costs(findings: Findings) -> Iterator[Sentence]:
     if worst is not None:
         change = worst.cite(change_text(worst.effect.ratio), "ratio")
         first = say(
-            "{metric} {change}{doubt}", metric=name_worst(worst), change=change, doubt=tell_doubt_of(findings, worst)
+            "{metric} {change}{doubt}",
+            metric=name_worst(findings, worst),
+            change=change,
+            doubt=tell_doubt_of(findings, worst),
         )
         worse.insert(0, first)
     if worse:

@@ -1,8 +1,11 @@
 """The scenario that got worst: what headline, story and advice of every form of the report say of it.
 
 A mean over all load hides it: where one pool of clients draws the scenarios, a rare one may take several times as long
-while the whole is faster.
+while the whole is faster. Its own mean hides what only its slowest transactions have, or one load level: that is said
+where it is sure, as there are many percentiles and levels.
 """
+
+from collections.abc import Iterator
 
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, tr
@@ -19,11 +22,12 @@ from pgtrial.report.narrative.parts import (
     source,
     text_of,
 )
-from pgtrial.report.words import latency_of, metric_label
+from pgtrial.report.words import ALL, latency_of, level_label, metric_label
 
 
 def find_worst(findings: Findings) -> Placed | None:
-    """The largest rise of a scenario's mean latency, over all load levels, of those that were decided to be worse.
+    """The largest rise of a scenario's latency, of those that were decided to be worse: of its mean over all load
+    levels, else, if it is sure, of a percentile, else of its mean at one level.
 
     None where none was, where the runs cannot answer, and where the claim itself is about that scenario's latency.
     """
@@ -46,7 +50,7 @@ def tell_worst(findings: Findings) -> Sentence:
         template,
         count=source(*(f"{placed.path}.decision" for placed in worse)),
         scenario=_quote_scenario(worst),
-        metric=worst.cite(metric_label(worst.effect.metric), "metric"),
+        metric=_name_metric(findings, worst),
         change=cite_change(worst),
         doubt=tell_doubt_of(findings, worst),
     )
@@ -57,10 +61,18 @@ def worst_text(findings: Findings) -> str:
     return text_of(tell_worst(findings))
 
 
-def name_worst(worst: Placed) -> Sentence:
+def name_worst(findings: Findings, worst: Placed) -> Sentence:
     """ "latency mean of “move”"."""
-    metric = worst.cite(metric_label(worst.effect.metric), "metric")
-    return say(tr("{metric} of {scenario}"), metric=metric, scenario=_quote_scenario(worst))
+    return say(tr("{metric} of {scenario}"), metric=_name_metric(findings, worst), scenario=_quote_scenario(worst))
+
+
+def _name_metric(findings: Findings, placed: Placed) -> Sentence:
+    """ "latency mean", "latency mean with 8 clients"."""
+    metric = placed.cite(metric_label(placed.effect.metric), "metric")
+    if placed.effect.load_level == ALL:
+        return (metric,)
+    level = placed.cite(level_label(findings, placed.effect.load_level), "load_level")
+    return say(tr("{metric} with {level}"), metric=metric, level=level)
 
 
 def tell_doubt_of(findings: Findings, placed: Placed) -> Sentence:
@@ -89,17 +101,20 @@ def _find_worse(findings: Findings) -> list[Placed]:
     asked, primary = findings.hypothesis, find_primary(findings)
     if asked.verdict is Verdict.INVALID:
         return []
-    metric = latency_of(findings, "mean")
-    found = [
-        find_placed(findings, arm=asked.arm, metric=metric, scenario=scenario)
-        for scenario in findings.experiment.scenarios
-    ]
-    worse = [
-        placed
-        for placed in found
-        if placed is not None
-        and placed.effect.decision is Decision.WORSE
-        and placed.effect.ratio is not None
-        and placed != primary
-    ]
+    found = [next(_worse_of(findings, scenario), None) for scenario in findings.experiment.scenarios]
+    worse = [placed for placed in found if placed is not None and placed != primary]
     return sorted(worse, key=lambda placed: -(placed.effect.ratio or 0.0))
+
+
+def _worse_of(findings: Findings, scenario: str) -> Iterator[Placed]:
+    """What of a scenario is worse, the first to be said first."""
+    mean = latency_of(findings, "mean")
+    places: list[tuple[str, int | str]] = [(mean, ALL)]
+    places += [(latency_of(findings, name), ALL) for name in ("p99", "p999", "p95", "p50")]
+    places += [(mean, level.index) for level in findings.experiment.levels]
+    for metric, level in places:
+        placed = find_placed(findings, arm=findings.hypothesis.arm, metric=metric, scenario=scenario, level=level)
+        if placed is None or placed.effect.decision is not Decision.WORSE or placed.effect.ratio is None:
+            continue
+        if placed.effect.sure or (metric, level) == (mean, ALL):
+            yield placed

@@ -21,6 +21,7 @@ from pgtrial.report.terms import decision_word, hypothesis_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
+    build_text,
     change_text,
     claim_text,
     detectable_text,
@@ -50,6 +51,7 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "worst": worst_text(findings),
+        "built": build_text(findings),
         "claim": claim_text(findings),
         "parts": [
             {
