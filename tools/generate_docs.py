@@ -28,6 +28,7 @@ from pgtrial.design.slice_time import (
 from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.experiment_file import cause_tables, disk_tables
 from pgtrial.experiment_file import experiment as spec
+from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
 from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
@@ -85,6 +86,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[disks.NAME]", disk_tables.DiskTable),
     ("[design]", spec.DesignTable),
     ("[[criteria]]", cause_tables.CriterionTable),
+    ("[[acceptance]]", AcceptanceTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
     ("[limits]", spec.LimitsTable),

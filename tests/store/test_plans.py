@@ -25,6 +25,21 @@ def test_a_plan_is_read_as_it_was_written(path: Path, tmp_path: Path) -> None:
     assert read_plan(tmp_path) == plan
 
 
+def test_limits_of_checks_and_requirements_are_kept_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "file.toml"
+    limits = '[checks.cpu-busy]\nthreshold = "90%"\nalarm = 0.75\n\n[checks.read-response]\nthreshold = "2ms"\n'
+    path.write_text((Path(__file__).parents[2] / "examples" / "first.toml").read_text() + f"\n{limits}")
+    plan = make_plan(load_experiment(path, check_files=False).experiment, FACTS)
+    state = State.create(tmp_path, durable=False)
+    write_plan(state, plan)
+    state.close()
+
+    again = read_plan(tmp_path)
+
+    assert again == plan
+    assert again.experiment.checks["cpu-busy"].model_dump(exclude_none=True) == {"threshold": "90%", "alarm": 0.75}
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

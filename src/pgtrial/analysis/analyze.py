@@ -13,6 +13,7 @@ from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.causes.ledger import keep_ledger
 from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
+from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.effects.adjustment import adjust_primary
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
@@ -101,6 +102,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             adjusted=adjust_primary(evidence, reduction, primary),
             failures=bounded.finding if bounded else None,
             single_runs=take_single_runs(evidence, estimated),
+            acceptance=judge_acceptance(evidence, values, caveats),
             slices=slices,
             needed=needed,
             stopping=stopping,

@@ -9,7 +9,15 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked
-from pgtrial.cli.plan_facts import changed_settings, claim_sentence, code_uses, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_facts import (
+    acceptance_text,
+    changed_settings,
+    claim_sentence,
+    code_uses,
+    plan_notes,
+    split_levels,
+    takes_effect,
+)
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
@@ -62,6 +70,7 @@ def _overview(checked: Checked) -> list[str]:
         "experiment": experiment.experiment.name,
         "claim": experiment.hypothesis.claim,
         "test": "" if is_soak else claim_sentence(checked),
+        "required": acceptance_text(checked),
         "server": server_text(checked),
         "data": data_text(checked),
         "load": _load(checked),

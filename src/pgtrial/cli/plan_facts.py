@@ -15,6 +15,7 @@ from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.consent import uses_of, writes_of
 from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
+from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
@@ -138,11 +139,26 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
         "margin": hypothesis.margin,
         "confidence": checked.plan.confidence,
         **({"and": [_claim_data(claim) for claim in hypothesis.also]} if hypothesis.also else {}),
+        **({"acceptance": acceptance_text(checked)} if checked.loaded.experiment.acceptance else {}),
     }
 
 
 def _claim_data(claim: AndTable) -> dict[str, Any]:
     return {"metric": claim.metric, "scenario": claim.scenario, "expect": str(claim.expect), "margin": claim.margin}
+
+
+def acceptance_text(checked: Checked) -> str:
+    """ "pgbench.latency_p99 at most 20 ms; pgbench.tps of ssd at least 500": what is enough, if the file says it."""
+    from pgtrial.report.words import format_metric
+
+    def place(wanted: AcceptanceTable) -> str:
+        named = (("in", wanted.scenario), ("of", wanted.arm))
+        return " ".join([wanted.metric, *(f"{word} {name}" for word, name in named if name)])
+
+    return "; ".join(
+        f"{place(wanted)} {wanted.key.replace('_', ' ')} {format_metric(wanted.metric, wanted.limit.value)}"
+        for wanted in checked.loaded.experiment.acceptance
+    )
 
 
 def claim_sentence(checked: Checked) -> str:

@@ -132,10 +132,10 @@ def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
     if case.experiment.workload.kind == COMMAND:
         return tuple(_check_command())
+    of_block = (*_check_metric(case), *_check_acceptance(case))
     if case.experiment.target.kind == "server":
-        return (*_check_metric(case), *_check_sessions(case))
-    found = tuple(_check_place(case))
-    found += tuple(_check_metric(case))
+        return (*of_block, *_check_sessions(case))
+    found = (*_check_place(case), *of_block)
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
 
@@ -153,6 +153,13 @@ def _check_metric(case: Case) -> Iterator[Objection]:
         if known is not None and not known.is_of_server:
             text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
             yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+
+
+def _check_acceptance(case: Case) -> Iterator[Objection]:
+    """Arms that share a block slow each other down, or leave each other what is cached: no arm is as it is alone."""
+    if case.experiment.acceptance:
+        text = "[[acceptance]] asks what an arm does by itself, and arms that share a block are not"
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def shared_buffers(arm: Arm) -> float:

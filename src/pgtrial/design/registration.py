@@ -60,6 +60,7 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "design": _declared(experiment.design, "seed"),
             "hooks": _declared(experiment.hooks),
             "waive": [_declared(one) for one in experiment.waive],
+            **({"acceptance": [_declared(one) for one in experiment.acceptance]} if experiment.acceptance else {}),
         }
     )
 

@@ -145,6 +145,13 @@ def count_combinations(factors: Mapping[str, FactorTable]) -> int:
     return count
 
 
+def all_names(experiment: Experiment) -> list[str]:
+    """Of the arms, the control first, without a placebo; none while they are not known, or too many."""
+    if experiment.factors and count_combinations(experiment.factors) <= MOST_COMBINATIONS:
+        return combination_names(experiment.factors)
+    return list(experiment.arms)
+
+
 def combination_names(factors: Mapping[str, FactorTable]) -> list[str]:
     """The name of every combination; the first has the first level of every factor, the last factor varies fastest.
 

@@ -1,15 +1,17 @@
-"""Checks of [[criteria]], [checks] and [associations]: names that exist, units that fit, limits in order."""
+"""Checks of [[criteria]], [[acceptance]], [checks] and [associations]: names that exist, units and limits that fit."""
 
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.arms import arm_values
+from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.experiment_file.arms import all_names, arm_values
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.nearest import nearest_name
+from pgtrial.model.observable import find_observable, observable_names
+from pgtrial.nearest import hint_name, nearest_name
 
 _UNIT_FORMS = {"share": '"90%"', "s": '"5ms"', "B": '"64MB"'}
 
@@ -25,6 +27,41 @@ def check_criteria(experiment: Experiment, _: FilePath | None) -> Iterator[Found
         elif criterion.metric in seen:
             yield path, f'criterion "{criterion.metric}" appears twice', "Give it once, with the weight of both."
         seen.add(criterion.metric)
+
+
+def check_acceptance(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Names that exist, and limits in the metric's unit."""
+    kind, arms = experiment.workload.kind, all_names(experiment)
+    for index, wanted in enumerate(experiment.acceptance):
+        path: Path = ("acceptance", index)
+        known = find_observable(wanted.metric)
+        if known is None or not known.is_of(kind):
+            hint = hint_name(wanted.metric, observable_names(kind)) or "docs/metrics.md lists all of them."
+            yield (*path, "metric"), f'unrecognized metric "{wanted.metric}"', hint
+        elif known.metric.unit == "ratio":
+            hint = "It is zero in most blocks, of which there is no ratio to a limit; failures are always told."
+            yield (*path, "metric"), f'metric "{wanted.metric}" has no limit', hint
+        else:
+            yield from _check_limit(wanted, known.metric.unit, path)
+            if known.is_sampled and wanted.scenario is not None:
+                yield (*path, "scenario"), f'metric "{wanted.metric}" is of all scenarios together here', "Remove it."
+        names = experiment.workload.scenario_names
+        if wanted.scenario is not None and wanted.scenario not in names:
+            hint = hint_name(wanted.scenario, names, what="Scenarios are")
+            yield (*path, "scenario"), f'scenario "{wanted.scenario}" does not exist', hint
+        if wanted.arm is not None and arms and wanted.arm not in arms:
+            yield (*path, "arm"), f'arm "{wanted.arm}" does not exist', hint_name(wanted.arm, arms, what="Arms are")
+
+
+def _check_limit(wanted: AcceptanceTable, unit: str, path: Path) -> Iterator[Found]:
+    base = unit.partition("/")[0]
+    if wanted.limit.unit not in ("", base):
+        form = _UNIT_FORMS.get(base)
+        hint = f"Write {form}, or a number in the base unit." if form else "Write a number without a unit."
+        yield (*path, wanted.key), f'"{wanted.key}" of "{wanted.metric}" has the wrong unit', hint
+    elif not wanted.limit.value > 0:
+        hint = "Means of blocks are compared with it as ratios, of which there is none to zero."
+        yield (*path, wanted.key), f'"{wanted.key}" has to be above 0', hint
 
 
 def check_limits(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

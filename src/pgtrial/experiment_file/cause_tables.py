@@ -1,10 +1,10 @@
 """The tables that say what to look for in the samples: criteria of the scorecard, checks, associations."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from pgtrial.experiment_file.check_rules import SHARE
 from pgtrial.experiment_file.criteria import CRITERIA
@@ -17,20 +17,21 @@ _SERIES = re.compile(r"[a-z_]+\.[A-Za-z0-9_.]+(?:/[^\s].*)?")
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A limit: ``value`` in the base unit; ``unit`` is share, s or B as it was written, "" for a plain number."""
+    """A limit: ``value`` in the base unit; ``unit`` is share, s or B as it was ``written``, "" for a plain number."""
 
     value: float
     unit: str
+    written: str | float = field(default="", compare=False)
 
 
 def _amount(value: Any) -> Amount:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         refuse('expected a number, or one with a unit such as "90%", "5ms" or "1MB"')
     if not isinstance(value, str):
-        return Amount(float(value), "")
+        return Amount(float(value), "", value)
     for unit, parse in ((SHARE, parse_ratio), ("s", parse_duration), ("B", parse_bytes)):
         try:
-            return Amount(parse(value), unit)
+            return Amount(parse(value), unit, value)
         except ValueError:
             continue
     refuse(f'"{value}" is no limit; write a number, or one with a unit such as "90%", "5ms" or "1MB"')
@@ -51,6 +52,7 @@ def _two_different(pair: tuple[str, ...]) -> tuple[str, ...]:
 Limit = Annotated[
     Amount,
     PlainValidator(_amount),
+    PlainSerializer(lambda amount: amount.written),
     WithJsonSchema({"type": ["string", "number"]}),
     Form('a number, or one with a unit: `"90%"`, `"5ms"`'),
 ]

@@ -10,8 +10,14 @@ from pgtrial.experiment_file.arm_checks import (
     check_factors,
     check_settings,
 )
-from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
-from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
+from pgtrial.experiment_file.arms import all_names, check_inheritance
+from pgtrial.experiment_file.cause_checks import (
+    check_acceptance,
+    check_criteria,
+    check_limits,
+    check_pairs,
+    check_resources,
+)
 from pgtrial.experiment_file.command_checks import check_command
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_soak, check_stop
 from pgtrial.experiment_file.experiment import PLACEBO, Experiment
@@ -98,9 +104,7 @@ def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
     claimed = experiment.hypothesis.arm
     if claimed is None or (not experiment.arms and not experiment.factors):
         return
-    names = list(experiment.arms)
-    if experiment.factors and count_combinations(experiment.factors) <= MOST_COMBINATIONS:
-        names = combination_names(experiment.factors)
+    names = all_names(experiment)
     candidates = [*names[1:], *([PLACEBO] if experiment.design.placebo else [])]
     if names and claimed == names[0]:
         message = f'arm "{claimed}" is the control, with which the others are compared'
@@ -149,6 +153,7 @@ _CHECKS: tuple[Check, ...] = (
     check_covariate,
     check_stop,
     check_criteria,
+    check_acceptance,
     check_limits,
     check_pairs,
     check_resources,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.hypothesis_table import HypothesisTable
@@ -305,6 +306,7 @@ class Experiment(Table):
     limits: LimitsTable | None = Field(default=None, description="What limits an arm, found by slowing its resources.")
     hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
+    acceptance: tuple[AcceptanceTable, ...] = Field(default=(), description="What is enough.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
     waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")
     associations: AssociationsTable = Field(

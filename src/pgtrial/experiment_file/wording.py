@@ -131,6 +131,8 @@ def _word_type(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, s
         hint = "Each job is a table of its own: [[workload.job]], with two brackets."
     elif key == "criteria" and isinstance(value, dict):
         hint = "Each criterion is a table of its own: [[criteria]], with two brackets."
+    elif key == "acceptance" and isinstance(value, dict):
+        hint = "Each acceptance is a table of its own: [[acceptance]], with two brackets."
     elif context["type"] == "bool_type":
         hint = "Write true or false, without quotation marks."
     elif context["type"] in {"int_type", "float_type"} and isinstance(value, str):

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import BESIDE_VERDICT, CaveatFinding
 from pgtrial.findings.factors import Factors
@@ -431,6 +432,7 @@ class Findings(Record):
     adjusted: Adjustment | None = None  # None: the file declares no covariate
     failures: Failures | None = None  # None: no attempt failed, or arms that share the time of a block
     single_runs: tuple[SingleRuns, ...] = ()
+    acceptance: tuple[Acceptance, ...] = ()  # none: the file does not say what is enough
     slices: Slices | None = None  # None: each run had its time to itself
     needed: Needed
     stopping: Stopping | None = None  # None: no rule, all blocks are run

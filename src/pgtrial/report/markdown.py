@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
+from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
 from pgtrial.report.narrative.worst import worst_text
@@ -109,6 +110,7 @@ def render_summary(findings: Findings) -> str:
         [escape(build_text(findings))],
         [f"Claim: {escape(claim_text(findings))}"],
         _unfinished(findings),
+        _acceptance(findings),
         _effects(findings),
         _by_level(findings),
         _why(findings),
@@ -121,6 +123,15 @@ def render_summary(findings: Findings) -> str:
 def _unfinished(findings: Findings) -> list[str]:
     missing = unfinished_text(findings)
     return [f"Not finished: {missing}; {code('pgtrial resume')} goes on."] if missing else []
+
+
+def _acceptance(findings: Findings) -> list[str]:
+    if not findings.acceptance:
+        return []
+    rows = [[escape(cell) for cell in row] for row in acceptance_rows(findings)]
+    heads = (ACCEPTANCE_HEADS, ["---"] * len(ACCEPTANCE_HEADS))
+    lines = [f"| {' | '.join(row)} |" for row in (*heads, *rows)]
+    return [escape(acceptance_text(findings)), "", *lines]
 
 
 def _effects(findings: Findings) -> list[str]:

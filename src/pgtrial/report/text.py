@@ -13,6 +13,7 @@ from pgtrial.findings.soak import Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
+from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.narrative.worst import worst_text
@@ -61,6 +62,7 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
     parts = [
         _ledger(findings, width),
         _verdict(findings, width),
+        _acceptance(findings, width),
         _effects(findings, width),
         _why(findings, width),
         _trust(findings, width),
@@ -198,6 +200,16 @@ def _ledger(findings: Findings, width: int) -> list[str]:
         *wrap_lines(tr("Limits: {ledger}", ledger=say(ledger.text)), width, indent="  ", first=""),
         *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
     ]
+
+
+def _acceptance(findings: Findings, width: int) -> list[str]:
+    if not findings.acceptance:
+        return []
+    rows = [tuple(tr(head) for head in ACCEPTANCE_HEADS), *acceptance_rows(findings)]
+    wide = [max(len(row[column]) for row in rows) for column in range(len(ACCEPTANCE_HEADS))]
+    cells = ("  ".join(cell.ljust(size) for cell, size in zip(row, wide, strict=True)) for row in rows)
+    lines = [make_visible(line.rstrip()) for line in cells]
+    return [*wrap_lines(acceptance_text(findings), width), *(f"  {line}" for line in lines)]
 
 
 def _soak(soak: Soak, width: int) -> list[str]:

@@ -50,6 +50,11 @@ def find_excess(evidence: Evidence, arm: str) -> Excess | None:
     )
 
 
+def count_failed(evidence: Evidence, arm: str) -> int:
+    """Attempts of an arm that failed; those that were cut off say nothing of it."""
+    return _attempts(evidence, arm, counted=False).failed
+
+
 def _counted(evidence: Evidence, arm: str, both: tuple[str, str]) -> bool:
     """Whether interruptions count as failures, by rules that do not bound them otherwise."""
     if evidence.rules.bounds_interruptions:

@@ -109,7 +109,7 @@ def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
 
 def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
     """Whether at least one block gives a ratio."""
-    return any(all(_value(evidence, values, (run.id, *key)) > 0 for run in pair) for pair in evidence.pairs(arm.name))
+    return any(all(value_of(evidence, values, (run.id, *key)) > 0 for run in pair) for pair in evidence.pairs(arm.name))
 
 
 def _estimate(
@@ -259,13 +259,13 @@ def read_pairs(
     the scenario and the load level.
     """
     one, other = (
-        np.array([_value(evidence, values, (run.id, *key)) for run in runs])
+        np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
         for runs in zip(*evidence.pairs(arm), strict=True)
     )
     return one, other
 
 
-def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:
+def value_of(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:
     """A run's observation, at least the metric's floor; NaN where there is none.
 
     Over all levels there is none where some are zero. That is zero here, of which there is no ratio: to leave out just

@@ -1,6 +1,7 @@
 """The sections of the page, in reading order: what was asked for first, and that is the ledger where there is one."""
 
 from pgtrial.findings.findings import Findings
+from pgtrial.report.sections.acceptance import ACCEPTANCE
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
@@ -19,6 +20,7 @@ SECTIONS: tuple[Section, ...] = (
     LEDGER,
     SOAK,
     VERDICT,
+    ACCEPTANCE,
     NARRATIVE,
     EFFECTS,
     FACTORS,
@@ -47,7 +49,20 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 # What compares arms, or takes runs for independent of each other: windows of a soak are not.
-_OF_BLOCKS = {VERDICT, NARRATIVE, EFFECTS, FACTORS, NOISE, WHY, LIMITS, SCORECARD, METRICS, ASSOCIATIONS, STABILITY}
+_OF_BLOCKS = {
+    VERDICT,
+    ACCEPTANCE,
+    NARRATIVE,
+    EFFECTS,
+    FACTORS,
+    NOISE,
+    WHY,
+    LIMITS,
+    SCORECARD,
+    METRICS,
+    ASSOCIATIONS,
+    STABILITY,
+}
 
 
 def shown_sections(findings: Findings) -> list[Section]:

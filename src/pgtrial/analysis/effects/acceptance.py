@@ -1,0 +1,94 @@
+"""Is an arm enough? Its own values against a fixed limit, which no other arm has a part in."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pgtrial.analysis.effects.attempts import count_failed
+from pgtrial.analysis.effects.estimate import compare_when_due, value_of
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.findings.acceptance import Acceptance
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.record import Estimate
+from pgtrial.model.caveat import Severity
+from pgtrial.model.metric import Better
+from pgtrial.model.observable import find_observable
+from pgtrial.model.verdict import Verdict
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.equivalence import judge
+
+_AT = (0.0, 0.0)  # no margin: the limit itself is what was declared
+
+
+def judge_acceptance(evidence: Evidence, values: Values, caveats: Sequence[CaveatFinding]) -> tuple[Acceptance, ...]:
+    """Every limit in every arm that it is about, at every load level; the intervals hold together (Bonferroni).
+
+    A block's value by the limit is a ratio like that of an arm by its control, with a control that does not vary, so
+    the same t interval over blocks holds for it, and the same rules say when one is due. Nothing cancels: what is slow
+    in a block counts in full.
+    """
+    asked = [
+        (wanted, *place) for wanted in evidence.experiment.acceptance for place in _places(evidence, values, wanted)
+    ]
+    is_invalid = any(caveat.severity is Severity.INVALID for caveat in caveats)
+    return tuple(
+        _judge(evidence, values, wanted, arm=arm, level=level, comparisons=len(asked), is_invalid=is_invalid)
+        for wanted, arm, level in asked
+    )
+
+
+def _places(evidence: Evidence, values: Values, wanted: AcceptanceTable) -> Iterator[tuple[str, int | str]]:
+    """Arm and load level; a metric without values by level has the one over all."""
+    known = {level for _, metric, _, level in values if metric == wanted.metric}
+    levels: list[int | str] = [level.index for level in evidence.levels if level.index in known]
+    for arm in evidence.arms:
+        if wanted.arm in (None, arm.name) and arm is not evidence.placebo:
+            yield from ((arm.name, level) for level in levels or [ALL])
+
+
+def _judge(
+    evidence: Evidence,
+    values: Values,
+    wanted: AcceptanceTable,
+    *,
+    arm: str,
+    level: int | str,
+    comparisons: int,
+    is_invalid: bool,
+) -> Acceptance:
+    scenario = None if evidence.scenarios == (wanted.scenario,) else wanted.scenario
+    runs = evidence.runs_of(arm)
+    reached = np.array([value_of(evidence, values, (run.id, wanted.metric, scenario, level)) for run in runs])
+    limit = np.full(reached.shape, wanted.limit.value)
+    comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None)
+    failed, observable = count_failed(evidence, arm), find_observable(wanted.metric)
+    return Acceptance(
+        arm=arm,
+        metric=wanted.metric,
+        unit="" if observable is None else observable.metric.unit,
+        scenario=scenario,
+        load_level=level,
+        limit=wanted.limit.value,
+        is_most=wanted.at_most is not None,
+        value=_value(comparison, wanted.limit.value),
+        blocks=comparison.blocks,
+        failed=failed,
+        verdict=Verdict.INVALID if is_invalid else _verdict(evidence, comparison, wanted, failed=failed),
+    )
+
+
+def _value(comparison: Comparison, limit: float) -> Estimate | None:
+    if comparison.ratio is None:
+        return None
+    low, high = (None if end is None else end * limit for end in (comparison.low, comparison.high))
+    return Estimate(value=comparison.ratio * limit, low=low, high=high)
+
+
+def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, failed: int) -> Verdict:
+    better = Better.HIGHER if wanted.at_most is None else Better.LOWER
+    found = judge(comparison, expect="better", bounds=_AT, better=better)
+    if comparison.blocks < evidence.rules.fewest_blocks:
+        return Verdict.INCONCLUSIVE
+    return Verdict.INCONCLUSIVE if failed and found is Verdict.SUPPORTED else found
