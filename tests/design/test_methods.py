@@ -58,6 +58,15 @@ def test_blocks_are_the_default_and_always_valid() -> None:
     assert judge(made)["blocks"] == Judgement(method="blocks", valid=True)
 
 
+def test_what_is_enough_is_asked_of_an_arm_that_has_the_machine_to_itself() -> None:
+    wanted = [{"metric": "pgbench.tps", "at_least": 100}]
+
+    assert choose(experiment(acceptance=wanted)).method == "blocks"
+    assert choose(experiment()).method == "interleaved"
+    for method in ("interleaved", "duet", "switchback"):
+        assert not judge(experiment(acceptance=wanted))[method].valid
+
+
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [

@@ -59,6 +59,16 @@ def test_another_claim_or_arm_has_another_digest(old: str, new: str) -> None:
     assert digests(EXPERIMENT)[1] != digests(EXPERIMENT.replace(old, new))[1]
 
 
+def test_another_requirement_has_another_digest_and_is_another_attempt() -> None:
+    asking, more = (
+        EXPERIMENT.replace("[design]", f'[[acceptance]]\nmetric = "pgbench.tps"\nat_least = {least}\n\n[design]')
+        for least in (100, 200)
+    )
+
+    assert len({digests(text)[0] for text in (EXPERIMENT, asking, more)}) == 3
+    assert len({digests(text)[1] for text in (EXPERIMENT, asking, more)}) == 1
+
+
 def test_names_spelling_and_seed_are_not_in_it() -> None:
     other = EXPERIMENT.replace('name = "commit"', 'name = "other"\ndescription = "x"').replace(
         "[design]\n", "[design]\nseed = 9\n"

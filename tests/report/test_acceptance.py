@@ -1,0 +1,55 @@
+"""Requirements: page, terminal, Markdown and record say the same, from a folder on."""
+
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.findings.findings import Findings
+from pgtrial.report.html import render_html
+from pgtrial.report.markdown import render_summary
+from pgtrial.report.text import render_text
+from support import EXPERIMENT, Simulation, write_result_folder
+
+ASKED = """
+[[acceptance]]
+metric = "pgbench.tps"
+at_least = 1500
+
+[[acceptance]]
+metric = "pgbench.latency_p99"
+at_most = "5s"
+arm = "on"
+
+[design]
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    folder: Path = tmp_path_factory.mktemp("folder") / "x"
+    truth = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01)
+    write_result_folder(folder, simulation=truth, text=EXPERIMENT.replace("[design]\n", ASKED))
+    return analyze(folder)
+
+
+def test_each_arm_meets_a_requirement_or_not(found: Findings) -> None:
+    assert [(each.arm, each.metric, str(each.verdict)) for each in found.acceptance] == [
+        ("on", "pgbench.tps", "refuted"),
+        ("off", "pgbench.tps", "supported"),
+        ("on", "pgbench.latency_p99", "supported"),
+    ]
+    assert Findings.model_validate_json(found.model_dump_json()).acceptance == found.acceptance
+
+
+def test_all_outputs_say_it(found: Findings) -> None:
+    for text in (render_text(found), render_html(found), render_summary(found)):
+        assert "Requirements: 2 of 3 are met, 1 are not, 0 are not decided." in text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "at least 1.5 k" in text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "not met" in text
+
+
+def test_a_file_that_asks_nothing_has_no_section(sample: Findings) -> None:
+    assert sample.acceptance == ()
+    assert "Requirements:" not in render_text(sample)
+    assert "Is it enough?" not in render_html(sample)
