@@ -44,7 +44,7 @@ def test_each_arm_meets_a_requirement_or_not(found: Findings) -> None:
 
 def test_all_outputs_say_it(found: Findings) -> None:
     for text in (render_text(found), render_html(found), render_summary(found)):
-        assert "Requirements: 2 of 3 are met, 1 are not, 0 are not decided." in text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "Requirements: 2 of 3 met, 1 not met, 0 not decided." in text.replace("\N{NO-BREAK SPACE}", " ")
         assert "at least 1.5 k" in text.replace("\N{NO-BREAK SPACE}", " ")
         assert "not met" in text
 

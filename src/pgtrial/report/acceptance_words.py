@@ -14,13 +14,13 @@ def acceptance_text(findings: Findings) -> str:
     found = [each.verdict for each in findings.acceptance]
     if not found:
         return ""
-    return ntr(
-        "Requirements: {met} of {count} is met, {missed} is not, {open} is not decided.",
-        "Requirements: {met} of {count} are met, {missed} are not, {open} are not decided.",
-        len(found),
-        met=found.count(Verdict.SUPPORTED),
-        missed=found.count(Verdict.REFUTED),
-        open=len(found) - found.count(Verdict.SUPPORTED) - found.count(Verdict.REFUTED),
+    met, missed = found.count(Verdict.SUPPORTED), found.count(Verdict.REFUTED)
+    return tr(
+        "Requirements: {met} of {count} met, {missed} not met, {open} not decided.",
+        met=met,
+        count=len(found),
+        missed=missed,
+        open=len(found) - met - missed,
     )
 
 
