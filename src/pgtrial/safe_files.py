@@ -34,6 +34,17 @@ def open_file(path: Path, *, follow: bool = False, directory: int | None = None)
     return os.fdopen(fd, "rb")
 
 
+def find_hole(file: BinaryIO) -> int | None:
+    """Where a file begins to have nothing on the disk, which is how a few bytes seem to be many; None if nowhere."""
+    try:
+        hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE)
+    except OSError:  # an empty file, and some file systems, have none to find
+        return None
+    finally:
+        file.seek(0)
+    return hole if hole < os.fstat(file.fileno()).st_size else None
+
+
 def is_plain(path: Path) -> bool:
     """Whether there is a plain file, no link to one, as far as can be seen."""
     try:
@@ -55,6 +66,22 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Put ``content`` at ``path``, text as UTF-8. OSError where that cannot be; then the old file is still there."""
     with new_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def append_file(path: Path, text: str) -> None:
+    """Add a text to a file, a new one where there is none, or write it to a pipe; never through a link.
+
+    OSError where that cannot be, also where a plain file has another name: it may be one of elsewhere.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with (
+        _opened(path.parent) as directory,
+        os.fdopen(os.open(path.name, flags, _PRIVATE, dir_fd=directory), "wb") as file,
+    ):
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+            raise OSError(errno.EMLINK, "it has more than one name", str(path))
+        file.write(text.encode())
 
 
 @contextlib.contextmanager
@@ -161,6 +188,15 @@ def remove_tree(folder: Path, *parts: str) -> None:
             directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
             stack.callback(os.close, directory)
         shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=directory)
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and those above it where they are missing. OSError where that cannot be, or where there is
+    something else, also a link that takes the name meanwhile.
+    """
+    there = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    with _opened(there) as directory, contextlib.ExitStack() as stack:
+        _enter(stack, directory, path.parts[len(there.parts) :])
 
 
 def make_directory(folder: Path, *parts: str) -> Path:

@@ -111,3 +111,32 @@ def test_a_program_that_was_not_started_is_one_error(stand_in, started: object) 
 
     with pytest.raises(ConnectError, match="does not understand"):
         asyncio.run(start())
+
+
+def copy_from(to: Path) -> None:
+    async def copy() -> None:
+        found = await SshHost.open("ssh://db1")
+        try:
+            await found.copy_from(Path("/log"), to)
+        finally:
+            await found.close(at_once=True)
+
+    asyncio.run(copy())
+
+
+@pytest.mark.parametrize("chunk", ["QUJ", "@@@@", "QUJD" * 400_000])
+def test_a_piece_of_a_file_that_is_none_is_one_error(stand_in, chunk: str, tmp_path: Path) -> None:
+    stand_in(f"{HELLO}\nfor m in asked: say({{'id': m['id'], 'result': {chunk!r}}})")
+
+    with pytest.raises(ConnectError, match="does not understand"):
+        copy_from(tmp_path / "log")
+    assert list(tmp_path.glob("*log*")) == []
+
+
+def test_a_file_without_end_is_given_up(stand_in, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_LARGEST", 1 << 20)
+    stand_in(f"{HELLO}\nfor m in asked: say({{'id': m['id'], 'result': 'QUJD' * 100000}})")
+
+    with pytest.raises(OSError, match="more than"):
+        copy_from(tmp_path / "log")
+    assert list(tmp_path.glob("*log*")) == []

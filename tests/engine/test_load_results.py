@@ -269,3 +269,21 @@ def test_a_line_that_an_adapter_cannot_read_is_told(play, error):
     assert error_of(outcome) == (
         "command: it printed a line that tells of no request: what it says cannot be. The line is 'x'."
     )
+
+
+@pytest.mark.parametrize("who", ["$$", "$child"])
+def test_a_program_that_is_stopped_is_silent_then(play, who):
+    """Also one that it has started; what there is of its requests would look like a slow server."""
+    stop = f"(sleep 0.5; kill -STOP {who}; sleep 4; kill -CONT {who}) > /dev/null 2>&1 &"
+
+    outcome, _ = play(f"sleep 900 > /dev/null 2>&1 & child=$!\n{stop}\n{TELL}", seconds=6)
+
+    ((begin, end),) = outcome.silences
+    assert outcome.started < begin < end < outcome.first_ended
+    assert end - begin > 2
+
+
+def test_a_program_that_is_not_stopped_for_long_is_not_silent(play):
+    outcome, _ = play(f"(sleep 0.2; kill -STOP $$; sleep 0.6; kill -CONT $$) > /dev/null 2>&1 &\n{TELL}", seconds=2)
+
+    assert outcome.silences == ()

@@ -17,7 +17,7 @@ import click
 from pgtrial.cli.terminal import echo
 from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
-from pgtrial.safe_files import read_file, write_file
+from pgtrial.safe_files import append_file, read_file, write_file
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
@@ -135,9 +135,12 @@ def _is_special(path: Path) -> bool:
         mode = path.lstat().st_mode
     except OSError:
         return False
-    if stat.S_ISLNK(mode):
-        return path.absolute().parent in _PLACES_OF_DEVICES
-    return not stat.S_ISREG(mode)
+    return _is_device(path) if stat.S_ISLNK(mode) else not stat.S_ISREG(mode)
+
+
+def _is_device(path: Path) -> bool:
+    """Whether nobody but root can put something else there, and a link is what standard output is."""
+    return path.absolute().parent in _PLACES_OF_DEVICES
 
 
 def _try_out(path: Path) -> None:
@@ -151,11 +154,12 @@ def _write_whole(path: Path, text: str) -> None:
     if not _is_special(path):
         write_file(path, text)
         return
-    with path.open("a", encoding="utf-8") as file:  # standard output may be a file that has more in it
-        file.write(text)
+    _append(path, text)  # standard output may be a file that has more in it
 
 
 def _append(path: Path, text: str) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | (0 if _is_special(path) else os.O_NOFOLLOW)
-    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    if _is_device(path):
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        append_file(path, text)

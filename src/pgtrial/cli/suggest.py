@@ -36,7 +36,7 @@ def command(*, folder: Path, output: Path) -> None:
     from pgtrial.experiment_file.reach import OPTION
     from pgtrial.export.follow_ups import follow_ups
     from pgtrial.language import ENGLISH, find_language
-    from pgtrial.safe_files import read_file, write_file
+    from pgtrial.safe_files import make_directories, read_file, write_file
     from pgtrial.store import layout
     from pgtrial.units import format_duration
 
@@ -57,7 +57,10 @@ def command(*, folder: Path, output: Path) -> None:
     there = [str(path) for path in paths.values() if path.exists()]
     if there:
         raise PreflightError(f"already exists: {', '.join(there)}", hint="Name another directory with --output.")
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        make_directories(output)
+    except OSError as err:
+        raise StoreError(f'cannot make the directory "{output}": {err.strerror}') from err
     for each in found:
         write_file(paths[each.name], each.text)
         try:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from pgtrial.errors import StoreError
-from pgtrial.safe_files import new_directory, new_file, open_file, read_file
+from pgtrial.safe_files import make_directories, new_directory, new_file, open_file, read_file
 from pgtrial.safe_text import parse_json
 from pgtrial.units import format_bytes
 
@@ -107,7 +107,7 @@ def unpack(bundle: Path, results: Path) -> Path:
             hint="Choose another location with --results, or remove that folder if it is the same.",
         )
     try:
-        results.mkdir(parents=True, exist_ok=True)
+        make_directories(results)
         with _opened(bundle) as archive, new_directory(folder) as directory:
             for file, info in _listed(bundle, archive)[1].items():
                 if file != SUMS:  # report and findings will be made anew, and the list would not fit them any more

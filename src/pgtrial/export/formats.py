@@ -15,7 +15,7 @@ from pgtrial.export.tables import Table, describe_columns, tables_of
 from pgtrial.export.xlsx import render_xlsx
 from pgtrial.findings.findings import Findings
 from pgtrial.nearest import hint_name
-from pgtrial.safe_files import write_file
+from pgtrial.safe_files import make_directories, write_file
 
 # Formats of one text about the whole, which can be printed.
 TEXTS: dict[str, Callable[[Findings], str]] = {
@@ -56,7 +56,7 @@ def write_tables(findings: Findings, form: str, directory: Path, tables: Sequenc
     """A file for each table, or each that is wanted, in a directory, which is made where it is not there."""
     chosen = _choose(findings, tables) if tables else _all_tables(findings)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directories(directory)
     except OSError as err:
         raise StoreError(f'cannot make the directory "{directory}": {err.strerror}') from err
     for table in chosen:

@@ -15,6 +15,7 @@ from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import FINE, bucket_value
 from pgtrial.store.pgbench_log import check_whole
 
+_LONGEST_LINE = 1 << 20  # bytes; of whole ones with some 1,900 counts, and whoever writes the log may write anything
 _LEADING = 3  # fields before the counts
 _GROUP = 64  # counts come in groups of so many
 
@@ -121,7 +122,7 @@ def read_histograms(log: HistogramLog) -> HistogramRead:
 def _lines(path: Path) -> Iterator[tuple[float, str, dict[int, int]]]:
     """(time in s, direction, count by bucket) of every line."""
     with path.open(encoding="ascii", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
             fields = line.split(",")
             counts = fields[_LEADING:]
             try:

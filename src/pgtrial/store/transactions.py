@@ -12,7 +12,7 @@ import duckdb
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
-from pgtrial.safe_files import open_file
+from pgtrial.safe_files import find_hole, open_file
 from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.store.fio_log import HistogramLog, SecondRow, read_histograms
 from pgtrial.store.parquet import connect, is_little, session, write_query
@@ -99,6 +99,8 @@ def _pinned(logs: Sequence[LoadLog]) -> Iterator[Sequence[LoadLog]]:
                 file = stack.enter_context(open_file(path))
             except OSError as err:
                 raise WorkloadError(f'cannot read {_program_of(log)}\'s log "{path}": {err.strerror}') from err
+            if find_hole(file) is not None:  # a few bytes on the disk would take hours to read
+                raise WorkloadError(f'{_program_of(log)}\'s log "{path}" has a hole, as no program leaves one in a log')
             if isinstance(log, LevelLog):
                 check_whole(file, path, program=_program_of(log))
             pinned = Path(f"/proc/self/fd/{file.fileno()}")
@@ -296,7 +298,7 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog) -> str:
 
 def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
     row = db.execute(f"""
-        SELECT sum(lines),
+        SELECT coalesce(sum(lines), 0),
                coalesce(sum(lines) FILTER (second IS NULL), 0),
                coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket >= 0), 0),
                coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {_FAILED}), 0),

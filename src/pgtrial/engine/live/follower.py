@@ -31,6 +31,7 @@ from pgtrial.engine.folder import LOGS, SPOOL
 from pgtrial.engine.sampler import spool
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.model.run import LoadLevel, PhaseName, RunRow, RunState, Slot
+from pgtrial.safe_files import open_file
 from pgtrial.store import layout
 
 _BUDGET = 8 << 10  # bytes read per look
@@ -97,15 +98,10 @@ class LogSampler:
     def _read(self, name: str, before: int, now: int, *, share: int) -> Part:
         """Lines of a log between two sizes, of about ``share`` bytes."""
         try:
-            fd = os.open(self.folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            with open_file(self.folder / name) as file:
+                return Part(grown=now - before, lines=tuple(_read_lines(file.fileno(), before, now, share=share)))
         except OSError:
             return Part(grown=now - before, lines=())
-        try:
-            return Part(grown=now - before, lines=tuple(_read_lines(fd, before, now, share=share)))
-        except OSError:
-            return Part(grown=now - before, lines=())
-        finally:
-            os.close(fd)
 
 
 def _take_turns(grown: Sequence[tuple[str, int, int]], look: int) -> Sequence[tuple[str, int, int]]:

@@ -13,7 +13,7 @@ _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once m
 _LONGEST_LINE = 4000  # characters of one of them
 _CHUNK = 1 << 16
 _MOST_KEPT = 16 << 20  # bytes of the output that has no progress; a summary has some thousands
-_LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
+LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class _Silences:
     found: list[tuple[float, float]] = field(default_factory=list)
 
     def heard(self, t: float) -> None:
-        if self.last is not None and t - self.last > _LONGEST_SILENCE:
+        if self.last is not None and t - self.last > LONGEST_SILENCE:
             self.found.append((self.last, t))
         self.last = t if self.last is None else max(self.last, t)
 

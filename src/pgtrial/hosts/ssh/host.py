@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import os
 import re
 import secrets
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pgtrial.errors import HostCommandError, TargetError
+from pgtrial.errors import ConnectError, HostCommandError, TargetError
 from pgtrial.hosts.base import Account, Completed
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
@@ -30,6 +31,7 @@ from pgtrial.safe_files import new_file, open_file
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
 _CHUNK = 1 << 20  # bytes of a file in one call
+_LARGEST = 16 << 30  # bytes of a file that comes from there: a host could go on for ever
 _PREFIX = "pgtrial-ssh-"
 _MAKER = re.compile(rf"{_PREFIX}(?P<pid>[0-9]{{1,10}})-(?P<ticks>[0-9]{{1,19}})-[0-9a-f]+")
 _LONGEST = 40  # bytes of the place for our sockets; ssh and we add up to 65, and 107 are allowed (unix(7))
@@ -209,6 +211,8 @@ class SshHost:
         with new_file(destination) as file:
             while chunk := self.ops.read_chunk(str(path), file.tell(), _CHUNK):
                 file.write(base64.b64decode(chunk))
+                if file.tell() > _LARGEST:
+                    raise OSError(errno.EFBIG, f"{path} of {self.name} has more than {_LARGEST >> 30} GB")
                 await asyncio.sleep(0)
 
     async def copy_to(self, source: Path, path: Path) -> None:
@@ -251,6 +255,16 @@ class RemoteOperations(Operations):
         self._connection = connection
         self._boot_id = ""
 
+    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False) -> str:
+        found: str = self._call("read_chunk", path, offset, size, follow)
+        try:
+            is_good = len(base64.b64decode(found, validate=True)) <= size
+        except ValueError:
+            is_good = False
+        if not is_good:
+            raise self._give_up("read_chunk", found)
+        return found
+
     def boot_id(self) -> str:
         # A connection does not outlive the boot of either end.
         self._boot_id = self._boot_id or self._call("boot_id")
@@ -261,10 +275,14 @@ class RemoteOperations(Operations):
         message = {"call": name, "args": encode(list(args)), "kwargs": encode(kwargs)}
         found = self._connection.ask(message, limit=limit)
         if not _fits(found, _returned(name)):
-            error = explain_nonsense(self._connection.ssh, f"It returned {found!r:.100} for {name}")
-            self._connection.lose(error)
-            raise error
+            raise self._give_up(name, found)
         return found
+
+    def _give_up(self, name: str, found: object) -> ConnectError:
+        """Lose the connection to a host that is none of ours; the error that says so."""
+        error = explain_nonsense(self._connection.ssh, f"It returned {found!r:.100} for {name}")
+        self._connection.lose(error)
+        return error
 
 
 @cache
