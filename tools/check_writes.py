@@ -15,8 +15,8 @@ SOURCES = Path(__file__).parents[1] / "src" / "pgtrial"
 # File to how many calls, and why.
 OTHERS: dict[str, tuple[int, str]] = {
     "cli/export.py": (1, "a function of that name, which goes the one way"),
-    "cli/gate.py": (2, "appends to what the caller names, or writes to a device such as /dev/stdout"),
-    "cli/main.py": (1, "/dev/null"),
+    "cli/gate.py": (1, "writes to a device such as /dev/stdout"),
+    "cli/main.py": (3, "/dev/null; the module of a command; a log that is standard error"),
     "engine/calibration.py": (1, "gives a new result folder its name"),
     "engine/copying.py": (1, "in a directory of its own, which nobody else enters"),
     "engine/folder.py": (2, "the lock, never through a link and never written; a new result folder gets its name"),
@@ -26,13 +26,15 @@ OTHERS: dict[str, tuple[int, str]] = {
     "export/archive.py": (5, "archives that are read, or written into a file of safe_files"),
     "export/bundle.py": (2, "a directory of its own, which nobody else enters"),
     "export/redacted_files.py": (3, "SQLite in a directory of its own, which nobody else enters"),
+    "export/tables/causes.py": (1, "bytes that were written, which is no call"),
     "export/xlsx.py": (1, "a workbook in memory"),
     "hosts/local.py": (1, "the logs of programs, never through a link"),
     "hosts/operations.py": (6, "the files of hosts: the kernel's, and by a new name in an opened directory"),
     "hosts/ssh/agent_programs.py": (2, "the logs of programs on another host; control groups"),
     "narrate/endpoint.py": (1, "a request, which is no file"),
     "postgres/existing/settings_undo.py": (1, "a file of the server gets back its name, which the journal knows"),
-    "safe_files.py": (4, "the one way"),
+    "report/sections/storage.py": (1, "bytes that were written, which is no call"),
+    "safe_files.py": (5, "the one way"),
     "store/attempts.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/belongings.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/journal_file.py": (4, "the state directory, which nobody else enters"),
@@ -46,11 +48,13 @@ _METHODS = frozenset(
         *("tofile", "savetxt", "savez", "to_csv", "to_parquet", "to_excel", "to_pickle", "to_feather", "to_hdf"),
         *("write_parquet", "write_csv", "write_excel", "write_ipc", "write_ndjson", "write_database", "sink_parquet"),
         *("extract", "extractall", "copy_into", "move_into", "backup"),
+        *("dump_stats", "urlretrieve", "creat", "save_html", "save_svg", "save_text", "write_image", "write_html"),
     }
 )
 _FUNCTIONS = {
     "os": frozenset(
         {
+            "system",
             *("rename", "renames", "replace", "link", "symlink", "mknod", "mkfifo", "truncate", "popen"),
             *("copy_file_range", "sendfile", "splice"),
         }
@@ -66,9 +70,14 @@ _FUNCTIONS = {
     "dbm": frozenset({"open"}),
     "mmap": frozenset({"mmap"}),
     "sqlite3": frozenset({"connect", "Connection"}),
-    "duckdb": frozenset({"connect"}),
-    "tempfile": frozenset({"mkstemp", "NamedTemporaryFile", "SpooledTemporaryFile"}),
-    "logging": frozenset({"FileHandler"}),
+    "dbapi2": frozenset({"connect", "Connection"}),
+    "duckdb": frozenset({"connect", "sql", "execute", "query", "cursor", "default_connection"}),
+    "fileinput": frozenset({"input", "FileInput"}),
+    "importlib": frozenset({"import_module"}),
+    "builtins": frozenset({"open", "exec", "eval"}),
+    "posix": frozenset({"open", "rename", "replace", "link", "symlink", "mknod", "mkfifo", "truncate", "system"}),
+    "tempfile": frozenset({"mkstemp", "mktemp", "NamedTemporaryFile", "SpooledTemporaryFile"}),
+    "logging": frozenset({"FileHandler", "basicConfig"}),
     "handlers": frozenset({"RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler"}),
     "np": frozenset({"save", "savez", "savez_compressed", "savetxt", "memmap"}),
     "xlsxwriter": frozenset({"Workbook"}),
@@ -76,6 +85,9 @@ _FUNCTIONS = {
 }
 # The modules whose functions may only be called by their full names, so that this sees them.
 _PLAIN = frozenset(_FUNCTIONS) - {"np"}
+# Of these no name is handed on: who has one may call it by any other.
+_BARE = frozenset({"open", "exec", "eval", "__import__"})
+_HANDED_ON = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to", "extractall", "urlretrieve"})
 _READING = frozenset(
     {"O_RDONLY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY", "O_PATH", "_DIRECTORY", "O_NOATIME"}
 )
@@ -92,10 +104,22 @@ def writes_of(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _writes(node):
             yield node.lineno, ast.unparse(node.func)
-        elif isinstance(node, ast.Attribute) and id(node) not in called and node.attr.islower() and _is_function(node):
+        elif (
+            isinstance(node, ast.Attribute)
+            and id(node) not in called
+            and node.attr.islower()
+            and (_is_function(node) or node.attr in _HANDED_ON or (node.attr == "__dict__" and _owner(node) in _PLAIN))
+        ):
             yield node.lineno, f"{ast.unparse(node)}, which is called elsewhere"
+        elif (
+            isinstance(node, ast.Name)
+            and id(node) not in called
+            and node.id in _BARE
+            and not isinstance(node.ctx, ast.Store)
+        ):
+            yield node.lineno, f"{node.id}, which is called elsewhere"
         elif isinstance(node, ast.ImportFrom) and node.module in _PLAIN:
-            hidden = {alias.name for alias in node.names} & (_FUNCTIONS[node.module] | {"open", "*"})
+            hidden = {alias.name for alias in node.names} & (_FUNCTIONS[node.module] | _PLAIN | {"open", "*"})
             yield from ((node.lineno, f"from {node.module} import {name}") for name in sorted(hidden))
         elif isinstance(node, ast.Import):
             renamed = [alias for alias in node.names if alias.name in _PLAIN and alias.asname is not None]
@@ -111,15 +135,19 @@ def _writes(call: ast.Call) -> bool:
     if isinstance(function, ast.Name):
         if function.id == "open":
             return not _only_reads(call, position=1)
-        if function.id in ("getattr", "__import__"):
+        if function.id in ("getattr", "vars"):
             module = call.args[0] if call.args else None
-            return function.id == "__import__" or (isinstance(module, ast.Name) and module.id in _PLAIN)
-        return False
+            return isinstance(module, ast.Name) and module.id in _PLAIN
+        return function.id in _BARE or function.id == "globals"
     if not isinstance(function, ast.Attribute):
         return False
     if _is_function(function):
         return True
     owner = _owner(function)
+    if function.attr == "save" and owner != "self":
+        return True
+    if function.attr in ("run", "Popen", "create_subprocess_shell"):  # a shell writes wherever its text says
+        return function.attr == "create_subprocess_shell" or any(word.arg == "shell" for word in call.keywords)
     if function.attr == "replace":  # that of a text has two arguments, that of a time only names
         return len(call.args) == 1 and not call.keywords
     if owner == "os" and function.attr == "open":

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tools.check_writes import complaints, writes_of
 
+from pgtrial.cli import gate
 from pgtrial.cli.main import main
-from pgtrial.safe_files import make_directory, new_path, remove_tree, write_file
+from pgtrial.safe_files import append_file, make_directory, new_path, remove_tree, write_file
 from support import write_result_folder
 
 
@@ -60,6 +61,31 @@ def test_every_write_goes_one_way() -> None:
         "tempfile.NamedTemporaryFile(dir=p)",
         "logging.FileHandler(p)",
         "xlsxwriter.Workbook(p)",
+        'open_it = open; open_it(p, "w")',
+        "map(open, paths, modes)",
+        "save = p.write_text",
+        "from builtins import open as o",
+        "from sqlite3 import dbapi2",
+        "dbapi2.connect(p)",
+        "posix.rename(p, q)",
+        'vars(os)["rename"](p, q)',
+        'os.__dict__["rename"](p, q)',
+        'globals()["open"](p, "w")',
+        'importlib.import_module("os")',
+        "exec(text)",
+        "eval(text)",
+        "os.system(text)",
+        "subprocess.run(text, shell=True)",
+        "asyncio.create_subprocess_shell(text)",
+        "logging.basicConfig(filename=p)",
+        "fileinput.input(p, inplace=True)",
+        "duckdb.sql(query)",
+        "urllib.request.urlretrieve(url, p)",
+        "chart.save(p)",
+        "profile.dump_stats(p)",
+        "console.save_html(p)",
+        "tempfile.mktemp()",
+        "libc.creat(p)",
     ],
 )
 def test_the_rule_sees_what_writes(source: str) -> None:
@@ -180,3 +206,62 @@ def test_root_writes_through_no_link_of_another_user_on_the_way(tmp_path: Path) 
 
     write_file(mine / "inner" / ".." / "report.html", "own")
     assert (precious / "report.html").read_text() == "own"
+
+
+def test_a_file_is_added_to_through_no_link_and_by_no_second_name(victim: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(victim)
+    (tmp_path / "name").hardlink_to(victim)
+
+    for name in ("link", "name"):
+        with pytest.raises(OSError, match=r"link|more than one name"):
+            append_file(tmp_path / name, "owned\n")
+    append_file(tmp_path / "new", "one\n")
+    append_file(tmp_path / "new", "two\n")
+
+    assert victim.read_text() == "precious\n"
+    assert (tmp_path / "new").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("write", [gate._write_whole, gate._append])
+def test_what_was_a_pipe_a_moment_ago_is_not_followed(
+    write, victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a neighbour puts a link in the place of his pipe between a look and a write."""
+    (tmp_path / "pipe").symlink_to(victim)
+    monkeypatch.setattr(gate, "_is_special", lambda _: True)
+
+    with pytest.raises(OSError, match="symbolic link"):
+        write(tmp_path / "pipe", "owned\n")
+    assert victim.read_text() == "precious\n"
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        gate._write_whole(tmp_path / "pipe", "text\n")
+        assert os.read(reader, 100) == b"text\n"
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize(
+    "words", [("export", "{f}", "--format", "csv", "-o"), ("unpack", "{b}", "--results"), ("suggest", "{f}", "-o")]
+)
+def test_root_makes_no_directory_through_a_link_of_another_user(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, bundle = write_result_folder(tmp_path / "mine", runs=2), tmp_path / "b.zip"
+    assert main(["report", str(folder)]) == 0
+    assert main(["export", str(folder), "--bundle", "-o", str(bundle)]) == 0
+    shared, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    for directory in (shared, elsewhere):
+        directory.mkdir()
+    os.chown(shared, 65534, 65534)
+    (shared / "way").symlink_to(elsewhere)
+    os.chown(shared / "way", 65534, 65534, follow_symlinks=False)
+
+    main([*(word.format(f=folder, b=bundle) for word in words), str(shared / "way" / "new" / "newer")])
+
+    assert list(elsewhere.iterdir()) == []
