@@ -123,6 +123,16 @@ def test_loop_device_is_named_with_the_disk_below_it(machine: Machine):
     assert loop.disks == ("vda",)
 
 
+def test_loop_device_that_is_given_back_meanwhile_is_none(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    """Also what a host says that answers wrongly: that the file is there, and that it is not."""
+    machine.disk("vda", number="254:0")
+    machine.mount("254:0")
+    exists = machine.tree.exists
+    monkeypatch.setattr(machine.tree, "exists", lambda path: path.endswith("/backing_file") or exists(path))
+
+    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="vda"),)
+
+
 @pytest.mark.parametrize("file", ["/images/gone.img (deleted)", "/dev/shm/data.img"])
 def test_loop_device_whose_file_is_on_no_disk_is_the_bottom(machine: Machine, file: str):
     machine.tree.add({"/dev/shm/data.img": ""})
