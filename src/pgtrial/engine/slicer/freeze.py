@@ -14,7 +14,7 @@ def family(pid: int) -> list[int]:
     for member in found:  # grows while it is gone through
         try:
             threads = os.listdir(f"/proc/{member}/task")
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the second is where it ends meanwhile
             continue
         for thread in threads:
             with suppress(OSError), open(f"/proc/{member}/task/{thread}/children", encoding="ascii") as file:
