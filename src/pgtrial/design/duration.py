@@ -21,7 +21,7 @@ from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_duration
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
-LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys
+LOAD_SECONDS_PER_SCALE = {"pgbench": 0.25, TPCC: 5.0}  # with vacuum and keys
 SERVER_SECONDS = 2.0  # start, reading the settings back, and a clean stop
 PRESSURE_RATE = 2 * 1024**3  # bytes per second that are taken from the other programs, zeroed and locked
 USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made without looking at the machine
@@ -116,7 +116,7 @@ def estimate_total(
     size, scale = estimate_data_size(experiment, arms), 0 if experiment.target.kind == "host" else sum(arm_scales(arms))
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
-        prepare=(2 + len(arms)) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
+        prepare=(2 + len(arms)) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE.get(experiment.dataset.kind, 0) + size / COPY_RATE,
         run=estimate_run(experiment, arms, choice),
         runs=blocks * len(arms),
     )
