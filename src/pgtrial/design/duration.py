@@ -14,7 +14,7 @@ from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_step
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, count_windows
-from pgtrial.experiment_file.workload_table import WarmupTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import TPCC, WarmupTable, WorkloadTable
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
