@@ -116,7 +116,9 @@ def estimate_total(
     size, scale = estimate_data_size(experiment, arms), 0 if experiment.target.kind == "host" else sum(arm_scales(arms))
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
-        prepare=(2 + len(arms)) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE.get(experiment.dataset.kind, 0) + size / COPY_RATE,
+        prepare=(2 + len(arms)) * _start_seconds(experiment)
+        + scale * LOAD_SECONDS_PER_SCALE.get(experiment.dataset.kind, 0)
+        + size / COPY_RATE,
         run=estimate_run(experiment, arms, choice),
         runs=blocks * len(arms),
     )
