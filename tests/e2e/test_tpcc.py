@@ -86,7 +86,7 @@ def test_a_rewritten_transaction_that_forgets_a_table_makes_the_run_invalid(plac
         (
             "scale = 1",
             'kind = "sql"\nsetup = "orders.toml"',
-            'mix "tpcc-like" needs tables that kind = "sql" does not make',
+            'mix "tpcc-like" needs its own tables, which kind = "sql" does not make',
         ),
         (
             'scale = 1\n[workload]\nmix      = "tpcc-like"',

@@ -168,8 +168,9 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         hint = 'Add load = "….dump" to [dataset], for data of pg_dump or psql, or setup = "….sql", which makes tables.'
         yield ("dataset",), message, hint
     if workload.mix is not None:
-        message = f'mix "{workload.mix}" needs pgbench\'s tables, which kind = "sql" does not make'
-        yield ("workload", "mix"), message, 'Give [[workload.scenario]] tables, or kind = "pgbench" in [dataset].'
+        needed, whose = (TPCC, "its own") if workload.mix == TPCC else ("pgbench", "pgbench's")
+        message = f'mix "{workload.mix}" needs {whose} tables, which kind = "sql" does not make'
+        yield ("workload", "mix"), message, f'Give [[workload.scenario]] tables, or kind = "{needed}" in [dataset].'
     for index, scenario in enumerate(workload.scenario):
         if scenario.builtin is not None:
             message = f'"{scenario.builtin}" needs pgbench\'s tables, which kind = "sql" does not make'
