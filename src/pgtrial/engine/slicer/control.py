@@ -39,7 +39,7 @@ SPARE = 600  # s that the generators would run beyond their slices: they are tol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, and its load, sampler and pooler.
+    """Process ids of an arm: its server, and its load, sampler and pooler; ``programs`` are loads that start others.
 
     Where the server is another's as well, ``backends`` are the processes in it that serve the arm alone. They get the
     arm's CPUs, and are never frozen.
@@ -48,6 +48,7 @@ class Twin:
     server: int | None
     others: tuple[int, ...]
     backends: tuple[int, ...] = ()
+    programs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,9 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
     Afterwards all twins run again, also after an error or a cancellation.
     """
     everybody = [
-        pid for twin in task.twins.values() for pid in (*twin.others, *(family(twin.server) if twin.server else ()))
+        pid
+        for twin in task.twins.values()
+        for pid in (*twin.others, *twin.programs, *(family(twin.server) if twin.server else ()))
     ]
     process = await host.start(
         own_program("pgtrial.engine.slicer"),
@@ -91,7 +94,8 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
     finally:
         await end_process(process)  # it thaws all before it ends
         await forget_input(process)
-        thaw(everybody)  # unless it was killed
+        # Unless it was killed; then a program may also have others.
+        thaw([*everybody, *(pid for twin in task.twins.values() for one in twin.programs for pid in family(one))])
     if status != 0 or len(lines) != len(task.steps):
         raise WorkloadError(f"the arms no longer take turns: {said or 'the slicer was killed'}")
     return _slices(task.steps, [json.loads(line) for line in lines], level)
@@ -211,18 +215,22 @@ class SlicedMeasurement(Measurement):
 
         async def conduct(processes: Sequence[HostProcess]) -> None:
             await asyncio.sleep(guard_time(level))  # the sessions connect while all servers are at work
-            pids = [(owner, process.pid) for (owner, _), process in zip(generators, processes, strict=True)]
+            pids = [
+                (owner, generator.results is not None, process.pid)
+                for (owner, generator), process in zip(generators, processes, strict=True)
+            ]
             backends = await self._find_backends()
             task = Task(
                 twins={
                     name: Twin(
                         server=self.twins.server_pid(name),
                         others=(
-                            *(pid for owner, pid in pids if owner == name),
+                            *(pid for owner, is_program, pid in pids if owner == name and not is_program),
                             self._sampler_pid(name),
                             *_pooler_pid(self.group.members[name].server),
                         ),
                         backends=backends.get(name, ()),
+                        programs=tuple(pid for owner, is_program, pid in pids if owner == name and is_program),
                     )
                     for name in self.group.members
                 },
