@@ -83,6 +83,18 @@ def test_a_family_stands_still_and_goes_on(programs):
     assert states(programs["a"]) == {"going"}
 
 
+def test_a_program_stands_still_with_all_that_it_has_started(programs):
+    program = programs["a"].pid
+
+    stopped = freeze(None, [], [program])
+
+    wait_until(lambda: states(programs["a"]) == {"T"})
+    assert stopped == family(program)
+    assert len(stopped) == 2
+    thaw(stopped)
+    assert states(programs["a"]) == {"going"}
+
+
 def test_what_has_ended_is_nobody():
     process = subprocess.Popen(["true"])
     process.wait()
