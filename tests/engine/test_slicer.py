@@ -15,8 +15,8 @@ import pytest
 
 from pgtrial.design.slices import Step
 from pgtrial.engine.slicer import control
-from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.engine.slicer.freeze import family, find_unpinnable, freeze, pin, thaw
+from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
 from support import wait_until

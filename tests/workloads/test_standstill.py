@@ -64,6 +64,10 @@ def test_a_program_whose_clock_stands_still_with_it_does_not_count_it():
         ([one for one in busy() if one.t > 102], "no request before it was stopped"),
         ([one for one in busy() if one.t < 107], "no request after it had been stopped"),
         ([request(one.t, 0.6) for one in busy()], "take up to 600 ms anyway"),
+        (
+            [*busy(), Told(t=104.6, seconds=0.0, latencies=(), failed=1, lag=None, retries=0)],
+            "requests failed",
+        ),
         ([*busy(), request(101.5, 0.01)], "its times are not those of the clock"),
         ([request(one.t, 0.0001) for one in busy()], "too few requests in flight"),
     ],

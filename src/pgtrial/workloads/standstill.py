@@ -52,6 +52,8 @@ def judge_standstill(
 
     if any(one.done and (one.seconds or one.counted) for one in told):
         return unknown("it tells of many requests at once, and not when each of them ended")
+    if any(one.failed for one in told):
+        return unknown("requests failed while it was stopped, or after it")
     requests = [(one.t, latency) for one in told for latency, _ in one.latencies]
     before = [latency for t, latency in requests if t < stops[0][0]]
     usual = max(before, default=None)

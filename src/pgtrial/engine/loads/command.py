@@ -1,17 +1,17 @@
 """The load on a server by a program of the user's choice."""
 
-import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from pgtrial.design.levels import level_of
+from pgtrial.design.slices import Step
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
-from pgtrial.engine.slicer.freeze import stop_family, thaw
+from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
@@ -23,11 +23,13 @@ from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.work_directory import make_own, remove_directories
 from pgtrial.store.command_line import parse_line
 from pgtrial.store.transactions import CommandLog, LoadLog
+from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import OUTPUT, plan_command, program_of
 from pgtrial.workloads.standstill import BETWEEN, LENGTH, STOPS, Standstill, StandstillFinding, judge_standstill
 
 _TRIAL = 1.0  # s
+_MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
 _HINT = "docs/command.md says what the program has to print. Nothing has been measured."
 
 
@@ -117,20 +119,15 @@ class CommandLoad:
         record.unlink(missing_ok=True)
         level = LoadLevel(index=0, clients=clients)
         generator = self._plan(arm, server, level, block=0, seconds=seconds, record=record)
-        stops: list[tuple[float, float]] = []
+        work: list[Slice] = []
 
         async def conduct(processes: Sequence[HostProcess]) -> None:
-            await asyncio.sleep(BETWEEN)
-            for _ in range(STOPS):
-                stopped: list[int] = []
-                try:
-                    stopped = [pid for process in processes for pid in stop_family(process.pid)]
-                    begun = time.time()
-                    await asyncio.sleep(LENGTH)
-                finally:
-                    thaw(stopped)
-                stops.append((begun, time.time()))
-                await asyncio.sleep(BETWEEN)
+            # By the slicer, which has them go on also if pgtrial is killed meanwhile.
+            twin = Twin(server=None, others=(), programs=tuple(process.pid for process in processes))
+            at_work = Step(arms=(COMMAND,), length=BETWEEN, guard=0.0)
+            stopped = Step(arms=(), length=LENGTH, guard=0.0)
+            task = Task(twins={COMMAND: twin}, steps=(at_work, *(stopped, at_work) * STOPS))
+            work.extend((await take_turns(self.here, task, level=0))[COMMAND])
 
         outcome = await run_generators(
             self.here,
@@ -145,7 +142,11 @@ class CommandLoad:
         if outcome.errors:
             text = outcome.errors[0].removeprefix(f"{COMMAND}: ").removesuffix(".")
             return StandstillFinding(found=Standstill.UNKNOWN, longest=None, usual=None, text=text)
+        if record.stat().st_size > _MOST_TOLD:
+            text = f"it tells of more than {format_bytes(_MOST_TOLD)} in {format_duration(seconds)}"
+            return StandstillFinding(found=Standstill.UNKNOWN, longest=None, usual=None, text=text)
         told = [parse_line(line) for line in record.read_text(encoding="utf-8").splitlines()]
+        stops = [(before.ended, after.started) for before, after in pairwise(work)]
         return judge_standstill(told, stops, clients=clients, ready=outcome.started)
 
     async def make_cold(self, arm: Arm) -> None:

@@ -1,7 +1,7 @@
 """The slicer: a separate process that runs one arm at a time, or pins each to its CPUs, by a fixed sequence.
 
 ``python -m pgtrial.engine.slicer`` takes what it has to do as one line of JSON on standard input (see ``Task`` in
-control.py), and says one line of JSON for each step when that is over:
+task.py), and says one line of JSON for each step when that is over:
 
     {"step": 0, "started": t, "counted": t, "ended": t}
 
