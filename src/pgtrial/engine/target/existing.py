@@ -53,7 +53,6 @@ from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 from pgtrial.workloads.tpcc import load_sql
-from pgtrial.workloads.tpcc import load_sql
 
 
 @dataclass(slots=True, kw_only=True)
