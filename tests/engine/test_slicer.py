@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.design.slices import Step
-from pgtrial.engine.slicer import control
+from pgtrial.engine.slicer import task as task_module
 from pgtrial.engine.slicer.freeze import family, find_unpinnable, freeze, pin, thaw
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.errors import WorkloadError
@@ -249,7 +249,7 @@ def test_a_value_that_the_kernel_refuses_is_said(programs, tmp_path):
 
 
 def test_pgtrial_that_is_killed_leaves_all_at_work(programs):
-    task = {**control._as_json(task_of(programs, *turns("a", length=30))), "parent": 0}
+    task = {**task_module._as_json(task_of(programs, *turns("a", length=30))), "parent": 0}
     # A parent that starts the slicer, and is killed while one of the programs stands still.
     parent = subprocess.Popen(
         [
