@@ -13,7 +13,7 @@ from segments import DUET, Segment
 from pgtrial.design.slices import split_cpus
 from pgtrial.engine.host_facts import read_facts
 from pgtrial.engine.loads.generators import run_generators
-from pgtrial.engine.slicer.control import Task, Twin, take_turns
+from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess

@@ -112,10 +112,10 @@ def test_room_is_planned_for_the_largest_data_and_time_for_all_of_them() -> None
     small = experiment(arms={"a": {}, "b": {}}, dataset={"scale": 10})
     both = experiment(factors={"scale": {"knob": "dataset", "levels": [10, 100]}})
 
-    assert estimate_data_size(both, resolve_arms(both)) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE
-    assert cluster_size(10) == estimate_data_size(small, resolve_arms(small))
+    assert estimate_data_size(both, resolve_arms(both)) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE["pgbench"]
+    assert cluster_size("pgbench", 10) == estimate_data_size(small, resolve_arms(small))
     more, less = (estimate_total(one, resolve_arms(one), blocks=2).prepare for one in (both, small))
-    assert more - less >= 100 * LOAD_SECONDS_PER_SCALE
+    assert more - less >= 100 * LOAD_SECONDS_PER_SCALE["pgbench"]
 
 
 def test_arms_with_data_of_several_sizes_take_turns_only_if_somebody_asks_for_it() -> None:

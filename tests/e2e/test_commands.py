@@ -137,3 +137,68 @@ def test_a_program_that_fails_does_so_before_anything_is_measured(new_place):
     assert result.returncode == 1
     assert "the command fails: no such table" in result.stderr
     assert not list((place.directory / "results").iterdir())
+
+
+TURNS = """\
+format = 1
+[experiment]
+name = "turns"
+[dataset]
+scale = 1
+[workload]
+kind = "command"
+command = ["python3", "{program}"]
+files = "{program}"
+clients = 2
+duration = "2s"
+warmup = "1s"
+[arms.one.postgresql]
+work_mem = "4MB"
+[arms.two.postgresql]
+work_mem = "5MB"
+[design]
+method = "interleaved"
+blocks = 1
+repeats = 9
+"""
+EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"
+
+
+def run_turns(place, program):
+    (place.directory / program).write_text((EXAMPLES / program).read_text())
+    (place.directory / "turns.toml").write_text(TURNS.format(program=program))
+    plan = place.call("plan", "turns.toml")
+    assert "before the first run it is stopped (SIGSTOP)" in " ".join(plan.stdout.split())
+    result = place.run("run", "turns.toml", "--allow-code")
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    meta = dict(folder.query("SELECT key, value FROM meta"))
+    (found,) = json.loads(meta["standstill"])
+    findings = json.loads((folder.path / "findings.json").read_text())
+    return folder, found, findings["experiment"]
+
+
+def test_a_program_that_counts_its_standstill_runs_in_blocks(new_place):
+    folder, found, told = run_turns(new_place("counts"), "load.py")
+
+    assert found["found"] == "counted"
+    assert found["longest"] >= 0.9
+    assert told["method"] == "blocks"
+    assert "counts the time in which it stands still as latency" in json.dumps(told["method_reason"])
+    assert not list(folder.path.glob("runs/*/slices.parquet"))
+    folder.assert_nothing_left()
+
+
+def test_a_program_that_does_not_count_its_standstill_takes_turns(new_place):
+    for number in range(3):
+        folder, found, told = run_turns(new_place(f"own-clock-{number}"), "own_clock.py")
+        if found["found"] != "unknown":  # as where a busy machine made each request take half a second
+            break
+
+    assert found["found"] == "not-counted"
+    assert told["method"] == "interleaved"
+    assert "does not count the time in which it stands still" in json.dumps(told["method_reason"])
+    slices = duckdb.sql(f"SELECT slice, sum(count) FROM '{folder.path}/runs/*/slices.parquet' GROUP BY 1").fetchall()
+    assert len(slices) >= 4
+    assert all(count > 0 for _, count in slices)
+    folder.assert_nothing_left()

@@ -166,7 +166,7 @@ class Bench:
     ) -> dict[str, float]:
         load: Any = Load(self.steps)
         plan = Plan(
-            workload=SimpleNamespace(duration=4.0),  # type: ignore[arg-type]
+            workload=SimpleNamespace(duration=4.0, mix=None),  # type: ignore[arg-type]
             load=load,
             levels=(LEVEL,),
             seed=1,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.design.slices import Step
-from pgtrial.engine.slicer import control
-from pgtrial.engine.slicer.control import Task, Twin, take_turns
+from pgtrial.engine.slicer import task as task_module
 from pgtrial.engine.slicer.freeze import family, find_unpinnable, freeze, pin, thaw
+from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
 from support import wait_until
@@ -79,6 +79,18 @@ def test_a_family_stands_still_and_goes_on(programs):
 
     assert stopped == family(server)
 
+    thaw(stopped)
+    assert states(programs["a"]) == {"going"}
+
+
+def test_a_program_stands_still_with_all_that_it_has_started(programs):
+    program = programs["a"].pid
+
+    stopped = freeze(None, [], [program])
+
+    wait_until(lambda: states(programs["a"]) == {"T"})
+    assert stopped == family(program)
+    assert len(stopped) == 2
     thaw(stopped)
     assert states(programs["a"]) == {"going"}
 
@@ -237,7 +249,7 @@ def test_a_value_that_the_kernel_refuses_is_said(programs, tmp_path):
 
 
 def test_pgtrial_that_is_killed_leaves_all_at_work(programs):
-    task = {**control._as_json(task_of(programs, *turns("a", length=30))), "parent": 0}
+    task = {**task_module._as_json(task_of(programs, *turns("a", length=30))), "parent": 0}
     # A parent that starts the slicer, and is killed while one of the programs stands still.
     parent = subprocess.Popen(
         [

@@ -164,7 +164,7 @@ def test_data_of_which_each_arm_has_a_copy_need_the_space_for_them(state, tmp_pa
 
     monkeypatch.setattr(preparation, "check_access", stop)
     monkeypatch.setattr(preparation, "_shares_blocks", lambda *_arguments: False)
-    needed = copies * (cluster_size(1) + 150 * 1024**2)
+    needed = copies * (cluster_size("pgbench", 1) + 150 * 1024**2)
     for free, expected in ((needed - 1, PreflightError), (needed, EnoughError)):
         monkeypatch.setattr(Operations, "space", lambda *_arguments, free=free: (2 * free, free))
         with pytest.raises(expected):

@@ -117,18 +117,31 @@ def test_the_command_is_code_that_is_executed() -> None:
     assert (use.where, use.what) == ("workload.command", "the command python3 load.py")
 
 
-@pytest.mark.parametrize("method", ["interleaved", "duet", "switchback"])
-def test_turns_are_refused_with_the_reason(method: str) -> None:
+@pytest.mark.parametrize("method", ["duet", "switchback"])
+def test_what_is_not_put_together_by_turns_is_refused_with_the_reason(method: str) -> None:
     experiment = parse_experiment(f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "{method}"\n', "x", Path("/")).experiment
 
-    with pytest.raises(SpecError, match="would count the time in which it stands still"):
+    with pytest.raises(SpecError, match="is put together by turns only"):
         make_plan(experiment, None)
 
 
-def test_the_cheapest_method_for_a_command_is_blocks() -> None:
-    experiment = parse_experiment(f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "auto"\n', "x", Path("/")).experiment
+@pytest.mark.parametrize("results", ["hdr", "openmetrics", "go-tpc"])
+def test_turns_of_results_that_do_not_tell_of_each_request_are_refused(results: str) -> None:
+    text = f'{HEAD}{LOAD}results = "{results}"\n{ARMS}[design]\nmethod = "interleaved"\n'
+    experiment = parse_experiment(text, "x", Path("/")).experiment
 
-    assert make_plan(experiment, None).method.method == "blocks"
+    with pytest.raises(SpecError, match="do not say when each request ended"):
+        make_plan(experiment, None)
+
+
+@pytest.mark.parametrize("method", ["interleaved", "auto"])
+def test_turns_are_planned_with_the_check_that_they_depend_on(method: str) -> None:
+    text = f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "{method}"\n'
+    plan = make_plan(parse_experiment(text, "x", Path("/")).experiment, None)
+
+    judgement = next(one for one in plan.judgements if one.method == "interleaved")
+    assert judgement.valid
+    assert any("before the first run it is stopped (SIGSTOP)" in warning for warning in judgement.warnings)
 
 
 def test_every_format_is_known_to_the_checks_and_to_the_load() -> None:

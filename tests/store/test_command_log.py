@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import RELATIVE_ERROR, bucket_value
+from pgtrial.model.run import Slice
 from pgtrial.store import parquet
 from pgtrial.store.command_line import LONGEST_INTERVAL, LONGEST_WHOLE, LineError, parse_line
 from pgtrial.store.command_log import CommandLog, read_command
@@ -159,6 +161,45 @@ def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
             [str(tmp_path / "transactions.parquet")],
         ).fetchall()
     assert rows == [(0, 0, "command", 1, 0, 0, 0), (0, 1, "command", 1, 1, 0, 0)]
+
+
+def test_of_turns_only_the_counted_parts_count_and_latencies_are_as_they_were_told(tmp_path: Path) -> None:
+    slices = tuple(
+        Slice(level=0, number=number, started=STARTED + start, counted=STARTED + start + 0.5, ended=STARTED + start + 1)
+        for number, start in ((0, 0), (3, 3))
+    )
+    lines = [
+        request(0.3),  # in the washout
+        request(0.7, latency=0.02),
+        request(3.1, latency=0.03),  # was in flight while the other arm had its turn
+        request(3.6, latency=0.04, retries=2),
+        {"t": STARTED + 3.7, "failed": True},
+        HEARTBEAT,
+    ]
+    log = replace(make_log(tmp_path, *lines, seconds=4), slices=slices)
+
+    report = ingest([log], tmp_path / "transactions.parquet", slices=tmp_path / "slices.parquet")
+
+    assert (report.transactions, report.counted, report.failed, report.outside_window) == (5, 2, 1, 2)
+    with parquet.connect() as db:
+        sums = "sum(count), round(sum(latency_sum), 6), sum(retries), sum(failed)"
+        rows = db.execute(f"SELECT {sums} FROM read_parquet(?)", [str(tmp_path / "transactions.parquet")]).fetchall()
+        own = db.execute(
+            "SELECT slice, sum(count), round(sum(latency_sum), 6) FROM read_parquet(?) "
+            "WHERE part >= 0 GROUP BY 1 ORDER BY 1",
+            [str(tmp_path / "slices.parquet")],
+        ).fetchall()
+    assert rows == [(2, 0.06, 2, 1)]
+    assert own == [(0, 1, 0.02), (3, 1, 0.04)]
+
+
+def test_of_turns_a_line_of_many_requests_is_refused(tmp_path: Path) -> None:
+    lines = {"t": STARTED + 1, "seconds": 1, "latencies": [0.01, 0.01]}
+    one = Slice(level=0, number=0, started=STARTED, counted=STARTED, ended=STARTED + 4)
+    log = replace(make_log(tmp_path, lines, HEARTBEAT, seconds=4), slices=(one,))
+
+    with pytest.raises(WorkloadError, match="tells of many requests at once"):
+        ingest([log], tmp_path / "transactions.parquet", slices=tmp_path / "slices.parquet")
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_pgreplay_replays_a_log_with_its_timing(work, served, monkeypatch):
     "words", [("python3", "load.py"), ("sysbench", "oltp_read_only", "--tables=2", "--table-size=10000")]
 )
 def test_a_program_that_stands_still_counts_that_as_latency(work, accounts, tables, tmp_path, words):
-    """Why arms with a command cannot take turns: what it tells does not say how much of it was another's turn."""
+    """Why arms with such a command cannot take turns, as the check before the first run finds out."""
     stands_still = 1.5  # s
     stopped: list[int] = []
 

@@ -7,7 +7,7 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
 from pgtrial.design.data_size import arm_scales, largest_files
-from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import COMMAND, TPCC, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import GUARD, OTHER, ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
@@ -24,6 +24,8 @@ _TARGET = {
     "storage/data directory": "data directory",
     "load generator/fio": "fio version",
 }
+
+_DATA = {"pgbench": "data.scale", TPCC: "data.warehouses"}
 
 
 def describe_experiment(evidence: Evidence) -> ExperimentFinding:
@@ -144,7 +146,9 @@ def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
         "duration": message("duration.per-level", time=workload.duration),
         "warm-up": _describe_warmup(workload),
         "protocol": workload.protocol,
-        "data": message("data.scale", scale=scales) if experiment.dataset.kind == "pgbench" else message("data.set-up"),
+        "data": message(_DATA[experiment.dataset.kind], scale=scales)
+        if experiment.dataset.kind in _DATA
+        else message("data.set-up"),
     }
     if workload.kind == COMMAND:  # which decides on these by itself
         del facts["shares"], facts["protocol"]

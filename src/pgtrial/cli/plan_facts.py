@@ -20,6 +20,7 @@ from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.hypothesis_table import RELATIONS, AndTable
+from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Outlook, Scope
 from pgtrial.knobs.fio import FIO, FileJobTable
@@ -262,6 +263,11 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     emulated = [arm.name for arm in plan.arms if arm.is_emulated]
     if emulated:
         yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
+    if plan.experiment.workload.mix == TPCC:
+        yield (
+            "the transactions are like those of TPC-C, but the figures are not TPC results: compare the arms, not "
+            "published results; after each run the data are checked for consistency"
+        )
     yield from idle_notes(checked)
     if plan.attempts_before:
         yield (

@@ -6,10 +6,10 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
-from pgtrial.design.data_size import arm_scales, cluster_size
+from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import TargetTable
+from pgtrial.experiment_file.experiment import SCALED, TargetTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.postgres.existing.session import READ_ONLY, split_settings
@@ -116,8 +116,7 @@ def data_text(checked: Checked) -> str:
         return plan_files.files_text(checked)
     if dataset.kind == "existing":
         return f'the data in database "{experiment.target.database}"'
-    scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
-    parts = [f"pgbench tables, scale {scales}"] if dataset.kind == "pgbench" else []
+    parts = [made_data(dataset.kind, arm_scales(checked.plan.arms))] if dataset.kind in SCALED else []
     parts += [f"{file.name} ({file.kind})" for file in data_files(experiment, checked.loaded.folder)]
     made = ", ".join([*parts, *([] if dataset.setup is None else [dataset.setup])])
     clusters = len({arm.variant for arm in checked.plan.arms})
@@ -220,7 +219,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
             has_twins = checked.plan.method.method in ("interleaved", "duet")
             copies = sum(arm.variant == variant for arm in arms) if has_twins else 1
             copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
-            size = format_bytes((1 + copies) * cluster_size(variant.scale))
+            size = format_bytes((1 + copies) * cluster_size(experiment.dataset.kind, variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         if experiment.design.soak is not None:
             window = checked.plan.experiment.workload.duration

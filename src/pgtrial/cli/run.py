@@ -24,7 +24,7 @@ from pgtrial.language import Language
     "--mix",
     default=None,
     metavar="NAME",
-    help="Without a file: oltp, olap, tpcb-like, simple-update (default), select-only.",
+    help="Without a file: oltp, olap, tpcc-like, tpcb-like, simple-update (default), select-only.",
 )
 @click.option("--clients", default=None, metavar="N", type=int, help="Without a file: number of clients. Default: 8.")
 @click.option(

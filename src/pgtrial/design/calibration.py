@@ -16,6 +16,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.design_checks import LEAST_STRETCH
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import control_twice
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.units import format_duration
 
 FEWEST_BLOCKS = 6  # of a method: the standard deviation of fewer is hardly more than a guess
@@ -164,6 +165,9 @@ def refit(share: float, *, prepare: float, block: float, fewest: int) -> int:
 
 
 def _judge(experiment: Experiment, method: Method, slice: float | None, facts: HostFacts | None) -> Judgement:
+    if experiment.workload.kind == COMMAND and method != "blocks":
+        text = "whether a command can take turns, each experiment finds out by itself"
+        return Judgement(method=method, valid=False, reasons=(text,))
     one = with_method(experiment, method, slice)
     judgements = judge_methods(one, resolve_arms(one), load_levels(one.workload), facts)
     return next(each for each in judgements if each.method == method)

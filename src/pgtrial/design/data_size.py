@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm
 
 CLUSTER_BYTES = 40 * 1024**2  # a new cluster, with the WAL that it begins with
-BYTES_PER_SCALE = 15 * 1024**2  # pgbench's tables and indexes; documentation of pgbench, option -s
+# Tables and indexes. Source: documentation of pgbench, option -s; measured.
+BYTES_PER_SCALE = {"pgbench": 15 * 1024**2, TPCC: 100 * 1024**2}
 
 
 def estimate_data_size(experiment: Experiment, arms: Sequence[Arm]) -> float:
@@ -17,12 +19,18 @@ def estimate_data_size(experiment: Experiment, arms: Sequence[Arm]) -> float:
     """
     if experiment.workload.kind == FIO:
         return sum(largest_files(arms).values())
-    return cluster_size(max((arm.scale or 0 for arm in arms), default=0))
+    return cluster_size(experiment.dataset.kind, max((arm.scale or 0 for arm in arms), default=0))
 
 
-def cluster_size(scale: int | None) -> float:
-    """Bytes of a cluster with pgbench's tables of a scale; None: without."""
-    return CLUSTER_BYTES + (scale or 0) * BYTES_PER_SCALE
+def cluster_size(kind: str, scale: int | None) -> float:
+    """Bytes of a cluster with data of a kind, and a scale if they have one."""
+    return CLUSTER_BYTES + (scale or 0) * BYTES_PER_SCALE.get(kind, 0)
+
+
+def made_data(kind: str, scales: Sequence[int]) -> str:
+    """What pgtrial makes at a scale, in words: "pgbench tables, scale 10, 100"."""
+    listed = ", ".join(str(scale) for scale in scales)
+    return f"tables like TPC-C's, warehouses: {listed}" if kind == TPCC else f"pgbench tables, scale {listed}"
 
 
 def arm_scales(arms: Sequence[Arm]) -> tuple[int, ...]:

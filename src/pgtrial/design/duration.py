@@ -14,14 +14,14 @@ from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_step
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, count_windows
-from pgtrial.experiment_file.workload_table import WarmupTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import TPCC, WarmupTable, WorkloadTable
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_duration
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
-LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys
+LOAD_SECONDS_PER_SCALE = {"pgbench": 0.25, TPCC: 5.0}  # with vacuum and keys
 SERVER_SECONDS = 2.0  # start, reading the settings back, and a clean stop
 PRESSURE_RATE = 2 * 1024**3  # bytes per second that are taken from the other programs, zeroed and locked
 USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made without looking at the machine
@@ -116,7 +116,9 @@ def estimate_total(
     size, scale = estimate_data_size(experiment, arms), 0 if experiment.target.kind == "host" else sum(arm_scales(arms))
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
-        prepare=(2 + len(arms)) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
+        prepare=(2 + len(arms)) * _start_seconds(experiment)
+        + scale * LOAD_SECONDS_PER_SCALE.get(experiment.dataset.kind, 0)
+        + size / COPY_RATE,
         run=estimate_run(experiment, arms, choice),
         runs=blocks * len(arms),
     )

@@ -23,6 +23,7 @@ from pgtrial.design.slice_time import (
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
@@ -131,19 +132,42 @@ class Case:
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
     if case.experiment.workload.kind == COMMAND:
-        return tuple(_check_command())
-    of_block = (*_check_metric(case), *_check_acceptance(case))
+        refused = tuple(_check_command(case))
+        # What speaks against turns anyway is looked for only where they are possible at all.
+        if any(one.weight is Weight.REFUSAL and "interleaved" in one.methods for one in refused):
+            return refused
+        return refused + _check_throwaway(case)
     if case.experiment.target.kind == "server":
-        return (*of_block, *_check_sessions(case))
-    found = (*_check_place(case), *of_block)
+        return (*_check_of_block(case), *_check_sessions(case))
+    return _check_throwaway(case)
+
+
+def _check_of_block(case: Case) -> tuple[Objection, ...]:
+    return (*_check_metric(case), *_check_acceptance(case))
+
+
+def _check_throwaway(case: Case) -> tuple[Objection, ...]:
+    found = (*_check_place(case), *_check_of_block(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
 
 
-def _check_command() -> Iterator[Objection]:
-    """Turns subtract the time in which a client stood still from its latencies, which only pgbench's log allows."""
-    text = "a command times its requests itself, and would count the time in which it stands still"
-    yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+def _check_command(case: Case) -> Iterator[Objection]:
+    """Turns need a program that does not count the time in which it stands still, and tells of each request."""
+    text = "what a command tells of its requests is put together by turns only"
+    yield Objection(methods=("duet", "switchback"), weight=Weight.REFUSAL, text=text)
+    if case.experiment.target.kind == "server":
+        text = "on an existing server only the clients of pgbench take turns"
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    elif not FORMATS[case.experiment.workload.results].tells_each:
+        text = "the results of the command do not say when each request ended, and so in whose turn"
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    else:
+        text = (
+            "a command may count the time in which it stands still as latency: before the first run it is stopped "
+            "(SIGSTOP) on the running server, and unless it tells of no request that took as long, there are blocks"
+        )
+        yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:

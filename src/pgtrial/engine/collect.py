@@ -24,7 +24,7 @@ from pgtrial.model.metric import Sample
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout
 from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
-from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog, ingest
+from pgtrial.store.transactions import CommandLog, IngestReport, LevelLog, LoadLog, ingest
 
 _LOST = 1.0  # s of a window in which a generator was silent; less than its first report, which is of a whole second
 _CLOCK_STEP = 0.2  # s; far above what reading two clocks one after the other makes, below what confuses the samples
@@ -42,7 +42,7 @@ def collect(
     ``shared`` is the spool of the machine that the run has in common with the others of its block. It has one of its
     ``own`` where its server was sampled.
     """
-    is_sliced = any(isinstance(log, LevelLog) and log.slices for log in logs)
+    is_sliced = any(isinstance(log, LevelLog | CommandLog) and log.slices for log in logs)
     report = ingest(logs, folder / layout.TRANSACTIONS, slices=folder / layout.SLICES if is_sliced else None)
     spools = [*([folder / SPOOL] if own else []), *([] if shared is None else [shared])]
     convert(*spools, folder=folder, clock=clock)

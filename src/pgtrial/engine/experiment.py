@@ -33,6 +33,7 @@ from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
+from pgtrial.engine.turns import ask_for_check, decide_turns
 from pgtrial.errors import ConnectError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
@@ -222,11 +223,12 @@ async def _run_schedule(
                     await hooks.run("after_dataset")
                     schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.hooks = hooks
-                    schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
+                    # Of the schedule's plan: turns may have become blocks.
+                    schedule.slice_plan = plan_slices(schedule.planned.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         schedule.twins = _make_twins(target, belongings, schedule.arms, schedule.slice_plan)
                         stack.push_async_callback(schedule.twins.remove)
-                    if plan.method.method == "switchback":
+                    if schedule.planned.method.method == "switchback":
                         assert isinstance(target, ThrowawayTarget)  # no other is switched
                         schedule.board = Switchboard(target=target, arms=schedule.arms)
                         stack.push_async_callback(schedule.board.stop, immediate=True)
@@ -269,7 +271,9 @@ async def _try_and_plan(
     """Try every arm, and build what all runs share."""
     experiment, arms = plan.experiment, plan.arms
     load = await make_load(plan, target, belongings, here=here, scripts=folder / layout.FILES)
+    ask_for_check(load, plan, state)
     baseline = await try_arms(target, arms, load, tell=tell)
+    plan = decide_turns(load, plan, state, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
     environment = read_environment(here.ops, programs=target.client)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.slices import shuffled
 from pgtrial.engine.collect import InvalidRunError, check_clock, check_run, clock_offset, collect
+from pgtrial.engine.consistency import find_inconsistency, is_checked
 from pgtrial.engine.fingerprint.read import Machine, taken_by_others
 from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.leftovers import end_all_strays
@@ -72,6 +73,7 @@ class Execution:
             servers.settle()
             lost = [await servers.find_lost(name) for name in members]
             clock_step = self._clock_step(offsets)
+            inconsistent = await self._find_inconsistency()
             with record.phase(PhaseName.STOP):
                 dead = group.describe_dead()
                 if self.stays:
@@ -83,7 +85,7 @@ class Execution:
             with record.phase(PhaseName.COLLECT):
                 ingested = await asyncio.to_thread(self._collect)
             disturbed = self._describe_disturbance(before, after)
-            for reason in filter(None, (dead, *lost, wrong_pages, disturbed)):
+            for reason in filter(None, (dead, *lost, wrong_pages, disturbed, inconsistent)):
                 raise InvalidRunError(reason)
             self._check(reports, ingested, clock_step)
             is_left_up = self.stays
@@ -95,6 +97,14 @@ class Execution:
                 for member in members.values():
                     discard_raw(member.folder)
         return {name: ingested[name].counted / member.counted_seconds for name, member in members.items()}
+
+    async def _find_inconsistency(self) -> str:
+        """What is wrong with the data after the load, where they have conditions; "" if nothing is."""
+        group = self.group
+        if not is_checked(group.plan.workload) or group.describe_dead():
+            return ""
+        with group.record.phase(PhaseName.CHECK):
+            return await find_inconsistency(member.server for member in group.members.values())
 
     def _describe_disturbance(self, before: Machine, after: Machine) -> str:
         """What others took of the CPU time, if it was too much; "" if not, or where it is not known."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import DISK, STORAGE, put_disk
-from pgtrial.experiment_file.experiment import PLACEBO, ArmTable, Experiment, FactorTable
+from pgtrial.experiment_file.experiment import PLACEBO, SCALED, ArmTable, Experiment, FactorTable
 from pgtrial.experiment_file.position import Found, Path, format_path
 from pgtrial.experiment_file.wording import word_error
 from pgtrial.experiment_file.workload_table import WorkloadTable
@@ -268,7 +268,7 @@ def _resolve(experiment: Experiment, name: str, role: Role, own: Values) -> Arm:
             data=storage.get("data", target.directory),
             wal=storage.get("wal"),
             filesystem=tuple(sorted(filesystem.items())) if "type" in filesystem else (),
-            scale=int(knobs.get("dataset", {}).get("scale", dataset.scale)) if dataset.kind == "pgbench" else None,
+            scale=int(knobs.get("dataset", {}).get("scale", dataset.scale)) if dataset.kind in SCALED else None,
         ),
         jobs=_resolve_jobs(experiment.workload, knobs.get(FIO, {})) if experiment.workload.kind == FIO else (),
         cache=cast("Cache", knobs.get(FIO, {}).get("cache", experiment.design.cache)),

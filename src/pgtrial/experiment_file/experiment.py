@@ -14,7 +14,7 @@ from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, 
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.hypothesis_table import HypothesisTable
 from pgtrial.experiment_file.values import Connection, DatabaseName, DataFiles, Duration, Host, SettingLevels, SliceTime
-from pgtrial.experiment_file.workload_table import WorkloadTable
+from pgtrial.experiment_file.workload_table import TPCC, WorkloadTable
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
@@ -44,6 +44,9 @@ _OF_FILES: dict[str, dict[str, Any]] = {
     "workload": {"clients": 1, "warmup": 0},
     "hypothesis": {"metric": "fio.bandwidth"},
 }
+
+# The shares of its specification are those of transactions.
+_OF_TPCC: dict[str, dict[str, Any]] = {"dataset": {"kind": TPCC}, "workload": {"share": "transactions"}}
 
 
 class ExperimentTable(Table):
@@ -111,19 +114,24 @@ class TargetTable(KnobTables):
     )
 
 
+SCALED = ("pgbench", TPCC)  # kinds of data that pgtrial makes at a scale
+
+
 class DatasetTable(Table):
     """The data: created once and restored before the runs, or those of an existing database."""
 
-    kind: Literal["pgbench", "sql", "existing"] = Field(
+    kind: Literal["pgbench", "tpcc-like", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what is loaded, and what the set-up file creates. "
-        "existing: the data in the database named in [target].",
+        description="pgbench: its tables at a scale. tpcc-like: tables like those of TPC-C, for so many warehouses. "
+        "sql: only what is loaded, and what the set-up file creates. existing: the data in the database named in "
+        f"[target]. Left out: pgbench, with mix {TPCC} that.",
     )
     scale: Scale = Field(
         default=10,
-        description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
+        description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind tpcc-like: warehouses, of about "
+        "100 MB each. For kind existing: that of its tables.",
     )
-    foreign_keys: Flag = Field(default=False, description="Create pgbench's tables with foreign keys.")
+    foreign_keys: Flag = Field(default=False, description="Create the tables with foreign keys.")
     load: DataFiles = Field(
         default=(),
         description="Data to load once, with psql and pg_restore: an archive or a directory of pg_dump, its plain "
@@ -321,10 +329,11 @@ class Experiment(Table):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Put in what is left out of a load on files."""
+        """Put in what is left out of a load on files, and of one like TPC-C."""
         workload = data.get("workload") if isinstance(data, dict) else None
-        if not isinstance(workload, dict) or workload.get("kind") != FIO:
+        if not isinstance(workload, dict):
             return data
-        tables = {name: data.get(name, {}) for name in _OF_FILES}
+        defaults = _OF_FILES if workload.get("kind") == FIO else _OF_TPCC if workload.get("mix") == TPCC else {}
+        tables = {name: data.get(name, {}) for name in defaults}
         given = {name: table for name, table in tables.items() if isinstance(table, dict)}
-        return {**data, **{name: _OF_FILES[name] | table for name, table in given.items()}}
+        return {**data, **{name: defaults[name] | table for name, table in given.items()}}

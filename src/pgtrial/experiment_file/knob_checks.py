@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
@@ -181,14 +181,14 @@ def _conflicts(chosen: Declared, disk: DiskTable, arm: list[Declared]) -> Iterat
 
 
 def check_scales(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    """The size of the data can be varied where pgtrial makes pgbench's tables."""
+    """The size of the data can be varied where pgtrial makes them at a scale."""
     kind = experiment.dataset.kind
-    if kind == "pgbench":
+    if kind in SCALED:
         return
     found: list[Found] = []
     for declared in all_declared(experiment):
         if declared.knob == "dataset":
             message = f'knob "dataset" has no meaning with kind = "{kind}" in [dataset]'
             path: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-            found.append((path, message, "It sets the scale of pgbench's tables. Remove it."))
+            found.append((path, message, "It sets the scale of tables that pgtrial makes. Remove it."))
     yield from dict.fromkeys(found)

@@ -20,12 +20,14 @@ class Latencies(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFormat:
     """``no_rate`` says why a load with it cannot have a rate, "" if it can. One that ``is_told_at_end`` says nothing of
-    any one second. With a ``program`` it is of this one alone.
+    any one second; one that ``tells_each`` can say of each request when it ended. With a ``program`` it is of this one
+    alone.
     """
 
     latencies: Latencies = Latencies.EACH
     no_rate: str = ""
     is_told_at_end: bool = False
+    tells_each: bool = False
     program: str = ""
 
     def lacks(self, metric: str) -> str:
@@ -41,12 +43,14 @@ class ResultFormat:
 
 
 FORMATS: dict[str, ResultFormat] = {
-    "json": ResultFormat(),
+    "json": ResultFormat(tells_each=True),
     "hdr": ResultFormat(no_rate="a histogram does not say when its requests were due"),
     "openmetrics": ResultFormat(
         latencies=Latencies.MEAN, is_told_at_end=True, no_rate="a sum does not say when its requests were due"
     ),
-    "sysbench": ResultFormat(program="sysbench", no_rate="sysbench does not say when a request was due"),
+    "sysbench": ResultFormat(
+        program="sysbench", tells_each=True, no_rate="sysbench does not say when a request was due"
+    ),
     "hammerdb": ResultFormat(program="HammerDB", latencies=Latencies.NONE, no_rate="HammerDB knows no rate"),
     "benchbase": ResultFormat(
         program="BenchBase",

@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, RampTable, ScenarioTable
+from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC, RampTable, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.values import MOST_CLIENTS
 from pgtrial.nearest import hint_name
@@ -87,6 +87,10 @@ def check_shares(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     if workload.scenario and not shared:
         message = "every scenario has a constant number of sessions, so the load levels change nothing"
         yield ("workload", "scenario"), message, "Give at least one scenario a share."
+    if workload.mix == TPCC and workload.share != "transactions":
+        message = f'the shares of mix "{TPCC}" are of transactions, not of sessions'
+        yield ("workload", "share"), message, 'Write share = "transactions", or remove it.'
+        return
     if workload.share == "transactions":
         for index, scenario in enumerate(workload.scenario):
             if scenario.sessions is not None:
@@ -157,14 +161,16 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
     if dataset.load:
         yield from _check_load(experiment, folder)
     if dataset.kind != "sql":
+        yield from _check_tables(experiment)
         return
     if dataset.setup is None and not dataset.load:
         message = 'kind = "sql" needs data to load or a set-up file'
         hint = 'Add load = "….dump" to [dataset], for data of pg_dump or psql, or setup = "….sql", which makes tables.'
         yield ("dataset",), message, hint
     if workload.mix is not None:
-        message = f'mix "{workload.mix}" needs pgbench\'s tables, which kind = "sql" does not make'
-        yield ("workload", "mix"), message, 'Give [[workload.scenario]] tables, or kind = "pgbench" in [dataset].'
+        needed, whose = (TPCC, "its own") if workload.mix == TPCC else ("pgbench", "pgbench's")
+        message = f'mix "{workload.mix}" needs {whose} tables, which kind = "sql" does not make'
+        yield ("workload", "mix"), message, f'Give [[workload.scenario]] tables, or kind = "{needed}" in [dataset].'
     for index, scenario in enumerate(workload.scenario):
         if scenario.builtin is not None:
             message = f'"{scenario.builtin}" needs pgbench\'s tables, which kind = "sql" does not make'
@@ -172,6 +178,19 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
     for key in ("scale", "foreign_keys"):
         if key in dataset.model_fields_set:
             yield ("dataset", key), f'"{key}" has no meaning with kind = "sql"', "Remove it."
+
+
+def _check_tables(experiment: Experiment) -> Iterator[Found]:
+    """The tables that pgtrial makes are those that the load needs."""
+    dataset, workload = experiment.dataset, experiment.workload
+    if (workload.mix == TPCC) != (dataset.kind == TPCC) and workload.mix is not None:
+        needed = TPCC if workload.mix == TPCC else "pgbench"
+        message = f'mix "{workload.mix}" needs tables that kind = "{dataset.kind}" does not make'
+        yield ("workload", "mix"), message, f'Write kind = "{needed}" in [dataset], or choose another mix.'
+    for index, scenario in enumerate(workload.scenario):
+        if scenario.builtin is not None and dataset.kind == TPCC:
+            message = f'"{scenario.builtin}" needs pgbench\'s tables, which kind = "{TPCC}" does not make'
+            yield ("workload", "scenario", index, "builtin"), message, 'Use a file, or kind = "pgbench" in [dataset].'
 
 
 def _check_load(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -197,6 +216,11 @@ def _check_existing(experiment: Experiment) -> Iterator[Found]:
                 f'"{key}" has no meaning with kind = "existing"',
                 "Nothing is made there. Remove it.",
             )
+    if mix == TPCC:
+        message = f'mix "{mix}" needs tables that pgtrial has made, and this database was there before'
+        hint = "Remove kind in [dataset] and database in [target]: one is then made and dropped."
+        yield ("workload", "mix"), message, hint
+        return
     # pgbench's own scripts find the scale in the tables by themselves.
     if mix is not None and MIX_SCENARIOS[mix] != (mix,) and "scale" not in dataset.model_fields_set:
         message = f'mix "{mix}" needs the scale of pgbench\'s tables in the existing database'

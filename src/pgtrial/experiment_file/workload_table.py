@@ -12,9 +12,12 @@ from pgtrial.knobs.workload import UNIT
 
 COMMAND = "command"  # kind of a load by a program of the user's choice, and name of its only scenario
 
+TPCC = "tpcc-like"  # the mix of transactions like those of TPC-C, and the kind of data that it needs
+
 MIX_SCENARIOS = {
     "oltp": ("read", "insert", "update"),
     "olap": ("read", "insert", "update"),
+    TPCC: ("new-order", "payment", "order-status", "delivery", "stock-level"),
     "tpcb-like": ("tpcb-like",),
     "simple-update": ("simple-update",),
     "select-only": ("select-only",),
@@ -134,7 +137,7 @@ class WorkloadTable(Table):
         description="How the command tells of its requests. json: it prints lines of JSON. hdr: the lines of an "
         "HdrHistogram log. openmetrics: a text at its end. Otherwise it is that program.",
     )
-    mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
+    mix: Literal["oltp", "olap", "tpcc-like", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."
     )
     scenario: tuple[ScenarioTable, ...] = Field(default=(), description="Own scenarios, instead of a mix.")
@@ -150,7 +153,8 @@ class WorkloadTable(Table):
     )
     share: Literal["sessions", "transactions"] = Field(
         default="sessions",
-        description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction.",
+        description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction; "
+        f"with mix {TPCC} always.",
     )
     clients: ClientLevels = Field(
         default=8,

@@ -45,6 +45,7 @@ class PhaseName(StrEnum):
     WARMUP = "warm-up"
     CHECKPOINT = "checkpoint"
     MEASURE = "measure"
+    CHECK = "check"
     STOP = "stop"
     COLLECT = "collect"
 

@@ -87,11 +87,26 @@ async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] =
 
 async def execute(conninfo: str, statement: LiteralString) -> None:
     """One statement over a connection of its own, which no timeout of the experiment's settings cuts short."""
+    async with _connect_untimed(conninfo) as connection:
+        await connection.execute(statement)
+
+
+async def find_row(conninfo: str, query: str) -> tuple[Any, ...] | None:
+    """The first row of a query of pgtrial's own on the user's tables, which no timeout cuts short; None: there is none.
+
+    Raises ConnectError, TargetError.
+    """
+    async with _connect_untimed(conninfo) as connection:
+        return await (await connection.execute(query.encode(), prepare=False)).fetchone()
+
+
+@asynccontextmanager
+async def _connect_untimed(conninfo: str) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
     async with connect(conninfo, as_user=True) as connection:
         await connection.execute("SET statement_timeout = 0")
         if connection.info.server_version >= 170000:
             await connection.execute("SET transaction_timeout = 0")
-        await connection.execute(statement)
+        yield connection
 
 
 async def make_roles(conninfo: str, names: Sequence[str]) -> None:

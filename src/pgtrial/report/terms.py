@@ -101,6 +101,7 @@ def phase_word(phase: str) -> str:
         PhaseName.WARMUP: ptr("phase", "warm-up"),
         PhaseName.CHECKPOINT: ptr("phase", "checkpoint"),
         PhaseName.MEASURE: ptr("phase", "measure"),
+        PhaseName.CHECK: ptr("phase", "check"),
         PhaseName.STOP: ptr("phase", "stop"),
         PhaseName.COLLECT: ptr("phase", "collect"),
         GUARD: ptr("phase", "guard"),

@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import bucket_of
+from pgtrial.model.run import Slice
 from pgtrial.store.command_line import LONGEST_INTERVAL, LineError, Told, parse_line, shown_line
 from pgtrial.store.fio_log import SecondRow
 
@@ -21,7 +23,8 @@ class CommandLog:
 
     ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``rate`` the
     requests per second that were asked for, None in a closed loop. ``longest`` is the longest interval of a line: one
-    that is longer than the window tells of all of it at once.
+    that is longer than the window tells of all of it at once. With ``slices`` (in order of time) only their counted
+    parts are measured time, and each line is of one request.
     """
 
     level: int
@@ -30,6 +33,7 @@ class CommandLog:
     window: tuple[float, float]
     rate: float | None
     longest: float = LONGEST_INTERVAL
+    slices: tuple[Slice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,40 @@ def read_command(log: CommandLog) -> CommandRead:
             own.retries += told.retries
             if told.lag is not None and done:
                 own.lag_sum = (own.lag_sum or 0.0) + told.lag * done
+    _check_end(log, until)
+    if len(kinds) > 1:
+        raise WorkloadError("the command tells the latencies of some requests, and not those of others")
+    rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
+    _check_rate(log, sum(row.count + row.failed for row in rows))
+    return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
+
+
+class Request(NamedTuple):
+    """One that has ended; its latency is in µs, None where it failed."""
+
+    ended: int  # µs since the epoch
+    latency: int | None
+    retries: int
+
+
+def read_requests(log: CommandLog) -> Iterator[Request]:
+    """Each request of an output of turns. Raises WorkloadError for what ``read_command`` raises it, and for a line of
+    many requests.
+    """
+    until = -math.inf
+    for told in _lines(log):
+        until = max(until, told.t)
+        if (told.done or told.failed) and (told.seconds or told.counted):
+            raise WorkloadError("the command tells of many requests at once, and not in whose turn each of them ended")
+        for latency, count in told.latencies:
+            for _ in range(count):
+                yield Request(round(told.t * 1e6), round(latency * 1e6), told.retries)
+        for _ in range(told.failed):
+            yield Request(round(told.t * 1e6), None, 0)
+    _check_end(log, until)
+
+
+def _check_end(log: CommandLog, until: float) -> None:
     if until < log.window[1]:
         raise WorkloadError(
             f"the output of the command ends {log.window[1] - until:.1f} s before the end of the measured time"
@@ -115,11 +153,6 @@ def read_command(log: CommandLog) -> CommandRead:
             else "the command told of no request",
             detail="What it has not written out by then is lost.",
         )
-    if len(kinds) > 1:
-        raise WorkloadError("the command tells the latencies of some requests, and not those of others")
-    rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
-    _check_rate(log, sum(row.count + row.failed for row in rows))
-    return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
 
 def _check_whole(told: Told, log: CommandLog) -> None:

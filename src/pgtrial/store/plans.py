@@ -70,20 +70,27 @@ def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = No
     """Record a plan in a new state, with the digests of its scripts and data by name. Raises StoreError."""
     state.set_plan(plan.arms, plan.levels, plan.slots)
     text = _Text(experiment=plan.experiment, arms=plan.arms, judgements=plan.judgements)
-    method, before = plan.method, "" if plan.attempts_before is None else str(plan.attempts_before)
+    before = "" if plan.attempts_before is None else str(plan.attempts_before)
     registered = register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents or {})
     state.set_meta(
         plan=_adapter().dump_json(text, by_alias=True, exclude_unset=True).decode(),
+        seed=str(plan.seed),
+        rules=str(plan.rules.version),
+        **{DIGEST: registered.digest, REST: registered.rest, CONTENTS: json.dumps(contents or {}, sort_keys=True)},
+        **{ATTEMPTS: before, ATTEMPTS_DIGEST: attempts_digest(registered.digest, before)},
+    )
+    write_method(state, plan.method)
+
+
+def write_method(state: State, method: MethodChoice) -> None:
+    """Record how the runs are arranged, before the first of them. Raises StoreError."""
+    state.set_meta(
         method=method.method,
         method_reason=method.reason,
         method_guard=str(method.guard),
         method_slice=str(method.slice),
         method_doubled=str(int(method.doubled)),
         method_duration="" if method.duration is None else str(method.duration),
-        seed=str(plan.seed),
-        rules=str(plan.rules.version),
-        **{DIGEST: registered.digest, REST: registered.rest, CONTENTS: json.dumps(contents or {}, sort_keys=True)},
-        **{ATTEMPTS: before, ATTEMPTS_DIGEST: attempts_digest(registered.digest, before)},
     )
 
 

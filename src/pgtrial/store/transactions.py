@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ import duckdb
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
 from pgtrial.safe_files import find_hole, open_file
-from pgtrial.store.command_log import CommandLog, read_command
+from pgtrial.store.command_log import CommandLog, read_command, read_requests
 from pgtrial.store.fio_log import HistogramLog, SecondRow, read_histograms
 from pgtrial.store.parquet import connect, is_little, session, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
@@ -26,6 +27,7 @@ LoadLog = LevelLog | HistogramLog | CommandLog  # what a process of a load gener
 _COLUMNS = Path(__file__).with_name("columns.sql")
 # In place of a latency bucket, for transactions without a latency.
 _FAILED, _SKIPPED, _UNKNOWN = -1, -2, -3
+_AT_ONCE = 100_000  # requests of a command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +174,8 @@ def _ingest_histograms(db: duckdb.DuckDBPyConnection, log: HistogramLog) -> Inge
 
 
 def _ingest_command(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestReport:
+    if log.slices:
+        return _ingest_requests(db, log)
     found = read_command(log)
     _insert_rows(db, log, found.rows)
     counted, failed = sum(row.count for row in found.rows), sum(row.failed for row in found.rows)
@@ -184,6 +188,41 @@ def _ingest_command(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestRep
         first=found.first,
         last=found.last,
     )
+
+
+def _ingest_requests(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestReport:
+    """Those of turns, as lines of pgbench's log. Their latencies are what the program says: that it does not count the
+    time in which it stands still was found out before.
+    """
+    db.execute("""
+        CREATE OR REPLACE TEMP TABLE told (
+            client INTEGER, number BIGINT, time VARCHAR, script INTEGER, epoch BIGINT, microsecond INTEGER,
+            retries BIGINT
+        )
+    """)
+    every = read_requests(log)
+    while requests := list(islice(every, _AT_ONCE)):
+        ended, latencies, retries = zip(*requests, strict=True)
+        db.execute(
+            """
+            INSERT INTO told
+            SELECT 0, 0, coalesce(latency::VARCHAR, 'failed'), 0, ended // 1000000, ended % 1000000, retries
+            FROM (SELECT unnest(?::BIGINT[]) AS ended, unnest(?::BIGINT[]) AS latency, unnest(?::BIGINT[]) AS retries)
+            """,
+            [list(ended), list(latencies), list(retries)],
+        )
+    as_lines = LevelLog(
+        level=log.level,
+        scenarios=(log.scenario,),
+        files=log.files,
+        window=log.window,
+        latency_limit=None,
+        has_rate=False,
+        max_tries=2,  # they have numbers of retries
+        slices=log.slices,
+        frozen=False,
+    )
+    return _ingest_log(db, as_lines, lines="told")
 
 
 def _insert_rows(db: duckdb.DuckDBPyConnection, log: HistogramLog | CommandLog, rows: Sequence[SecondRow]) -> None:
@@ -214,7 +253,8 @@ def _insert_rows(db: duckdb.DuckDBPyConnection, log: HistogramLog | CommandLog, 
     )
 
 
-def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
+def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = "") -> IngestReport:
+    """``lines`` is a table of what else would be read from the files."""
     if not any(path.stat().st_size for path in log.files):
         return merge_reports([])
     # Their sum is missing where one of them is.
@@ -239,7 +279,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
                    sum(lag::DOUBLE)                      AS lag,
                    min(ended)                            AS first,
                    max(ended)                            AS last
-            FROM {_placed(db, log)}
+            FROM {_placed(db, log, lines or read_logs(log))}
             GROUP BY ALL
         """)
     except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException) as err:
@@ -277,13 +317,13 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
     return _report(db)
 
 
-def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog) -> str:
+def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
     """The lines of a log as a table expression, with second (NULL outside the measured time), slice and part."""
     lines = f"""
         (SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
                 {"" if log.max_tries != 1 else ", 0 AS retries"}
                 {"" if log.has_rate else ", NULL::BIGINT AS lag"}
-         FROM {read_logs(log)})
+         FROM {source})
     """
     if log.slices:
         create_table(db, log.slices)

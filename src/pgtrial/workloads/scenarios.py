@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, ScenarioTable
+from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
@@ -20,7 +20,13 @@ from pgtrial.workloads.data_files import explain_no_sql
 
 _MIXES = Path(__file__).with_name("mixes")
 _LARGEST = 16 << 20  # bytes of a script
-_MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}
+_READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
+# Of TPC-C all but new-order are the least that clause 5.2.3 of its specification allows, and new-order is the rest.
+MIX_SHARES = {
+    "oltp": _READS_AND_WRITES,
+    "olap": _READS_AND_WRITES,
+    TPCC: {"new-order": 0.45, "payment": 0.43, "order-status": 0.04, "delivery": 0.04, "stock-level": 0.04},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +60,12 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
         return _own(workload.scenario, folder, variables)
     if workload.mix is None:
         raise SpecError("the workload has neither a mix nor a scenario")
-    if _has_folder(workload.mix):
+    if workload.mix in MIX_SHARES:
         return tuple(
             Scenario(
                 name=name,
                 script=(_MIXES / workload.mix / f"{name}.sql").read_text(encoding="utf-8"),
-                share=_MIX_SHARES[name],
+                share=MIX_SHARES[workload.mix][name],
                 variables=variables,
             )
             for name in MIX_SCENARIOS[workload.mix]
@@ -126,7 +132,7 @@ def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ..
         if problem is not None:
             raise SpecError(problem.message, problems=(problem,))
         scripts.append((setup, text))
-    if mix is not None and _has_folder(mix):
+    if mix in MIX_SHARES and mix != TPCC:  # whose tables are made as it needs them
         scripts.append((f"the set-up of mix {mix}", (_MIXES / "setup.sql").read_text(encoding="utf-8")))
     return tuple(scripts)
 
@@ -186,7 +192,3 @@ def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
         return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')
-
-
-def _has_folder(mix: str) -> bool:
-    return (_MIXES / mix).is_dir()

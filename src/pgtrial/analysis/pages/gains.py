@@ -182,7 +182,7 @@ def _fits(evidence: Evidence, values: Values) -> Iterator[DataFit]:
     for arm in _compared(evidence):
         groups.setdefault((arm.scale, _shared_buffers(evidence, arm)), []).append(arm)
     for (scale, buffers), arms in sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1] or 0.0)):
-        data = None if scale is None else float(scale * BYTES_PER_SCALE)
+        data = None if scale is None else float(scale * BYTES_PER_SCALE[evidence.experiment.dataset.kind])
         by_block = _hit_shares(evidence, values, arms)
         yield DataFit(
             arms=tuple(arm.name for arm in arms),

@@ -11,7 +11,7 @@ from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
 from pgtrial.design.levels import level_of
 from pgtrial.experiment_file.result_formats import FORMATS, Latencies
-from pgtrial.experiment_file.workload_table import COMMAND
+from pgtrial.experiment_file.workload_table import COMMAND, TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
@@ -222,6 +222,12 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
     if saturated:
         runs = tuple(dict.fromkeys(saturated))
         yield caveat("generator-saturated", about=runs, in_runs=in_runs(len(runs), len(evidence.valid)))
+
+
+def check_standard(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Whose figures the numbers could be taken for."""
+    if assessment.evidence.experiment.workload.mix == TPCC:
+        yield caveat("not-of-tpc")
 
 
 _SAID = {"k6": "iterations", "benchbase": "from-execution", "pgreplay": "replay"}

@@ -2,27 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from pgtrial.design.levels import level_of
+from pgtrial.design.slices import Step
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
+from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
-from pgtrial.hosts.base import Account, Host
+from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.knobs.workload import CLIENTS, WORKLOAD, own_clients, read_command
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.work_directory import make_own, remove_directories
+from pgtrial.store.command_line import parse_line
 from pgtrial.store.transactions import CommandLog, LoadLog
+from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+from pgtrial.workloads.standstill import BETWEEN, LENGTH, STOPS, Standstill, StandstillFinding, judge_standstill
 
 _TRIAL = 1.0  # s
+_MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
 _HINT = "docs/command.md says what the program has to print. Nothing has been measured."
 
 
@@ -32,7 +39,8 @@ class CommandLoad:
 
     ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
     for each start: it may look for its files from the root, and does not get through the result folder. All that it
-    starts has the ``mark``.
+    starts has the ``mark``. Where it is to ``stands_still``, for others to have their turns, ``try_out`` finds out
+    whether it counts that as latency.
     """
 
     account: Account | None
@@ -44,6 +52,9 @@ class CommandLoad:
     there: Host
     work: Path
     mark: str
+    stands_still: bool = False
+    standstills: list[StandstillFinding] = field(default_factory=list, init=False)
+    places: dict[str, int] = field(default_factory=dict, init=False)  # of arms, whose loads may run at the same time
     tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
 
     @property
@@ -96,6 +107,47 @@ class CommandLoad:
         if summary.failed:
             asked = summary.failed + (summary.processed or 0)
             raise WorkloadError(f"{summary.failed} of {asked} requests of the command failed", hint=_HINT)
+        if self.stands_still:
+            self.standstills.append(
+                await self._stop_and_look(arm, server, clients=self.clients if own is None else own)
+            )
+
+    async def _stop_and_look(self, arm: Arm, server: RunningServer, *, clients: int) -> StandstillFinding:
+        """Stop the program some times while it works, and see what it tells of that."""
+        seconds = BETWEEN + STOPS * (LENGTH + BETWEEN)
+        record = self.work / "standstill"
+        record.unlink(missing_ok=True)
+        level = LoadLevel(index=0, clients=clients)
+        generator = self._plan(arm, server, level, block=0, seconds=seconds, record=record)
+        work: list[Slice] = []
+
+        async def conduct(processes: Sequence[HostProcess]) -> None:
+            # By the slicer, which has them go on also if pgtrial is killed meanwhile.
+            twin = Twin(server=None, others=(), programs=tuple(process.pid for process in processes))
+            at_work = Step(arms=(COMMAND,), length=BETWEEN, guard=0.0)
+            stopped = Step(arms=(), length=LENGTH, guard=0.0)
+            task = Task(twins={COMMAND: twin}, steps=(at_work, *(stopped, at_work) * STOPS))
+            work.extend((await take_turns(self.here, task, level=0))[COMMAND])
+
+        outcome = await run_generators(
+            self.here,
+            self.program,
+            [generator],
+            environment=server.environment,
+            account=self.account,
+            output=OUTPUT,
+            conduct=conduct,
+        )
+        await end_load(self.mark, self.here)
+        if outcome.errors:
+            text = outcome.errors[0].removeprefix(f"{COMMAND}: ").removesuffix(".")
+            return StandstillFinding(found=Standstill.UNKNOWN, longest=None, usual=None, text=text)
+        if record.stat().st_size > _MOST_TOLD:
+            text = f"it tells of more than {format_bytes(_MOST_TOLD)} in {format_duration(seconds)}"
+            return StandstillFinding(found=Standstill.UNKNOWN, longest=None, usual=None, text=text)
+        told = [parse_line(line) for line in record.read_text(encoding="utf-8").splitlines()]
+        stops = [(before.ended, after.started) for before, after in pairwise(work)]
+        return judge_standstill(told, stops, clients=clients, ready=outcome.started)
 
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
@@ -128,7 +180,8 @@ class CommandLoad:
         seconds: float,
         record: Path | None = None,
     ) -> Generator:
-        directory = self.work / "load"
+        place = self.places.setdefault(arm.name, len(self.places))
+        directory = self.work / f"load{place or ''}"
         remove_directories(self.here, directory)
         try:
             make_own(self.here, directory, self.account)
@@ -157,7 +210,6 @@ class CommandLoad:
         window: tuple[float, float],
         slices: tuple[Slice, ...] = (),
     ) -> list[LoadLog]:
-        """``slices`` there are none: what stands still for another's turn would count that as latency."""
         return [
             CommandLog(
                 level=level.index,
@@ -166,6 +218,7 @@ class CommandLoad:
                 window=window,
                 rate=level.rate,
                 longest=each.results.longest,
+                slices=slices,
             )
             for each in generators
             if each.results is not None and each.results.record is not None

@@ -76,8 +76,9 @@ async def run_generators(
     ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories.
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Those
-    that tell of their results are told so when they have worked for their time. Raises HostCommandError if one cannot
-    be started, and what ``conduct`` raises. However this function ends, none of them is left running.
+    that tell of their results are told so when they have worked for their time, or a little after ``conduct`` has
+    ended. Raises HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends,
+    none of them is left running.
     """
     seconds = _Seconds(processes=len(generators))
     enough = asyncio.Event()
@@ -112,7 +113,8 @@ async def run_generators(
         all_started = time.time()
         waiting = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(enough.wait())]
         stack.push_async_callback(_cancel, [*waiting, *tasks])
-        conducting = work(tellers) if tellers else conduct(processes) if conduct is not None else None
+        conducted = None if conduct is None else partial(conduct, processes)
+        conducting = work(tellers, conducted) if tellers else conducted() if conducted is not None else None
         if conducting is not None:
             conductor = asyncio.ensure_future(conducting)
             stack.push_async_callback(_cancel, [conductor])

@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -309,8 +309,10 @@ def _why(err: Exception) -> str:
     return str(err) if isinstance(err, LineError) else "what it says cannot be"
 
 
-async def work(listeners: Sequence[Listener]) -> None:
-    """Let programs work for their time, which begins with the first line of the last of them, and end them."""
+async def work(listeners: Sequence[Listener], conduct: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Let programs work for their time, which begins with the first line of the last of them, and end them. With
+    ``conduct`` their time is what that takes.
+    """
     for listener in listeners:
         if listener.results.begins_silently:
             listener.begin()
@@ -324,7 +326,11 @@ async def work(listeners: Sequence[Listener]) -> None:
         if listener.ready is None:
             listener.trouble = f"it printed nothing within {PATIENCE:g} s"
             return
-    await asyncio.sleep(max(each.results.seconds for each in listeners) + SPARE)
+    if conduct is None:
+        await asyncio.sleep(max(each.results.seconds for each in listeners))
+    else:
+        await conduct()
+    await asyncio.sleep(SPARE)
     for listener in listeners:
         listener.stop()
     await asyncio.gather(*(each.kill_late() for each in listeners))

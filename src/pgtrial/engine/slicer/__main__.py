@@ -1,7 +1,7 @@
 """The slicer: a separate process that runs one arm at a time, or pins each to its CPUs, by a fixed sequence.
 
 ``python -m pgtrial.engine.slicer`` takes what it has to do as one line of JSON on standard input (see ``Task`` in
-control.py), and says one line of JSON for each step when that is over:
+task.py), and says one line of JSON for each step when that is over:
 
     {"step": 0, "started": t, "counted": t, "ended": t}
 
@@ -34,8 +34,8 @@ class DismissedError(Exception):
 
 
 class Slicer:
-    """``twins`` maps an arm to the pids of its server, of its load and sampler, and of ``backends``: these are pinned
-    with the others, and never stand still.
+    """``twins`` maps an arm to the pids of its server, of its load and sampler, of ``programs`` that load it and may
+    start others, and of ``backends``: these are pinned with the others, and never stand still.
     """
 
     def __init__(self, task: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ class Slicer:
         for number, (arms, length, guard) in enumerate(steps):
             for arm, twin in self._twins.items():
                 if arm not in arms and arm not in self._stopped:
-                    self._stopped[arm] = freeze(twin["server"], twin["others"])
+                    self._stopped[arm] = freeze(twin["server"], twin["others"], twin["programs"])
             self._turn(arms)
             started = time.time()
             for arm in arms:
@@ -90,7 +90,7 @@ class Slicer:
 
 def _members(twin: dict[str, Any]) -> list[int]:
     own = [] if twin["server"] is None else family(twin["server"])
-    return [*own, *twin["others"], *twin["backends"]]
+    return [*own, *twin["others"], *twin["programs"], *twin["backends"]]
 
 
 def _go_before_others() -> None:

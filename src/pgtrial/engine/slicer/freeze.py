@@ -22,18 +22,32 @@ def family(pid: int) -> list[int]:
     return found if os.path.exists(f"/proc/{pid}") else []
 
 
-def freeze(server: int | None, others: Iterable[int]) -> list[int]:
+def freeze(server: int | None, others: Iterable[int], programs: Iterable[int] = ()) -> list[int]:
     """Freeze clients first, then the server, which then cannot start anything new. None: it is not the arm's alone.
 
-    Returns all pids: once the server is killed, its children can no longer be found.
+    ``programs`` are clients that may have processes of their own. Returns all pids: once the server is killed, its
+    children can no longer be found.
     """
-    stopped = [*others, *([server] if server is not None else [])]
+    stopped: list[int] = []
+    for program in programs:
+        stopped += stop_family(program)
+    stopped += [*others, *([server] if server is not None else [])]
     for pid in stopped:
         _send(pid, signal.SIGSTOP)
     own = family(server)[1:] if server is not None else []
     for pid in own:
         _send(pid, signal.SIGSTOP)
     return [*stopped, *own]
+
+
+def stop_family(pid: int) -> list[int]:
+    """Stop a process and its descendants, and return them, parents first; those that one starts meanwhile as well."""
+    stopped: list[int] = []
+    while left := [member for member in family(pid) if member not in stopped]:
+        for member in left:
+            _send(member, signal.SIGSTOP)
+        stopped += left
+    return stopped
 
 
 def thaw(stopped: Iterable[int]) -> None:

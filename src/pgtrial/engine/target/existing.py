@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.data_size import made_data
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
@@ -25,7 +26,8 @@ from pgtrial.engine.target.base import (
 from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.server_survey import refuse_changing, survey_server
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import SCALED, Experiment
+from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.hosts.local import server_account
@@ -50,6 +52,7 @@ from pgtrial.store.state import State
 from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.workloads.tpcc import load_sql
 
 
 @dataclass(slots=True, kw_only=True)
@@ -400,8 +403,12 @@ async def _load(
     experiment = target.experiment
     dataset, prepared = experiment.dataset, target.prepared
     target.made += await target._create(prepared, template="")
-    if dataset.kind == "pgbench":
-        tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
+    if dataset.kind in SCALED:
+        tell(Preparing(step=f"loading {made_data(dataset.kind, [dataset.scale])}"))
+    if dataset.kind == TPCC:
+        tables = load_sql(dataset.scale, foreign_keys=dataset.foreign_keys)
+        await execute_script(target.server.conninfo(prepared), tables, name=f"the tables of {TPCC}")
+    elif dataset.kind == "pgbench":
         await target.here.run(
             initialize_argv(target.client.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys),
             environment=target.server.environment(prepared),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.data_size import cluster_size
+from pgtrial.design.data_size import cluster_size, made_data
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import may_count_statements
 from pgtrial.engine.changes import HostChanges
@@ -20,6 +20,7 @@ from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.places import expand_home
+from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
@@ -45,6 +46,7 @@ from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.workloads.tpcc import load_sql
 
 _ROOM = 150 * 1024**2  # bytes beside the data: for a new cluster, its log, and as much WAL as it has at least
 _MOST_WAL = 2 * 1024**3  # bytes of the WAL of loading that a cluster keeps, to write it again: half of max_wal_size
@@ -197,6 +199,10 @@ class _Preparation:
         await self._load(cluster)
 
     @property
+    def _data_size(self) -> float:
+        return cluster_size(self.plan.experiment.dataset.kind, self.variant.scale)
+
+    @property
     def _has_standby(self) -> bool:
         return any(STANDBY in arm.knobs and arm.variant == self.variant for arm in self.plan.arms)
 
@@ -225,7 +231,7 @@ class _Preparation:
         place = expand_home(Path(wanted)).absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
-        _check_space(host, place, self.variant.scale, copies=2 + self._has_standby)
+        _check_space(host, place, self._data_size, copies=2 + self._has_standby)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Recorded before it exists: an unrecorded directory could never be removed.
         self.belongings.add_directory(Made(path=place / name, host=host.name, variant=self.variant.key))
@@ -248,7 +254,7 @@ class _Preparation:
         place = (self.variant.data, self.variant.filesystem)
         variants = [arm.variant for arm in self.plan.arms]
         beside = sum((variant.data, variant.filesystem) == place for variant in variants)
-        _check_space(self.target.host, work.parent, self.variant.scale, copies=2 + beside)
+        _check_space(self.target.host, work.parent, self._data_size, copies=2 + beside)
 
     async def _make_filesystem(self, place: Path) -> Path:
         """A file system in an image file, there for the whole experiment; where it is mounted."""
@@ -291,7 +297,11 @@ class _Preparation:
             await execute(cluster.conninfo(), f"CREATE EXTENSION {STATEMENTS}")
         dataset = experiment.dataset
         if self.variant.scale is not None:
-            self.tell(Preparing(step=f"loading pgbench tables, scale {self.variant.scale}"))
+            self.tell(Preparing(step=f"loading {made_data(dataset.kind, [self.variant.scale])}"))
+        if dataset.kind == TPCC:
+            tables = load_sql(self.variant.scale or 0, foreign_keys=dataset.foreign_keys)
+            await execute_script(cluster.conninfo(DATABASE), tables, name=f"the tables of {TPCC}")
+        elif self.variant.scale is not None:
             await self.target.host.run(
                 initialize_argv(
                     cluster.programs.path("pgbench"), scale=self.variant.scale, foreign_keys=dataset.foreign_keys
@@ -341,12 +351,11 @@ def _shares_blocks(host: Host, work: Path) -> bool:
     return True
 
 
-def _check_space(host: Host, base: Path, scale: int | None, *, copies: int = 2) -> None:
+def _check_space(host: Host, base: Path, size: float, *, copies: int = 2) -> None:
     """The data, and the WAL that loading them leaves, are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
-    size = cluster_size(scale)
     needed = copies * (size + max(_ROOM, min(size, _MOST_WAL)))
     _, free = host.ops.space(str(place))
     if free < needed:

@@ -383,6 +383,15 @@ VALIDITY_CAVEATS = {
             "it may do the work, and wait for the device, before."
         ),
     ),
+    "not-of-tpc": Entry(
+        severity=Severity.INFO,
+        when="the mix tpcc-like, in every experiment",
+        text=N_("The transactions are like those of TPC-C, but the figures are not TPC results."),
+        hint=N_(
+            "There are no terminals with keying and think times, no required size of the data for a rate, and no "
+            "audit. Compare the arms with each other, and not with published results of TPC-C or their tpmC."
+        ),
+    ),
     "generator-tells": Entry(
         severity=Severity.INFO,
         when="a load of kind command whose generator tells less of its requests than pgbench does, or in another way "

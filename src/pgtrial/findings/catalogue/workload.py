@@ -34,6 +34,7 @@ WORKLOAD = {
     "warm-up.capped": Entry(text=N_("until steady, at most {time:duration}")),
     "warm-up.none": Entry(text=N_("no warm-up")),
     "data.scale": Entry(text=N_("scale {scale:list}")),
+    "data.warehouses": Entry(text=N_("tables like TPC-C's, warehouses: {scale:list}")),
     "data.set-up": Entry(text=N_("set-up SQL only")),
     "data.files": Entry(text=N_("files of {bytes:bytes}")),
     "rate.transactions": Entry(text=N_("{rates:list significant6} transactions per second")),

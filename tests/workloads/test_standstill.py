@@ -1,0 +1,79 @@
+"""What a program tells of the time in which it stood still, and what follows from it."""
+
+import pytest
+
+from pgtrial.store.command_line import Told
+from pgtrial.workloads.standstill import Standstill, judge_standstill
+
+READY = 100.0
+STOPS = ((101.0, 102.0), (103.5, 104.5), (106.0, 107.0))
+END = 108.5
+
+
+def request(t, latency):
+    return Told(t=t, seconds=0.0, latencies=((latency, 1),), failed=0, lag=None, retries=0)
+
+
+def busy(*, step=0.01, in_flight=0.01):
+    """A client that is always at work; ``in_flight`` is what it tells of the request during which it was stopped."""
+    told, t = [], READY
+    while (t := t + step) < END:
+        for begun, ended in STOPS:
+            if begun <= t < ended:
+                t = ended + step / 2
+                told.append(request(t, in_flight))
+                break
+        else:
+            told.append(request(t, step))
+    return told
+
+
+def judge(told, clients=1):
+    return judge_standstill(told, STOPS, clients=clients, ready=READY)
+
+
+def test_a_request_that_took_as_long_as_the_stop_has_it_in_its_latency():
+    found = judge(busy(in_flight=1.01))
+
+    assert found.found is Standstill.COUNTED
+    assert (found.longest, found.usual) == (1.01, 0.01)
+    assert found.text == "stopped 3 times for 1 s, it tells of a request that took 1.01 s"
+
+
+def test_one_such_request_is_enough():
+    told = busy()
+    told[-1] = request(told[-1].t, 0.9)
+
+    assert judge(told).found is Standstill.COUNTED
+
+
+def test_a_program_whose_clock_stands_still_with_it_does_not_count_it():
+    found = judge(busy(in_flight=0.012))
+
+    assert found.found is Standstill.NOT_COUNTED
+    assert found.text == "stopped 3 times for 1 s, it tells of no request that took longer than 12 ms"
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (
+            [*busy(), Told(t=108.0, seconds=1.0, latencies=((0.01, 5),), failed=0, lag=None, retries=0)],
+            "many requests at once",
+        ),
+        ([one for one in busy() if one.t > 102], "no request before it was stopped"),
+        ([one for one in busy() if one.t < 107], "no request after it had been stopped"),
+        ([request(one.t, 0.6) for one in busy()], "take up to 600 ms anyway"),
+        (
+            [*busy(), Told(t=104.6, seconds=0.0, latencies=(), failed=1, lag=None, retries=0)],
+            "requests failed",
+        ),
+        ([*busy(), request(101.5, 0.01)], "its times are not those of the clock"),
+        ([request(one.t, 0.0001) for one in busy()], "too few requests in flight"),
+    ],
+)
+def test_what_cannot_be_told_is_not_taken_for_granted(told, why):
+    found = judge(told)
+
+    assert found.found is Standstill.UNKNOWN
+    assert why in found.text
