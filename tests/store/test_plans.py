@@ -54,9 +54,11 @@ def test_limits_of_checks_and_requirements_are_kept_as_they_were_written(tmp_pat
         ("method_duration", "1e300"),
         ("method_duration", "nan"),
         ("method_duration", "-1"),
+        ("attempts_before", "-1"),
+        ("attempts_before", "1.5"),
     ],
 )
-def test_times_of_a_method_that_cannot_be_are_damage(tmp_path: Path, key: str, value: str) -> None:
+def test_numbers_of_a_plan_that_cannot_be_are_damage(tmp_path: Path, key: str, value: str) -> None:
     (path,) = [path for path in EXAMPLES if path.stem == "first"]
     plan = make_plan(load_experiment(path, check_files=False).experiment, FACTS)
     state = State.create(tmp_path, durable=False)

@@ -32,6 +32,7 @@ from pgtrial.safe_text import parse_toml
 from pgtrial.store import layout
 from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
+from pgtrial.units import read_count
 
 PLAN = "plan"  # key of the record
 # Keys of the record: of the claim and the plan, as they were before the first run; the digest of all but the claim; and
@@ -140,8 +141,17 @@ def _plan_of(state: State, folder: Path) -> Plan:
         seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
         rules=CURRENT if lacks_record(state) else _recorded_rules(meta, folder),
-        attempts_before=int(meta[ATTEMPTS]) if meta.get(ATTEMPTS) else None,
+        attempts_before=_recorded_attempts(meta),
     )
+
+
+def _recorded_attempts(meta: Mapping[str, str]) -> int | None:
+    """None where they were not known. Raises ValueError where it is no count."""
+    text = meta.get(ATTEMPTS)
+    count = read_count(text) if text else None
+    if text and count is None:
+        raise ValueError(f"{ATTEMPTS} is {text[:40]!r}, which is no count")
+    return count
 
 
 def lacks_record(state: State) -> bool:
