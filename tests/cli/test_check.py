@@ -80,7 +80,8 @@ def test_json_has_the_problems(file: Path, capsys: pytest.CaptureFixture[str]) -
             "path": "workload.mix",
             "message": 'invalid value for "mix": "oltpp"',
             "line": 7,
-            "hint": 'Perhaps you meant "oltp". Available values: oltp, olap, tpcb-like, simple-update, select-only.',
+            "hint": 'Perhaps you meant "oltp". '
+            "Available values: oltp, olap, tpcc-like, tpcb-like, simple-update, select-only.",
         }
     ]
 

@@ -208,7 +208,7 @@ def test_what_failed_is_tried_again(place, journal, runner, refuse) -> None:
         (SettingError("it is 2", detail="Asked for 1."), "It is 2. Asked for 1."),
         (OSError(5, "Input/output error", "/x"), '"/x": Input/output error.'),
         (ZeroDivisionError("division by zero"), "This is a bug in pgtrial's knob first: ZeroDivisionError: division"),
-        (KeyError("token"), "Its entry in the journal seems to be damaged, to the knob first: KeyError: 'token'"),
+        (KeyError("token"), "This is a bug in pgtrial's knob first: KeyError: 'token'"),
     ],
 )
 def test_whatever_a_knob_raises_is_a_failure_of_its_own(place, runner, error, text, monkeypatch) -> None:

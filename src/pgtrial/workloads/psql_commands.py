@@ -53,6 +53,7 @@ _DESCRIBES = re.compile(r"(?:d[a-zA-Z]{0,3}|z|l|list)[S+x]*+")
 _HARMLESS_ALONE = re.compile(r"\\(?:gx?|o|out)\s*+", re.ASCII)
 _NAME_OF_COMMAND = re.compile(r"\\([^\s\\]*+)", re.ASCII)
 _MAY_BE_COMMAND = re.compile(r"[A-Za-z_!?]++[S+x]*+", re.ASCII)  # with any other character in its name psql knows none
+_TELLING = 200  # characters behind a command, which tell what it does; a line may have a million
 _CONNECTS = frozenset(("c", "connect"))
 _READS = frozenset(("i", "ir", "include", "include_relative", "copy", "lo_import", "getenv", "prompt", "cd"))
 _WRITES = frozenset(("o", "out", "g", "gx", "w", "write", "lo_export", "s"))
@@ -121,11 +122,11 @@ def _uses(text: str) -> Iterator[str]:
     if "`" in text and "\\" in text:
         yield "a shell command"
     for found in _NAME_OF_COMMAND.finditer(text):
-        name, rest = found[1].rstrip(";"), text[found.end() :]
+        name = found[1].rstrip(";")
         if _MAY_BE_COMMAND.fullmatch(name) is None or name in _HARMLESS or _DESCRIBES.fullmatch(name):
             continue
         if _HARMLESS_ALONE.fullmatch(text, found.start()) is None:
-            yield _what(name.lower(), rest.lstrip())
+            yield _what(name.lower(), text[found.end() : found.end() + _TELLING].lstrip())
 
 
 def _what(name: str, rest: str) -> str:

@@ -121,8 +121,8 @@ def _devices(ops: Operations, block: str, seen: tuple[str, ...]) -> tuple[BlockD
     if block in seen:
         return ()
     name, seen, file = block.rpartition("/")[2], (*seen, block), f"{block}/loop/backing_file"
-    loop = ops.read_all([file])
-    if file in loop:  # not where it is no loop device, or is given back just now
+    loop = ops.read_all([file]) if ops.exists(file) else {}
+    if file in loop:  # not where it is given back just now
         below = _under(ops, loop[file].rstrip("\n"), seen).devices
         return (BlockDevice(name=name, below=below, is_loop=True),)
     slaves = (ops.resolve(path) for path in ops.glob(f"{block}/slaves/*"))
