@@ -49,6 +49,14 @@ def test_all_outputs_say_it(found: Findings) -> None:
         assert "not met" in text
 
 
+def test_the_terminal_gets_no_line_that_is_too_long(found: Findings) -> None:
+    lines = render_text(found, width=60).splitlines()
+
+    assert any(line.startswith("  not met: on, throughput at least 1.5 k") for line in lines)
+    first = next(number for number, line in enumerate(lines) if line.startswith("Requirements:"))
+    assert max(map(len, lines[first : first + 7])) <= 60
+
+
 def test_a_file_that_asks_nothing_has_no_section(sample: Findings) -> None:
     assert sample.acceptance == ()
     assert "Requirements:" not in render_text(sample)

@@ -13,7 +13,7 @@ from pgtrial.findings.soak import Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
+from pgtrial.report.acceptance_words import acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.narrative.worst import worst_text
@@ -205,11 +205,11 @@ def _ledger(findings: Findings, width: int) -> list[str]:
 def _acceptance(findings: Findings, width: int) -> list[str]:
     if not findings.acceptance:
         return []
-    rows = [tuple(tr(head) for head in ACCEPTANCE_HEADS), *acceptance_rows(findings)]
-    wide = [max(len(row[column]) for row in rows) for column in range(len(ACCEPTANCE_HEADS))]
-    cells = ("  ".join(cell.ljust(size) for cell, size in zip(row, wide, strict=True)) for row in rows)
-    lines = [make_visible(line.rstrip()) for line in cells]
-    return [*wrap_lines(acceptance_text(findings), width), *(f"  {line}" for line in lines)]
+    lines = wrap_lines(acceptance_text(findings), width)
+    for arm, load, metric, required, value, word in acceptance_rows(findings):
+        place = arm if len(findings.experiment.levels) == 1 else f"{arm}, {load}"
+        lines += wrap_lines(f"{word}: {place}, {metric} {required}: {value}", width, indent="    ", first="  ")
+    return lines
 
 
 def _soak(soak: Soak, width: int) -> list[str]:
