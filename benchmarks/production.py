@@ -1,7 +1,8 @@
-"""How true the load is that `pgtrial workload` makes of a server's counts: a load of our own, and a copy that is loaded alike.
+"""How true the load is that `pgtrial workload` makes of a server's counts.
 
-A shop of five tables is loaded by the scripts of shop/load for a while: 22 statements, two transactions among them, with skewed keys. What
-pg_stat_statements remembers of it becomes a load, which is sent to a copy (pg_dump, pg_restore) made when the shop's load has ended.
+A shop of five tables is loaded by the scripts of shop/load for a while: 22 statements, two transactions among them,
+with skewed keys. What pg_stat_statements remembers of it becomes a load, which is sent to copies of the shop as it is
+when its load has ended (pg_dump, pg_restore).
 
     python benchmarks/production.py [--seconds 60] [--check 20] [--output DIR]
 """
@@ -23,7 +24,15 @@ from pgtrial.postgres.work_directory import prepare_directories, remove_director
 
 SHOP = Path(__file__).parent / "shop"
 WEIGHTS = {
-    **{"customer": 20, "by_email": 6, "orders_of": 8, "last_orders": 10, "order_lines": 12, "turnover": 1, "by_state": 1},
+    **{
+        "customer": 20,
+        "by_email": 6,
+        "orders_of": 8,
+        "last_orders": 10,
+        "order_lines": 12,
+        "turnover": 1,
+        "by_state": 1,
+    },
     **{"events_of": 5, "sold": 2, "region": 1, "kind": 4, "several": 8, "price": 2, "view": 12, "buy": 4, "send": 3},
 }
 SETTINGS = {"fsync": "off", "shared_buffers": "256MB", "shared_preload_libraries": "pg_stat_statements", "jit": "off"}
@@ -79,7 +88,9 @@ def main() -> None:
     parser.add_argument("--check", type=int, default=20, help="seconds of each load that is tried on the copy (20)")
     parser.add_argument("--clients", type=int, default=4, help="sessions of either (4)")
     parser.add_argument("--postgres", default=None, help="major version or directory of programs (the first found)")
-    parser.add_argument("--output", default=None, help="the folder to write into (one in the directory for temporary files)")
+    parser.add_argument(
+        "--output", default=None, help="the folder to write into (one in the directory for temporary files)"
+    )
     options = parser.parse_args()
     asyncio.run(with_cluster(options, lambda cluster: measure(cluster, options)))
 

@@ -1,19 +1,22 @@
 """A load like that of a server: what its texts may be, which statements belong together, and one from end to end."""
 
 import json
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.postgres.production import Column, Load, Statement, Table
-from pgtrial.workloads.production.draws import DRAWS, rows_found
+from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.parameters import Role, read_shape
 from pgtrial.workloads.production.scripts import make_plan, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
+from support import wait_until
 
 INT = "integer"
 CUSTOMER = ("public", "customer")
@@ -127,18 +130,21 @@ def test_without_commits_every_statement_is_alone():
     assert tell([10, 10, 10], commits=0).groups == ()
 
 
-def test_rows_of_a_call_tell_whether_keys_are_asked_for_alike():
-    by_row, by_key = rows_found(TABLES[ORDERS], TABLES[ORDERS].columns["customer"], load_of())
-    assert by_row == pytest.approx(1000 * (0.25 + 0.25 / 49))
-    assert by_key == pytest.approx(10)  # 100 customers, also those without an order
+def test_rows_of_a_call_tell_how_much_keys_with_more_rows_are_preferred():
+    table = TABLES[ORDERS]
+    told = [told_exponent(table, table.columns["customer"], load_of(), rows) for rows in (0.1, 10, 255, 499, 600)]
+    assert told[0] == 0  # fewer than all keys alike would find
+    assert told[1] == pytest.approx(0, abs=0.02)  # 100 customers, also those without an order, have ten on average
+    assert told[2] == pytest.approx(1, abs=0.03)  # as rows have it: 1000 * (0.5² + 0.5² / 49)
+    assert 1.5 < told[3] < told[4]  # nearly always the one that has half of them
+    assert told_exponent(table, table.columns["id"], load_of(), 1) is None
 
     asked = statement("SELECT * FROM orders WHERE customer = $1", 1, calls=10, rows=100)
     load = load_of(asked)
     files = write_files(make_plan(load, with_values=False), load, DRAWS[0])
-    assert files.how["s001"] == (
-        ("$1: equal orders.customer, 100% of the values alike and the rest as rows have it, by rows of a call",),
-    )
-    assert 'SELECT DISTINCT "id" AS c0 FROM "public"."customer"' in files.setup
+    assert files.how["s001"] == (("$1: equal orders.customer, rows to the power of 0",),)
+    assert "SET pgtrial_workload.s001_keys = '0';" in files.setup
+    assert 'SELECT r."id" AS c0, coalesce(f.rows, 0) AS rows FROM "public"."customer" AS r' in files.setup
 
 
 def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
@@ -271,13 +277,49 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert main(["workload", shop.dsn("copy"), "--check", str(written), "--seconds", "2", "--allow-writes"]) == 0
 
     said = capsys.readouterr().out
-    assert [line.partition(":")[0] for line in said.splitlines()[:4]] == ["rows", "keys", "hot", "nearest"]
+    assert [line.partition(":")[0] for line in said.splitlines()[1:5]] == ["rows", "keys", "hot", "nearest"]
+    assert re.match(r"s\d+: keys ", said)  # a look-up by a column that is not unique
     assert "failed" not in said
     truth = (written / "truth.md").read_text()
     line = next(line for line in truth.splitlines() if "SELECT * FROM orders WHERE customer" in line)
     shares = [float(part.strip(" %")) for part in line.split("|")[3:5]]
     assert shares[0] == pytest.approx(shares[1], abs=10)  # of a few hundred calls
     assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+    assert shop.psql("copy", "SELECT count(*) FROM orders") == shop.psql("copy", "SELECT 2000")  # as it was
+    assert not shop.psql("copy", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
+
+
+def test_in_place_the_database_itself_is_written_to(shop, written, tmp_path, capsys):
+    folder = shutil.copytree(written, tmp_path / "load")
+    shop.psql("postgres", "CREATE DATABASE other TEMPLATE copy")
+    words = ["workload", shop.dsn("other"), "--check", str(folder), "--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(words) == 0
+    assert int(shop.psql("other", "SELECT count(*) FROM orders")) > 2000
+    assert not shop.psql("other", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+
+
+def test_the_copy_of_a_check_that_was_killed_is_dropped_by_restore(shop, written, tmp_path, capsys):
+    folder = shutil.copytree(written, tmp_path / "load")
+    of_pgtrial = "SELECT datname FROM pg_database WHERE datname LIKE 'pgtrial%'"
+    words = ["workload", shop.dsn("copy"), "--check", str(folder), "--seconds", "60", "--allow-writes"]
+    with subprocess.Popen([sys.executable, "-m", "pgtrial", *words]) as check:
+        try:
+            wait_until(lambda: shop.psql("postgres", of_pgtrial))
+        finally:
+            check.kill()
+    assert main(["restore"]) == 0
+    assert not shop.psql("postgres", of_pgtrial)
+    assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+
+
+def test_without_the_right_to_copy_another_way_is_told(shop, written, tmp_path, capsys):
+    folder = shutil.copytree(written, tmp_path / "load")
+    shop.psql("postgres", "CREATE ROLE plain LOGIN")
+    dsn = f"{shop.dsn('copy')} user=plain"
+    assert main(["workload", dsn, "--check", str(folder), "--seconds", "1", "--allow-writes"]) == 1
+    said = capsys.readouterr().err
+    assert "permission denied to create database" in said
+    assert "--in-place" in said
 
 
 @pytest.mark.parametrize(

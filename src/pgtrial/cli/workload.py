@@ -27,12 +27,21 @@ from pgtrial.cli.terminal import echo
     help="DSN is a copy: send the loads of this folder to it, and say how true they are.",
 )
 @click.option("--allow-writes", is_flag=True, help="Let --check write to the copy.")
+@click.option("--in-place", is_flag=True, help="Let --check write to the copy itself, not to copies of it.")
 @click.option("--clients", default=4, show_default=True, type=click.IntRange(1, 1000), help="Sessions of --check.")
 @click.option(
     "--seconds", default=20, show_default=True, type=click.IntRange(1, 86400), help="Of --check, for each load."
 )
 def command(
-    *, dsn: str, output: Path | None, values: bool, checked: Path | None, allow_writes: bool, clients: int, seconds: int
+    *,
+    dsn: str,
+    output: Path | None,
+    values: bool,
+    checked: Path | None,
+    allow_writes: bool,
+    in_place: bool,
+    clients: int,
+    seconds: int,
 ) -> None:
     """Make scripts that load a copy as the server at DSN is loaded.
 
@@ -45,7 +54,8 @@ def command(
       pgtrial workload "service=shop" --output shop-load
       pgtrial workload "dbname=shop_copy" --check shop-load --allow-writes
     """
-    from pgtrial.engine.production import TRUTH, check_workload, write_workload
+    from pgtrial.engine.production import write_workload
+    from pgtrial.engine.production_check import TRUTH, check_workload
     from pgtrial.errors import ConsentError
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.units import format_share
@@ -69,7 +79,13 @@ def command(
         raise ConsentError(
             "the load writes to the database", hint="Add --allow-writes, if that is a copy and nobody else's."
         )
-    for truth in check_workload(dsn, checked, caller, clients=clients, seconds=seconds):
+    found = check_workload(dsn, checked, caller, clients=clients, seconds=seconds, in_place=in_place)
+    for fit in found.fits:
+        echo(
+            f"{fit.script}: {fit.kind} {fit.told:.3g} → {fit.fitted.value:.3g}, "
+            f"{fit.fitted.blocks:.4g} blocks of a call for {fit.statement.blocks_per_call:.4g}"
+        )
+    for truth in found.truths:
         echo(
             f"{truth.draw}: shares of the calls within {truth.share_error * 100:.1f} percentage points, "
             f"blocks of a call within {format_share(truth.block_error())}, "

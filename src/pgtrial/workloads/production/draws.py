@@ -2,12 +2,17 @@
 
 A row of a table is drawn as a whole: its columns keep what they have to do with each other, most common values are
 common, and the rest is spread as a histogram would say. What the counts say is used: how many rows a call found tells
-whether keys were asked for alike or the more often the more rows they have, and how wide a range was. What nothing
-tells is another thing in each ``Draw``.
+how much more often keys are asked for that have more rows, and how wide a range was. What nothing tells is another
+thing in each ``Draw``.
+
+Both are dials of a script: settings at the top of its set-up, which its queries read, so that another value can be
+tried on a copy without the server that was counted.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from pgtrial.postgres.production import Column, Load, Statement, Table, TableName
 from pgtrial.workloads.production.parameters import Role, Shape, Use, is_fresh
@@ -18,6 +23,8 @@ _MOST_SORTED = 5_000_000  # rows of a table that are sorted for a range
 _DESCENT = 4  # blocks of an index down to its first entry, and one more of the table because a range begins anywhere
 _ENTRIES = 300  # of an index in a block
 _FEW = 3  # values in a list whose length nothing tells
+_UNSEEN = 0.5  # rows that a key counts as having beside its own, so that those without any are asked for, too
+_MOST_LOVED = 4.0  # exponent of the rows of a key that counts may tell
 _BY_TYPE = {
     "boolean": "random() < 0.5",
     "uuid": "gen_random_uuid()",
@@ -42,24 +49,45 @@ _BY_TYPE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """``by_keys``: where nothing tells, values are drawn alike, and not the more often the more rows have them.
+    """``exponent``: where nothing tells, a value is asked for as often as its rows to this power, 0 is all alike.
 
-    ``exponent`` of Zipf's law prefers some of the rows of parameters. ``is_shared``: statements of one transaction are
-    about the same row of a table. ``is_shuffled``: their order is drawn.
+    ``zipf`` is the exponent of Zipf's law that prefers some of the rows of parameters. ``is_shared``: statements of one
+    transaction are about the same row of a table. ``is_shuffled``: their order is drawn.
     """
 
     name: str
-    by_keys: bool = False
-    exponent: float | None = None
+    exponent: float = 1.0
+    zipf: float | None = None
     is_shared: bool = True
     is_shuffled: bool = False
 
 
 DRAWS = (
     Draw(name="rows"),
-    Draw(name="keys", by_keys=True, is_shared=False, is_shuffled=True),
-    Draw(name="hot", exponent=1.1),
+    Draw(name="keys", exponent=0.0, is_shared=False, is_shuffled=True),
+    Draw(name="hot", zipf=1.1),
 )
+
+
+class Kind(StrEnum):
+    """Of a dial: the exponent of the rows that a key has, or a factor of how wide ranges are.
+
+    A key of several columns has another one, the exponent of the rows with a value of a column but the first: an
+    application may ask for one state only.
+    """
+
+    KEYS = "keys"
+    OTHERS = "others"
+    WIDTH = "width"
+
+
+def dial(script: str, kind: Kind) -> str:
+    """The name of the setting."""
+    return f"{SCHEMA}.{script}_{kind}"
+
+
+def _read_dial(script: str, kind: Kind) -> str:
+    return f"current_setting('{dial(script, kind)}')::float8"
 
 
 def by_type(name: str) -> str | None:
@@ -95,8 +123,9 @@ def name_of(table: TableName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drawer:
-    """Of one statement, whose sources are called ``prefix`` and a number."""
+    """Of one statement of ``script``, whose sources are called ``prefix`` and a number."""
 
+    script: str
     statement: Statement
     shape: Shape
     load: Load
@@ -105,14 +134,17 @@ class Drawer:
 
     def sources(self) -> Iterator[tuple[str, str, dict[int, Drawn]]]:
         """(name, query with the column n and those of the expressions, parameters by number)."""
+        for index, uses in enumerate(self._by_row().values()):
+            name = f"{self.prefix}_{index}"
+            query, drawn = self._range(name, uses) if self._is_range(uses) else self._row(name, uses)
+            yield name, query, drawn
+
+    def _by_row(self) -> dict[str, list[Use]]:
         rows: dict[str, list[Use]] = {}
         for use in self.shape.uses:
             if use.table is not None and not is_fresh(use, self.load):
                 rows.setdefault(use.row, []).append(use)
-        for index, uses in enumerate(rows.values()):
-            name = f"{self.prefix}_{index}"
-            query, drawn = self._range(name, uses) if self._is_range(uses) else self._row(name, uses)
-            yield name, query, drawn
+        return rows
 
     def _is_range(self, uses: Sequence[Use]) -> bool:
         return any(use.role in (Role.LOW, Role.HIGH) for use in uses)
@@ -129,14 +161,13 @@ class Drawer:
     def _row(self, name: str, uses: Sequence[Use]) -> tuple[str, dict[int, Drawn]]:
         table = uses[0].table
         assert table is not None
-        share, why = self._key_share(uses)
         columns = list(dict.fromkeys(use.column for use in uses))
-        by_keys = round(share * COUNT)
-        parts = [_repeat(self._rows(table, columns, uses), COUNT - by_keys)] if by_keys < COUNT else []
-        parts += [_repeat(self._keys(table, columns), by_keys)] if by_keys else []
+        exponent = self._exponent(uses)
+        why = "as rows have it" if exponent is None else f"rows to the power of {exponent:.3g}"
+        rows = self._rows(table, columns, uses) if exponent is None else self._keys(table, columns)
         names = ", ".join(f"c{index}" for index in range(len(columns)))
         # A list of values is that of a row and of those before it.
-        query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({' UNION ALL '.join(parts)}) AS u"
+        query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows)}) AS u"
         drawn = {}
         for use in uses:
             column = f"{name}.c{columns.index(use.column)}"
@@ -150,7 +181,7 @@ class Drawer:
 
     def _rows(self, table: TableName, columns: Sequence[str], uses: Sequence[Use]) -> str:
         if len(columns) == 1 and (known := _known_values(self.load.tables[table].columns[columns[0]])):
-            return known
+            return f"SELECT c0 FROM ({known}) AS k, generate_series(1, ceil(rows)::int) ORDER BY random() LIMIT {COUNT}"
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
@@ -159,24 +190,56 @@ class Drawer:
         return f"SELECT {selected} FROM {name_of(table)}{sample} WHERE {where} ORDER BY random() LIMIT {COUNT}"
 
     def _keys(self, table: TableName, columns: Sequence[str]) -> str:
-        reference = self.load.tables[table].columns[columns[0]].references
-        if len(columns) == 1 and reference is not None:
-            table, columns = reference[0], [reference[1]]
+        """A systematic sample of the values, each with the chance of its rows to the power that the dial says."""
+        weight = f"power(rows + {_UNSEEN}, {_read_dial(self.script, Kind.KEYS)})"
+        names = ", ".join(f"c{index}" for index in range(len(columns)))
+        for index in range(1, len(columns)):
+            others = f"sum(rows) OVER (PARTITION BY c{index}) / sum(rows) OVER ()"
+            weight += f" * power(({others})::float8, {_read_dial(self.script, Kind.OTHERS)})"
+        return (
+            f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({self._counts(table, columns)}) AS k), "
+            "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / sum(w) OVER () AS upto FROM k), "
+            "t AS (SELECT s.*, coalesce(lag(upto) OVER (ORDER BY o), 0) AS since FROM s) "
+            f"SELECT {names} FROM t, generate_series(1 + floor(since * {COUNT})::int, floor(upto * {COUNT})::int)"
+        )
+
+    def _counts(self, table: TableName, columns: Sequence[str]) -> str:
+        """Each value, and how many ``rows`` have it."""
+        first = self.load.tables[table].columns[columns[0]]
+        if len(columns) == 1 and (known := _known_values(first)):
+            return known
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns)
-        distinct = f"SELECT DISTINCT {selected} FROM {name_of(table)} WHERE {where}"
-        return f"SELECT * FROM ({distinct}) AS d ORDER BY random() LIMIT {COUNT}"
+        numbers = ", ".join(str(index + 1) for index in range(len(columns)))
+        counted = (
+            f"SELECT {selected}, count(*) AS rows FROM {name_of(table)}{self._sample(table)} "
+            f"WHERE {where} GROUP BY {numbers}"
+        )
+        if len(columns) > 1 or first.references is None:
+            return counted
+        place, name = first.references  # values that no row has are asked for, too
+        return (
+            f"SELECT r.{quote(name)} AS c0, coalesce(f.rows, 0) AS rows FROM {name_of(place)} AS r "
+            f"LEFT JOIN ({counted}) AS f ON f.c0 = r.{quote(name)}"
+        )
 
-    def _key_share(self, uses: Sequence[Use]) -> tuple[float, str]:
-        """How much of the draws are of values alike, 0 to 1, and why."""
+    def _sample(self, table: TableName) -> str:
+        rows = self.load.tables[table].rows
+        return f" TABLESAMPLE SYSTEM ({100 * _MOST_SORTED / rows:.6g})" if rows > _MOST_SORTED else ""
+
+    def _exponent(self, uses: Sequence[Use]) -> float | None:
+        """Where the dial stands at first; None where values are drawn as rows have them."""
         compared = [use for use in uses if use.role is Role.EQUAL]
-        if not compared or len(compared) < len(uses):
-            return 0.0, "as rows have it"
-        if (share := self._told_share()) is not None:
-            return share, f"{share:.0%} of the values alike and the rest as rows have it, by rows of a call"
-        return (1.0, "values alike") if self.draw.by_keys else (0.0, "as rows have it")
+        if not compared or len(compared) < len(uses) or self._is_unique(compared):
+            return None
+        told = self._told_exponent()
+        return self.draw.exponent if told is None else told
 
-    def _told_share(self) -> float | None:
+    def _is_unique(self, uses: Sequence[Use]) -> bool:
+        """Whether every value has one row at most."""
+        return any(use.table is not None and self.load.tables[use.table].columns[use.column].is_unique for use in uses)
+
+    def _told_exponent(self) -> float | None:
         """From the rows of a call, where they say it: with one comparison, to a column that is not unique."""
         compared = [use for use in self.shape.uses if use.role not in (Role.SET, Role.OTHER)]
         if len(compared) != 1 or compared[0].role is not Role.EQUAL or not self.shape.is_plain:
@@ -185,10 +248,19 @@ class Drawer:
         if use.table is None:
             return None
         table = self.load.tables[use.table]
-        by_row, by_key = rows_found(table, table.columns[use.column], self.load)
-        if by_row <= by_key * 1.01:
-            return None
-        return min(1.0, max(0.0, (by_row - self.statement.rows_per_call) / (by_row - by_key)))
+        return told_exponent(table, table.columns[use.column], self.load, self.statement.rows_per_call)
+
+    def dials(self) -> dict[Kind, float]:
+        """Those that the queries read, and where they stand at first."""
+        found = {}
+        for uses in self._by_row().values():
+            if self._is_range(uses):
+                found[Kind.WIDTH] = 1.0
+            elif (exponent := self._exponent(uses)) is not None:
+                found.setdefault(Kind.KEYS, exponent)
+                if len({use.column for use in uses}) > 1:
+                    found[Kind.OTHERS] = 0.0
+        return found
 
     def _list_length(self, table: TableName, column: str) -> int:
         if not self.shape.is_plain:
@@ -203,12 +275,10 @@ class Drawer:
         assert place is not None
         table = self.load.tables[place]
         share = self._wanted(table, table.columns[column]) / max(table.rows, 1)
-        sample = ""
-        if table.rows > _MOST_SORTED:
-            sample = f" TABLESAMPLE SYSTEM ({100 * _MOST_SORTED / table.rows:.6g})"
+        factor = _read_dial(self.script, Kind.WIDTH)
         sorted_ = (
             f"SELECT {quote(column)} AS c, row_number() OVER (ORDER BY {quote(column)}) AS i, count(*) OVER () AS m "
-            f"FROM {name_of(place)}{sample} WHERE {quote(column)} IS NOT NULL"
+            f"FROM {name_of(place)}{self._sample(place)} WHERE {quote(column)} IS NOT NULL"
         )
         roles = {use.role for use in uses}
         if self.shape.is_limited or len(roles) == 2:
@@ -218,7 +288,8 @@ class Drawer:
         else:
             start = "least(m, 1 + width * (0.5 + random()) - width)"
         query = (
-            f"WITH s AS MATERIALIZED ({sorted_}), a AS (SELECT m, {share:.9g} * m AS width FROM s LIMIT 1), "
+            f"WITH s AS MATERIALIZED ({sorted_}), "
+            f"a AS (SELECT m, least({share:.9g} * {factor}, 1) * m AS width FROM s LIMIT 1), "
             f"b AS (SELECT n, round({start})::bigint AS i, greatest(round(width) - 1, 0)::bigint AS w, m "
             f"FROM a, generate_series(1, {COUNT}) AS n) "
             "SELECT b.n, low.c AS c0, high.c AS c1 FROM b JOIN s AS low ON low.i = greatest(b.i, 1) "
@@ -238,41 +309,47 @@ class Drawer:
         return min(table.rows, max(1.0, (self.statement.blocks_per_call - _DESCENT) / per_row))
 
 
-def rows_found(table: Table, column: Column, load: Load) -> tuple[float, float]:
-    """Rows that have a value: where values are drawn as rows have them, and where they are drawn alike."""
+def told_exponent(table: Table, column: Column, load: Load, rows_per_call: float) -> float | None:
+    """The power of a key's rows with which calls find so many on average; None where the rows cannot tell.
+
+    The most common values have their own rows, the others share the rest.
+    """
     keys = column.distinct
     if column.references is not None and column.references[0] in load.tables:
         keys = max(keys, load.tables[column.references[0]].rows)
     if column.distinct < 1 or keys < 1:
-        return 0.0, 0.0
-    rest = max(0.0, 1 - column.nulls - sum(column.common))
+        return None
     others = max(column.distinct - len(column.common), 1.0)
-    by_row = table.rows * (sum(share**2 for share in column.common) + rest**2 / others)
-    return by_row, table.rows * (1 - column.nulls) / keys
+    rest = max(0.0, 1 - column.nulls - sum(column.common))
+    sizes = [(1.0, share * table.rows) for share in column.common]  # how many keys, with how many rows each
+    sizes += [(others, rest * table.rows / others), (max(keys - column.distinct, 0.0), 0.0)]
+
+    def found(exponent: float) -> float:
+        weights = [number * (rows + _UNSEEN) ** exponent for number, rows in sizes]
+        return math.fsum(weight * rows for weight, (_, rows) in zip(weights, sizes, strict=True)) / math.fsum(weights)
+
+    low, high = 0.0, _MOST_LOVED
+    if found(high) <= found(low) * 1.01:
+        return None
+    while high - low > 0.001:
+        middle = (low + high) / 2
+        low, high = (middle, high) if found(middle) < rows_per_call else (low, middle)
+    return round((low + high) / 2, 2)
 
 
-def _repeat(query: str, count: int) -> str:
-    """The rows of a query, one after the other and again, until there are ``count``."""
+def _repeat(query: str) -> str:
+    """The rows of a query, one after the other and again, until there are enough."""
     return (
         f"(WITH q AS MATERIALIZED (SELECT row_number() OVER () AS k, s.* FROM ({query}) AS s), "
         "m AS (SELECT greatest(count(*), 1) AS m FROM q) "
-        f"SELECT q.* FROM (SELECT 1 + (g - 1) % m AS k FROM m, generate_series(1, {count}) AS g) AS i JOIN q USING (k))"
+        f"SELECT q.* FROM (SELECT 1 + (g - 1) % m AS k FROM m, generate_series(1, {COUNT}) AS g) AS i JOIN q USING (k))"
     )
 
 
 def _known_values(column: Column) -> str:
-    """A sample of the original's own values, where they were read: the common ones as often as there, then the rest."""
-    if not column.values and not column.bounds:
-        return ""
+    """The original's own values, where they were read: the common ones with their rows, then the rest."""
     rest = max(0.0, 1 - column.nulls - sum(column.common))
     weighted = [*zip(column.values, column.common, strict=False)]
     weighted += [(value, rest / len(column.bounds)) for value in column.bounds]
-    rows = ", ".join(
-        f"({literal(value)}, {max(1, round(weight * COUNT))})" for value, weight in weighted if value.isprintable()
-    )
-    if not rows:
-        return ""
-    return (
-        f"SELECT v::{column.type} AS c0 FROM (VALUES {rows}) AS t (v, times), generate_series(1, times) "
-        f"ORDER BY random() LIMIT {COUNT}"
-    )
+    rows = ", ".join(f"({literal(value)}, {weight * COUNT:.6g})" for value, weight in weighted if value.isprintable())
+    return f"SELECT v::{column.type} AS c0, rows FROM (VALUES {rows}) AS t (v, rows)" if rows else ""

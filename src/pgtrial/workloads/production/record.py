@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.postgres.production import Statement
-from pgtrial.workloads.production.draws import SCHEMA, Draw
+from pgtrial.workloads.production.draws import SCHEMA, Draw, Kind, dial
+from pgtrial.workloads.production.fit import Fitted
 from pgtrial.workloads.production.scripts import Files, Plan
 from pgtrial.workloads.production.texts import read_text
 
 FORMAT = 1
 NEAREST = "nearest"  # the load of the scripts that were nearest, each of its own draw
+FITTED = "fitted"  # in place of a draw: the first one, with its dials turned
 LARGEST = 64 << 20  # bytes of a record
 _LONGEST_SHOWN = 120  # characters of a statement in a table
 
@@ -228,8 +230,22 @@ class Truth:
             )
 
 
-def nearest(record: Mapping[str, Any], truths: Sequence[Truth]) -> dict[str, str]:
-    """For each script the drawn load in which its blocks are nearest to the original's, by the time that it takes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How far a dial was turned for a statement of the original: from ``told`` to what ``fitted`` says."""
+
+    script: str
+    kind: Kind
+    told: float
+    statement: Statement
+    fitted: Fitted
+
+
+def nearest(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequence[Fit]) -> dict[str, str]:
+    """For each script the drawn load in which its blocks are nearest to the original's, by the time that it takes.
+
+    It is the first one where the dials of that, turned as ``fits`` say, come nearer than any.
+    """
 
     def distance(truth: Truth, script: str) -> float:
         return sum(
@@ -239,8 +255,16 @@ def nearest(record: Mapping[str, Any], truths: Sequence[Truth]) -> dict[str, str
             if each.script == script
         )
 
-    names = (script["name"] for script in record["scripts"])
-    return {name: min(truths, key=lambda truth: distance(truth, name)).draw for name in names}
+    def fitted(fit: Fit) -> float:
+        return fit.statement.time * abs(fit.fitted.blocks / max(fit.statement.blocks_per_call, 1) - 1)
+
+    chosen = {}
+    last = {fit.script: fit for fit in fits}  # of two dials the second was turned with the first
+    for name in (script["name"] for script in record["scripts"]):
+        best = min(truths, key=lambda truth: distance(truth, name))
+        is_fitted = name in last and fitted(last[name]) <= distance(best, name)
+        chosen[name] = FITTED if is_fitted else best.draw
+    return chosen
 
 
 def setup_of(texts: Mapping[str, str], chosen: Mapping[str, str]) -> str:
@@ -254,6 +278,23 @@ def setup_of(texts: Mapping[str, str], chosen: Mapping[str, str]) -> str:
             elif chosen.get(script[1]) == draw:
                 lines.append(line)
     return "\n".join([*lines, ""])
+
+
+def turned(setup: str, fits: Sequence[Fit]) -> str:
+    """A set-up with its dials at what was fitted."""
+    values = {dial(fit.script, fit.kind): fit.fitted.value for fit in fits}
+    return re.sub(
+        rf"^SET ({SCHEMA}\.\w+) = '[^']*';$",
+        lambda line: f"SET {line[1]} = '{values[line[1]]:.6g}';" if line[1] in values else line[0],
+        setup,
+        flags=re.MULTILINE,
+    )
+
+
+def dials_of(setup: str, script: str) -> dict[Kind, float]:
+    """Those of a script in a set-up that may come from anybody, and where they stand. Raises ValueError."""
+    found = re.findall(rf"^SET {SCHEMA}\.{script}_(\w+) = '([^']*)';$", setup, flags=re.MULTILINE)
+    return {Kind(kind): float(value) for kind, value in found}
 
 
 def _share(statement: Statement | None, calls: int) -> float:
@@ -281,7 +322,7 @@ _HEAD = (
 )
 
 
-def truth_text(record: Mapping[str, Any], truths: Sequence[Truth]) -> str:
+def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequence[Fit]) -> str:
     """The table, as Markdown: for each drawn load, original against copy, and what was left out."""
     parts = [
         "# How true the load is\n",
@@ -296,6 +337,20 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth]) -> str:
         )
         parts += [f"Failed: {_short(error)}\n" for error in truth.errors]
         parts.append(_table(_HEAD, list(truth.rows())))
+    if fits:
+        parts.append("## How far the dials of the first load were turned\n")
+        turns = [
+            (
+                fit.script,
+                _short(fit.statement.text),
+                fit.kind.value,
+                f"{fit.told:.3g}",
+                f"{fit.fitted.value:.3g}",
+                *_pair(fit.statement.blocks_per_call, fit.fitted.blocks, "{:.3g}"),
+            )
+            for fit in fits
+        ]
+        parts.append(_table(("script", "statement", "dial", "told", "fitted", "blocks", "copy"), turns))
     parts.append("## What was left out\n")
     whole = record["seconds"] or 1.0
     rows = [

@@ -10,7 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.postgres.production import Load, Statement
-from pgtrial.workloads.production.draws import COUNT, SCHEMA, Draw, Drawer, Drawn, by_type, is_known, name_of, quote
+from pgtrial.workloads.production.draws import (
+    COUNT,
+    SCHEMA,
+    Draw,
+    Drawer,
+    Drawn,
+    Kind,
+    by_type,
+    dial,
+    is_known,
+    name_of,
+    quote,
+)
 from pgtrial.workloads.production.parameters import Role, Shape, Use, is_fresh, key_of, read_shape
 from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
 from pgtrial.workloads.production.transactions import Told, tell
@@ -153,13 +165,16 @@ class _Writer:
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, tuple[str, Use]] = {}  # expression of what is new each time, by variable
         self.variables: dict[tuple[int, int], str] = {}
+        self.dials: dict[Kind, float] = {}
         self.returns: set[int] = set()  # places of statements whose row gives variables
         self._assign()
 
     def _assign(self) -> None:
         shared: dict[tuple[object, bool], str] = {}
         for place, member in enumerate(self.members):
-            drawer = Drawer(member.statement, member.shape, self.load, self.draw, f"r{place}")
+            drawer = Drawer(self.script.name, member.statement, member.shape, self.load, self.draw, f"r{place}")
+            for kind, value in drawer.dials().items():
+                self.dials.setdefault(kind, value)
             drawn = {}
             for name, query, parameters in drawer.sources():
                 self.sources.append((name, query))
@@ -222,6 +237,8 @@ class _Writer:
         return number if type_ in ("smallint", "integer", "bigint", "numeric") else f"'new' || {number}"
 
     def setup(self) -> Iterator[str]:
+        for kind, value in self.dials.items():
+            yield f"SET {dial(self.script.name, kind)} = '{value:.4g}'"
         if self.columns:
             selected = ", ".join(f"{drawn.expression} AS {variable}" for variable, drawn in self.columns.items())
             joins = "".join(f" LEFT JOIN ({query}) AS {name} USING (n)" for name, query in self.sources)
@@ -242,8 +259,8 @@ class _Writer:
         lines = []
         fresh = [f"{expression} AS {variable}" for variable, (expression, _) in self.fresh.items()]
         if self.columns:
-            exponent = self.draw.exponent
-            drawn = f"random(1, {COUNT})" if exponent is None else f"random_zipfian(1, {COUNT}, {exponent})"
+            zipf = self.draw.zipf
+            drawn = f"random(1, {COUNT})" if zipf is None else f"random_zipfian(1, {COUNT}, {zipf})"
             lines.append(f"\\set n {drawn}")
             selected = ", ".join(["p.*", *fresh])
             lines.append(f"SELECT {selected} FROM {SCHEMA}.{self.script.name} AS p WHERE n = :n \\gset")

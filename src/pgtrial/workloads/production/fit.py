@@ -1,0 +1,128 @@
+"""Where a dial has to stand so that a call of a script goes through as many blocks as one of the original's: pure.
+
+Blocks of a call change with a dial, mostly in one direction, but a plan may change with a parameter. So values are
+tried ever farther to both sides until blocks were too few and too many, and then between these two: by false position
+on the logarithm of the ratio, kept away from both ends so that each step takes away a part of what is between them.
+
+The mean over the parameters is that of a few hundred calls at most: those that are sent most often are all measured,
+and stand for themselves, because a few of them may make most of the mean; of the others a sample is measured.
+"""
+
+import math
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pgtrial.workloads.production.draws import SCHEMA, Kind
+
+CLOSE = 0.02  # relative difference of blocks that is as good as none
+_MOST_TRIES = 16
+_MARGIN = 0.1  # of what is between two positions, at each of its ends
+# Of a position, which is an exponent, or a factor's logarithm to 2.
+_REACH = {Kind.KEYS: (-2.0, 8.0), Kind.OTHERS: (-6.0, 6.0), Kind.WIDTH: (-14.0, 14.0)}
+_VARIABLE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The ``value`` of a dial, with which the mean of blocks of a call is ``blocks``."""
+
+    value: float
+    blocks: float
+
+
+def statement_of(script: str) -> tuple[str, tuple[str, ...]] | None:
+    """The only statement of a script with parameters $1, $2, …, and the columns with their values; None if it has more.
+
+    Parameters that do not come from the table of parameters are new each time; such a script is not fitted either.
+    """
+    drawn, _, rest = script.partition("\\gset\n")
+    statement, _, more = rest.strip().partition("\n")
+    if more or f"FROM {SCHEMA}." not in drawn or "SELECT p.* FROM" not in drawn or not statement.endswith(";"):
+        return None
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return _VARIABLE.sub(number, statement.removesuffix(";")), tuple(names)
+
+
+def is_close(blocks: float, target: float) -> bool:
+    return abs(math.log(blocks / target)) <= math.log1p(CLOSE)
+
+
+def value_at(kind: Kind, position: float) -> float:
+    return 2.0**position if kind is Kind.WIDTH else position
+
+
+def position_of(kind: Kind, value: float) -> float:
+    """Raises ValueError for a width that is none."""
+    return math.log2(value) if kind is Kind.WIDTH else value
+
+
+async def search(kind: Kind, start: float, target: float, measure: Callable[[float], Awaitable[float]]) -> Fitted:
+    """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of those that were tried."""
+    lowest, highest = _REACH[kind]
+    tried: dict[float, float] = {}  # logarithm of the ratio of blocks, by position
+
+    async def is_found(position: float) -> bool:
+        position = min(max(position, lowest), highest)
+        if position not in tried:
+            tried[position] = math.log(max(await measure(value_at(kind, position)), 1e-9) / target)
+        return is_close(math.exp(tried[position]), 1)
+
+    begin, step = min(max(position_of(kind, start), lowest), highest), 0.5
+    done = await is_found(begin)
+    while not done and len(tried) < _MOST_TRIES:
+        if around := _around(tried, begin):
+            (left, less), (right, more) = around
+            secant = left - less * (right - left) / (more - less)
+            margin = _MARGIN * (right - left)
+            done = await is_found(min(max(secant, left + margin), right - margin))
+            continue
+        if begin - step < lowest and begin + step > highest and {lowest, highest} <= tried.keys():
+            break
+        sides = [begin + step, begin - step]
+        if len(tried) > 1:  # the better end first: it may be all that is needed
+            sides.sort(key=lambda side: abs(tried[min(tried) if side < begin else max(tried)]))
+        for side in sides:
+            done = done or (not _around(tried, begin) and await is_found(side))
+        step *= 2
+    best = min(tried, key=lambda each: abs(tried[each]))
+    return Fitted(value=value_at(kind, best), blocks=target * math.exp(tried[best]))
+
+
+def _around(tried: Mapping[float, float], begin: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Neighbours among the positions with too few blocks and too many, and their errors: the pair nearest ``begin``."""
+    pairs = [pair for pair in pairwise(sorted(tried.items())) if pair[0][1] * pair[1][1] < 0]
+    return min(pairs, key=lambda pair: abs(pair[0][0] + pair[1][0] - 2 * begin), default=None)
+
+
+def choose(counts: Sequence[int], most: int, *, seed: int) -> tuple[list[int], list[int]]:
+    """Places of the parameters to measure, of those that are sent ``counts`` times, the most frequent first.
+
+    The first list stands for itself. The second is a sample of the others, each as often as it is sent, with
+    repetitions. Both have half of ``most`` places.
+    """
+    if len(counts) <= most:
+        return list(range(len(counts))), []
+    own = most // 2
+    rest = range(own, len(counts))
+    drawn = random.Random(seed).choices(rest, weights=[counts[place] for place in rest], k=most - own)
+    return list(range(own)), drawn
+
+
+def mean_of(counts: Sequence[int], chosen: tuple[Sequence[int], Sequence[int]], blocks: Mapping[int, float]) -> float:
+    """The mean of what calls need, from that of the ``chosen`` places."""
+    own, sample = chosen
+    whole = sum(counts)
+    known = sum(counts[place] for place in own)
+    total = math.fsum(counts[place] * blocks[place] for place in own)
+    if sample:
+        total += (whole - known) * math.fsum(blocks[place] for place in sample) / len(sample)
+    return total / whole

@@ -1,0 +1,98 @@
+"""The dials of a load like a server's: what a script sends, the mean of what is measured, and the search."""
+
+import asyncio
+import math
+import random
+
+import pytest
+
+from pgtrial.workloads.production.draws import Kind
+from pgtrial.workloads.production.fit import CLOSE, choose, mean_of, search, statement_of
+
+DRAW = "\\set n random(1, 20000)\nSELECT p.* FROM pgtrial_workload.s001 AS p WHERE n = :n \\gset\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        (
+            f"{DRAW}SELECT a::text FROM t WHERE k = :v0_1 AND b < :v0_2 OR k = :v0_1;\n",
+            ("SELECT a::text FROM t WHERE k = $1 AND b < $2 OR k = $1", ("v0_1", "v0_2")),
+        ),
+        (f"{DRAW}BEGIN;\nSELECT 1 FROM t WHERE k = :v0_1;\nCOMMIT;\n", None),
+        ("SELECT 1 FROM t;\n", None),
+        ("SELECT clock_timestamp() AS v0_1 \\gset\nSELECT 1 FROM t WHERE k < :v0_1;\n", None),
+    ],
+)
+def test_the_only_statement_of_a_script_is_what_is_measured(script, found):
+    assert statement_of(script) == found
+
+
+@pytest.mark.parametrize("kind", [Kind.KEYS, Kind.WIDTH])
+@pytest.mark.parametrize("target", [3.0, 10.0, 250.0, 40_000.0])
+def test_the_search_ends_where_blocks_are_those_of_the_original(kind, target):
+    rows = [10**6 // rank for rank in range(1, 2001)]
+
+    async def measure(value: float) -> float:
+        if kind is not Kind.KEYS:
+            return 2.5 + 20 * value
+        weights = [(each + 0.5) ** value for each in rows]
+        return 2 + sum(w * each / 100 for w, each in zip(weights, rows, strict=True)) / sum(weights)
+
+    fitted = asyncio.run(search(kind, 1.0, target, measure))
+    reachable = (
+        target if kind is Kind.WIDTH else min(max(target, asyncio.run(measure(-2.0))), asyncio.run(measure(8.0)))
+    )
+    assert fitted.blocks == pytest.approx(reachable, rel=CLOSE)
+    assert asyncio.run(measure(fitted.value)) == pytest.approx(fitted.blocks)
+
+
+def test_what_no_value_changes_is_tried_a_few_times_only():
+    tried = []
+
+    async def measure(value: float) -> float:
+        tried.append(value)
+        return 3.0
+
+    assert asyncio.run(search(Kind.KEYS, 1.0, 4.0, measure)).blocks == pytest.approx(3)
+    assert len(tried) <= 12
+
+
+def test_blocks_that_grow_and_fall_are_found_on_either_side():
+    async def measure(value: float) -> float:
+        return 1 + 100 * math.exp(-((value - 2) ** 2))
+
+    for start in (0.0, 1.0, 4.0):
+        assert asyncio.run(search(Kind.KEYS, start, 60.0, measure)).blocks == pytest.approx(60, rel=CLOSE)
+
+
+@pytest.mark.parametrize("target", [0.5, 5.0, 50.0])
+def test_less_of_a_rare_value_is_found_as_well_as_more(target):
+    async def measure(value: float) -> float:
+        rare, common = 0.01 * 0.01**value, 0.99 * 0.99**value
+        return (100 * rare + 0.1 * common) / (rare + common)
+
+    fitted = asyncio.run(search(Kind.OTHERS, 0.0, target, measure))
+    assert fitted.blocks == pytest.approx(target, rel=CLOSE)
+
+
+def test_the_mean_of_a_long_tail_is_found_from_a_few_hundred_calls():
+    counts = sorted((max(1, round(6000 * rank**-1.1)) for rank in range(1, 5001)), reverse=True)
+    blocks = [2 + 30_000 * rank**-0.9 for rank in range(1, 5001)]
+    truth = sum(count * each for count, each in zip(counts, blocks, strict=True)) / sum(counts)
+    errors = []
+    for seed in range(50):
+        chosen = choose(counts, 200, seed=seed)
+        places = {*chosen[0], *chosen[1]}
+        errors.append(mean_of(counts, chosen, {place: blocks[place] for place in places}) / truth - 1)
+    assert max(map(abs, errors)) < 0.02
+    assert abs(sum(errors) / len(errors)) < 0.003
+
+
+def test_few_parameters_are_all_measured():
+    counts = [random.Random(1).randint(1, 9) for _ in range(40)]
+    chosen = choose(counts, 200, seed=1)
+    assert chosen == (list(range(40)), [])
+    assert mean_of(counts, chosen, dict(enumerate(map(float, counts)))) == pytest.approx(
+        sum(count**2 for count in counts) / sum(counts)
+    )
