@@ -129,6 +129,16 @@ class NotCombined(Record):
     reasons: tuple[str, ...]
 
 
+class ClaimUnderLoads(Record):
+    """One claim that experiments with different loads have tried; ``verdicts`` by the keys of these."""
+
+    title: str  # "off against on"
+    claim: str  # in the words of the first
+    loads: int
+    verdicts: dict[str, Verdict]
+    provisional: bool = False  # blocks are still to come in one of them
+
+
 class Indirect(Record):
     """Two arms that no experiment has together, by way of the control that both were measured against."""
 
@@ -153,5 +163,6 @@ class ExperimentComparison(Record):
     differences: tuple[WorldDifference, ...]
     contrasts: tuple[Contrast, ...]
     not_combined: tuple[NotCombined, ...]
+    under_loads: tuple[ClaimUnderLoads, ...] = ()
     indirect: tuple[Indirect, ...]
     caveats: tuple[CaveatFinding, ...]

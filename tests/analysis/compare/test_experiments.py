@@ -12,7 +12,8 @@ from pgtrial.design.registration import attempts_digest
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ExperimentComparison
 from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.model.verdict import Decision
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.comparison.words import answer_text
 from pgtrial.stats.interval import mean_and_sd
 from pgtrial.stats.meta import combine
 from pgtrial.store.plans import ATTEMPTS, ATTEMPTS_DIGEST, DIGEST
@@ -117,6 +118,35 @@ def test_another_load_is_not_combined_and_not_compared_indirectly(monday, other_
     assert not any(one.pooled for one in found.contrasts)
     assert found.not_combined[0].reasons == ("load levels 4 clients / 8 clients",)
     assert found.indirect == ()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (("supported", "supported"), "off against on: the claim is supported under each of 2 loads (A, B)."),
+        (("supported", "refuted"), "depends on the load: supported in A; refuted in B."),
+        (("inconclusive", "supported"), "not decided under all loads: inconclusive in A; supported in B."),
+    ],
+)
+def test_a_claim_under_several_loads_holds_where_it_holds_in_each(monday, other_load, read, verdicts, said):
+    def as_if(folder):
+        found = read(folder)
+        verdict = Verdict(verdicts[folder == other_load])
+        return found.model_copy(update={"hypothesis": found.hypothesis.model_copy(update={"verdict": verdict})})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgtrial.analysis.compare.subjects.analyze", as_if)
+        found = compare_experiments((monday, other_load))
+    (one,) = found.under_loads
+    assert list(one.verdicts.values()) == list(verdicts)
+    assert answer_text(found).endswith(said)
+
+
+def test_one_load_or_another_margin_is_not_the_same_claim_under_loads(repeated, monday, write, compare):
+    other = write("stricter", text=SHORT.replace("clients = 4", "clients = 8").replace('"5%"', '"2%"'), seed=44)
+    assert '"2%"' in (other / "experiment.toml").read_text()
+    assert not repeated.under_loads
+    assert not compare(monday, other).under_loads
 
 
 def test_a_longer_run_is_told_and_combined(monday, write, compare):

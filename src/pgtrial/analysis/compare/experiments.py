@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.analysis.compare.contrasts import Group, compare_indirectly, describe_contrasts, group_arms, make_caveat
+from pgtrial.analysis.compare.loads import compare_loads
 from pgtrial.analysis.compare.subjects import RULE, Subject, describe_subject, differing, read_subjects
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
@@ -47,6 +48,7 @@ def compare_subjects(subjects: Sequence[Subject]) -> ExperimentComparison:
         differences=compare_worlds(subjects),
         contrasts=tuple(contrasts),
         not_combined=explain_not_comparable(subjects, groups),
+        under_loads=compare_loads(groups),
         indirect=indirect,
         caveats=tuple(_caveats(subjects, contrasts, indirect)),
     )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pgtrial.analysis.compare.contrasts import FEW_EXPERIMENTS, HETEROGENEOUS
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import (
+    ClaimUnderLoads,
     ComparedExperiment,
     Contrast,
     ExperimentComparison,
@@ -14,6 +15,7 @@ from pgtrial.findings.comparison import (
     Value,
     WorldDifference,
 )
+from pgtrial.model.verdict import Verdict
 from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import change_text, format_metric, format_p, interval_text, metric_label, plural
 from pgtrial.units import format_percent, format_share
@@ -108,7 +110,31 @@ def heterogeneity_text(pooled: PooledEffect) -> str:
 
 
 def answer_text(found: ExperimentComparison) -> str:
-    """What came out, in one or two sentences."""
+    """What came out, in a few sentences: what is combined, and whether a claim holds under all loads."""
+    loads = " ".join(map(under_loads_text, found.under_loads))
+    return " ".join(filter(None, (_combined_text(found, has_loads=bool(loads)), loads)))
+
+
+def under_loads_text(one: ClaimUnderLoads) -> str:
+    """ "off against on: whether the claim is true depends on the load: supported in A, B; refuted in C." """
+    by_verdict: dict[Verdict, list[str]] = {}
+    for key, verdict in one.verdicts.items():
+        by_verdict.setdefault(verdict, []).append(key)
+    parts = [
+        f"{verdict_word(verdict, provisional=one.provisional)} in {', '.join(keys)}"
+        for verdict, keys in by_verdict.items()
+    ]
+    if len(by_verdict) == 1:
+        (verdict,) = by_verdict
+        word = verdict_word(verdict, provisional=one.provisional)
+        all_of_them = f"{word} under each of {one.loads} loads ({', '.join(one.verdicts)})"
+        return f"{one.title}: the claim is {all_of_them}."
+    if {Verdict.SUPPORTED, Verdict.REFUTED} <= by_verdict.keys():
+        return f"{one.title}: whether the claim is true depends on the load: {'; '.join(parts)}."
+    return f"{one.title}: the claim is not decided under all loads: {'; '.join(parts)}."
+
+
+def _combined_text(found: ExperimentComparison, *, has_loads: bool) -> str:
     pooled = [one for one in found.contrasts if one.pooled and one.is_claimed and one.is_overall]
     if pooled:
         contrast = pooled[0]
@@ -123,6 +149,8 @@ def answer_text(found: ExperimentComparison) -> str:
         return f"{text} {plural(rest, 'further comparison')} below." if rest else text
     if found.indirect:
         return f"Nothing repeats, so nothing is combined. Indirectly, {indirect_text(found.indirect[0])}."
+    if has_loads:
+        return ""
     return "No two experiments asked the same, so nothing is combined; they are shown side by side."
 
 
