@@ -1,5 +1,5 @@
 """As load.py, but with a clock of its own, for turns: it looks often, and what is missing between two looks is time in
-which it stood still.
+which it stood still. The first argument is the statement, in which %d is a random number from 1 to 100000.
 """
 
 import json
@@ -7,10 +7,12 @@ import os
 import random
 import selectors
 import subprocess
+import sys
 import threading
 import time
 
 LOOK, MOST = 0.002, 0.02  # s between two looks, and at most counted for it
+STATEMENT = sys.argv[1] if len(sys.argv) > 1 else "SELECT abalance FROM pgbench_accounts WHERE aid = %d"
 
 
 class Clock:
@@ -35,7 +37,7 @@ def work(seed: int) -> None:
     answers.register(psql.stdout, selectors.EVENT_READ)
     while True:
         begun = clock.look()
-        psql.stdin.write(b"SELECT abalance FROM pgbench_accounts WHERE aid = %d;\n" % draw.randint(1, 100000))
+        psql.stdin.write(b"%s;\n" % (STATEMENT % draw.randint(1, 100000)).encode())
         psql.stdin.flush()
         while not answers.select(LOOK):
             clock.look()

@@ -5,12 +5,12 @@ from typing import Any
 
 import tomli_w
 
-from gym.live.plan import PGBENCH, SYSBENCH, Kind, Trial
+from gym.live.plan import COMMAND, PGBENCH, SYSBENCH, Kind, Trial
 
 FOLDER = Path(__file__).parent
-STEPS = {PGBENCH: 500, SYSBENCH: 1000}  # of work in a transaction, about 5 us each
+STEPS = {PGBENCH: 500, SYSBENCH: 1000, COMMAND: 500}  # of work in a transaction, about 5 us each
 # More steps. In sysbench's transactions, of which they are a smaller part, they cost about 5 % of the throughput.
-PLANTED = {PGBENCH: 0.03, SYSBENCH: 0.08}
+PLANTED = {PGBENCH: 0.03, SYSBENCH: 0.08, COMMAND: 0.08}
 MARGIN = "1%"
 BLOCKS = 6  # the fewest that may give a verdict
 
@@ -31,8 +31,18 @@ _WORKLOAD: dict[str, dict[str, Any]] = {
         "results": "sysbench",
         "command": ["sysbench", "oltp_read_write", "--tables=1", "--table-size=10000"],
     },
+    COMMAND: {
+        "kind": "command",
+        "command": ["python3", "own_clock.py", f"SELECT work(mod(%d, 10000), current_setting('{CARRIER}')::integer)"],
+        "files": "own_clock.py",
+    },
 }
-_FILES = {PGBENCH: ("work.setup.sql", "work.sql"), SYSBENCH: ("work.setup.sql", "sysbench.setup.sql")}
+_EXAMPLES = FOLDER.parents[1] / "examples" / "commands"
+_FILES = {
+    PGBENCH: (FOLDER / "work.setup.sql", FOLDER / "work.sql"),
+    SYSBENCH: (FOLDER / "work.setup.sql", FOLDER / "sysbench.setup.sql"),
+    COMMAND: (FOLDER / "work.setup.sql", _EXAMPLES / "own_clock.py"),
+}
 
 
 def steps_of(trial: Trial, load: str = PGBENCH) -> dict[str, int]:
@@ -61,7 +71,7 @@ def experiment_text(trial: Trial, load: str = PGBENCH) -> str:
             "design": {
                 "method": trial.method,
                 "blocks": BLOCKS,
-                **({"restore": "never"} if load == PGBENCH else {}),  # which only reads
+                **({"restore": "never"} if load != SYSBENCH else {}),  # the others only read
                 "seed": trial.seed,
                 **_DESIGN[trial.method],
             },
@@ -72,10 +82,11 @@ def experiment_text(trial: Trial, load: str = PGBENCH) -> str:
 def write_experiment(trial: Trial, place: Path, load: str = PGBENCH) -> Path:
     """Put the file and its scripts into a folder, and say where the file is."""
     place.mkdir(parents=True, exist_ok=True)
-    texts = {name: (FOLDER / name).read_text(encoding="utf-8") for name in _FILES[load]}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in _FILES[load]}
     (place / "setup.sql").write_text("\n".join(text for name, text in texts.items() if "setup" in name))
-    if load == PGBENCH:
-        (place / "work.sql").write_text(texts["work.sql"], encoding="utf-8")
+    for name, text in texts.items():
+        if "setup" not in name:
+            (place / name).write_text(text, encoding="utf-8")
     file = place / "experiment.toml"
     file.write_text(experiment_text(trial, load), encoding="utf-8")
     return file

@@ -153,6 +153,9 @@ def _finish(one: _Running) -> Record:
 
 
 def _record(one: _Running, findings: Findings) -> Record:
+    if findings.experiment.method != one.trial.method:  # a program on whose standstill a busy machine does not let tell
+        reason = f"it ran as {findings.experiment.method}"
+        return Record.of(one.trial, started=one.started, ended=time.time(), reason=reason)
     asked = findings.hypothesis
     effect = next(
         (

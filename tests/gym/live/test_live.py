@@ -119,12 +119,22 @@ def test_arms_differ_in_their_steps_alone(kind, burdened, steps, tmp_path):
     assert settings[0] == settings[1]
 
 
-@pytest.mark.parametrize(("kind", "steps"), [(Kind.NULL, (1000, 1000)), (Kind.PLANTED, (1000, 1080))])
-def test_sysbench_has_the_same_experiments_by_blocks_alone(kind, steps, tmp_path, capsys):
-    drawn = plan.draw_plan(seed=7, null=3, planted=2, load=plan.SYSBENCH)
-    assert {trial.method for trial in drawn} == {"blocks"}
-    trial = trial_of(kind, "blocks", burdened="treated" if kind is Kind.PLANTED else "")
-    file = experiment.write_experiment(trial, tmp_path, plan.SYSBENCH)
+@pytest.mark.parametrize(
+    ("load", "method", "kind", "steps"),
+    [
+        (plan.SYSBENCH, "blocks", Kind.NULL, (1000, 1000)),
+        (plan.SYSBENCH, "blocks", Kind.PLANTED, (1000, 1080)),
+        (plan.COMMAND, "interleaved", Kind.NULL, (500, 500)),
+        (plan.COMMAND, "interleaved", Kind.PLANTED, (500, 540)),
+    ],
+)
+def test_programs_have_the_same_experiments_by_the_method_that_is_theirs(  # noqa: PLR0917
+    load, method, kind, steps, tmp_path, capsys
+):
+    drawn = plan.draw_plan(seed=7, null=3, planted=2, load=load)
+    assert {trial.method for trial in drawn} == {method}
+    trial = trial_of(kind, method, burdened="treated" if kind is Kind.PLANTED else "")
+    file = experiment.write_experiment(trial, tmp_path, load)
 
     assert main(["check", "--no-host", str(file)]) == 0, capsys.readouterr().err
     arms = check_file(file).plan.arms
