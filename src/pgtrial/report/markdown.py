@@ -164,8 +164,8 @@ def _table(findings: Findings, what: str, effects: list[Effect], names: list[str
         (
             code(arm_label(findings, effect.arm)),
             name,
-            escape(change_text(effect.ratio)),
-            escape(interval_text(effect.low, effect.high)),
+            escape(change_text(effect.ratio, effect.low, effect.high)),
+            escape(interval_text(effect.low, effect.high, effect.ratio)),
             escape(format_p(p_of(effect))),
             str(effect.decision),
         )

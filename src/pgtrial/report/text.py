@@ -164,8 +164,8 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
         (
             make_visible(arm_label(findings, effect.arm)),
             make_visible(label),
-            change_text(effect.ratio),
-            interval_text(effect.low, effect.high),
+            change_text(effect.ratio, effect.low, effect.high),
+            interval_text(effect.low, effect.high, effect.ratio),
             format_p(p_of(effect)),
             effect_word(findings, effect),
         )
