@@ -16,7 +16,7 @@ def failed(sample: Findings, *, state: RunState, reason: str) -> Findings:
 
 def test_a_soak_whose_windows_all_failed_says_why(sample: Findings) -> None:
     findings = failed(sample, state=RunState.INVALID, reason="division by zero")
-    text = render_text(findings)
+    text = " ".join(render_text(findings).split())
 
     assert "No window is finished with valid data" in text
     assert "The last attempt: division by zero" in text
