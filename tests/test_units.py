@@ -174,6 +174,21 @@ def test_many_times_as_much_is_told_as_a_factor(ratio, change, times):
     assert format_times(ratio) == times
 
 
+@pytest.mark.parametrize(
+    ("ratio", "beside", "change"),
+    [
+        (8.94, (13.0,), "× 8.94"),
+        (0.85, (None, 13.0), "× 0.85"),
+        (13.0, (8.94,), "× 13"),
+        (math.nan, (13.0,), "–"),
+        (1.068, (0.9, 9.99, None), "+6.8 %"),
+        (1.068, (math.nan,), "+6.8 %"),
+    ],
+)
+def test_what_stands_beside_a_factor_is_a_factor(ratio, beside, change):
+    assert format_change(ratio, *beside) == change
+
+
 @pytest.mark.parametrize(("share", "text"), [(0.03, "3 %"), (0.025, "2.5 %"), (0.95, "95 %"), (0.999, "99.9 %")])
 def test_chosen_shares_have_the_digits_that_were_given(share, text):
     assert format_share(share) == text

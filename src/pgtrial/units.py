@@ -10,6 +10,7 @@ _DURATION = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 # In all languages: what is printed may be a mixture, as of a name and a translated sentence.
 _TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B|м?к?с|мин|ч|[кМГТ]?Б)\b)|(?<=×) (?=\d)")
+_FACTOR = 10  # times, from which on a change in per cent is no figure to read
 _MOST_TIMES = 10_000  # as much; of more nobody wants the figure
 _COUNT = re.compile(r"[0-9]{1,20}")  # 64 bits have no more digits
 _NEARLY_WHOLE = 0.9999  # share
@@ -112,11 +113,16 @@ def format_share(share: float) -> str:
     return _local(f"{share * 100:.{digits}g} %")
 
 
-def format_change(ratio: float) -> str:
-    """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"; from ten times on as a factor: "× 12.3"."""
+def format_change(ratio: float, *beside: float | None) -> str:
+    """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"; from ten times on as a factor: "× 12.3".
+
+    ``beside`` are the ratios that are read together with it, as the other end of its interval: all have one form, so
+    that 8.94 beside 13 is "× 8.94".
+    """
     if ratio > _MOST_TIMES:
         return tr("more than × {times}", times=_MOST_TIMES)
-    return f"× {_significant(ratio)}" if ratio >= 10 else format_percent(ratio - 1, signed=True)
+    is_factor = math.isfinite(ratio) and any(one is not None and one >= _FACTOR for one in (ratio, *beside))
+    return f"× {_significant(ratio)}" if is_factor else format_percent(ratio - 1, signed=True)
 
 
 def format_times(ratio: float) -> str:

@@ -5,8 +5,8 @@ import pytest
 from pgtrial.analysis.soak import find_growth, tell_drifts
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
-from pgtrial.findings.soak import Drift
-from pgtrial.report.soak_words import drift_cells
+from pgtrial.findings.soak import Drift, Soak, SoakArm
+from pgtrial.report.soak_words import drift_cells, too_short_text
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,16 @@ def test_a_size_that_comes_and_goes_is_no_drift() -> None:
 
     assert say(tell_drifts("vacuumed", [saws])) == "Of vacuumed no drift was shown."
     assert drift_cells(saws)[4] == "too short to tell"
+
+
+def test_what_is_too_short_to_tell_says_what_it_would_take() -> None:
+    saws, grown = size(587, 718, grown=0, share=0.22), size(652_000, 5_910_000, grown=1, share=8.06)
+
+    assert "It takes 24 windows" in too_short_text(soak(saws, grown))
+    assert too_short_text(soak(grown)) == ""
+
+
+def soak(*drifts: Drift) -> Soak:
+    said = tell_drifts("usual", drifts)
+    arm = SoakArm(arm="usual", windows=(1, 2), done=2, stretches=1, hours=(0.5, 1.5), drifts=drifts, text=said)
+    return Soak(planned=8, window=20.0, confidence=0.95, arms=(arm,))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.trials import TPS, Row, compare, conclude, misses, percent, plan_trial, record
+from calibration.trials import TPS, Row, compare, conclude, misses, most, percent, plan_trial, record
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_turns
 from pgtrial.analysis.reduction import Reduction
@@ -20,6 +20,7 @@ from pgtrial.report.words import change_text
 from pgtrial.stats.slices import PARTS
 
 EXPERIMENTS = 100
+NULL_EXPERIMENTS = 400
 LEFT_BEHIND = 0.1  # by which b slows down what comes after it, whoever runs it
 STEP = 0.05  # s of the simulated machine
 OWN_NOISE = 0.03  # of a step
@@ -44,8 +45,10 @@ def slow_down(steps, *, fade, delay, rng):
     return found
 
 
-def run_blocks(seeds: random.Random, *, blocks: int, fade: float, delay: float) -> tuple[Evidence, Values, Reduction]:
-    planned = plan_trial(seeds, blocks=blocks, method="interleaved")
+def run_blocks(
+    seeds: random.Random, *, blocks: int, fade: float, delay: float, duration: int = 10
+) -> tuple[Evidence, Values, Reduction]:
+    planned = plan_trial(seeds, blocks=blocks, method="interleaved", duration=duration)
     rng = np.random.default_rng(planned.seed)
     runs, values, parts, washouts = [], {}, {}, {}
     for block in range(1, blocks + 1):
@@ -122,3 +125,45 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
             + f"; supported in none, and in {percent(late, 4 * EXPERIMENTS)} of those that come 2 slices late and more",
         )
     )
+
+
+def drift_steps(steps, *, rng, slowness):
+    """Transactions of each arm by slice where nothing passes from one to the next: noise alone, of the machine and own.
+
+    slowness : time constant in s of the machine's autocorrelated noise; 0 for none.
+    """
+    total = sum(round(step.length / STEP) for step in steps)
+    machine = np.zeros(total)
+    if slowness:
+        kept = math.exp(-STEP / slowness)
+        shocks = rng.normal(0, 0.2 * math.sqrt(1 - kept**2), total)
+        machine[0] = rng.normal(0, 0.2)
+        for number in range(1, total):
+            machine[number] = kept * machine[number - 1] + shocks[number]
+    found, at = [], 0
+    for step in steps:
+        count, washout = round(step.length / STEP), round(step.guard / STEP)
+        counts = 100 * STEP * np.exp(machine[at : at + count] + rng.normal(0, 0.1, count))
+        found.append((counts[:washout].sum(), [part.sum() for part in np.array_split(counts[washout:], PARTS)]))
+        at += count
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slowness", [0.0, 1.0, 10.0])
+@pytest.mark.parametrize("blocks", [6, 12])
+def test_equal_arms_are_called_reversed_no_more_often_than_the_interval_says(
+    blocks: int, slowness: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "calibration.test_01_carry_over.slow_down",
+        lambda steps, *, fade, delay, rng: drift_steps(steps, rng=rng, slowness=slowness),
+    )
+    seeds, reversed_ = random.Random(5), 0
+    for _ in range(NULL_EXPERIMENTS):
+        evidence, values, reduction = run_blocks(seeds, blocks=blocks, fade=0.0, delay=0.0, duration=4)
+        comparison, slices = compare(evidence, values), describe_slices(evidence, reduction)
+        assert slices is not None
+        assert comparison.ratio is not None
+        reversed_ += find_reversal(slices.arms[0], comparison.ratio, margin=evidence.margin)
+    assert reversed_ <= most(NULL_EXPERIMENTS, 0.05)

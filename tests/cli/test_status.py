@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.model.run import RunState
 from pgtrial.store.state import State
 from support import EXPERIMENT, write_result_folder
 
@@ -55,6 +56,16 @@ def test_attempts_that_do_not_count_are_counted(tmp_path: Path, say) -> None:
     state.interrupt_running()
     state.close()
     assert "2 invalid or interrupted attempts, which do not count" in say(folder)
+    assert "the last invalid one" not in say(folder)
+
+
+def test_the_last_attempt_that_was_invalid_says_why(tmp_path: Path, say) -> None:
+    folder = write_result_folder(tmp_path / "stopped", text=TEXT, runs=2)
+    state = State.open(folder, write=True)
+    state.end_run(state.begin_run(state.slots()[2], 2e9).id, RunState.INVALID, 2.1e9, "division by zero")
+    state.close()
+
+    assert "the last invalid one: division by zero" in say(folder)
 
 
 def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

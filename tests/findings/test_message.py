@@ -114,6 +114,11 @@ def test_a_number_is_never_written_without_a_way() -> None:
         render("{share} of it", {"share": 0.5})
 
 
+def test_the_ratios_of_a_sentence_have_one_form() -> None:
+    assert say(message("gain.interval", change=8.94, low=6.1, high=13.0)) == "× 8.94 (× 6.1 to × 13)"
+    assert say(message("gain.interval", change=1.068, low=1.03, high=1.1)) == "+6.8 % (+3.0 % to +10.0 %)"
+
+
 def test_values_are_no_templates() -> None:
     assert render("{arm} is faster", {"arm": "{arm} {0} {"}) == "{arm} {0} { is faster"
 

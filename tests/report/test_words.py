@@ -11,6 +11,7 @@ from pgtrial.report.words import (
     change_text,
     claim_text,
     detectable_text,
+    effect_text,
     format_metric,
     format_p,
     interval_text,
@@ -35,6 +36,21 @@ def test_json_steers_no_terminal_and_says_the_same():
     assert all(character.isprintable() for character in text.replace("\n", ""))
     assert "é" in text
     assert json.loads(text) == said
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (10.8, 8.94, 13.0, "× 10.8 (95 % interval × 8.94 to × 13)"),
+        (7.0, 3.5, 14.0, "× 7 (95 % interval × 3.5 to × 14)"),
+        (5.0, 3.5, 9.0, "+400 % (95 % interval +250 % to +800 %)"),
+        (1.1, 0.01, 1e9, "× 1.1 (95 % interval × 0.01 to more than × 10000)"),
+    ],
+)
+def test_an_effect_and_its_interval_have_one_form(sample, ratio, low, high, text):
+    effect = sample.effects[0].model_copy(update={"ratio": ratio, "low": low, "high": high})
+
+    assert effect_text(effect) == text
 
 
 def test_a_missing_interval_is_a_dash():

@@ -224,7 +224,7 @@ def _effects(found: Calibration) -> str:
     ]
     if apart:
         return f"{', '.join(map(shown_label, apart))} not without an effect, see below."
-    return f"no effect in any, with intervals inside {format_change(low)} to {format_change(high)}."
+    return f"no effect in any, with intervals inside {format_change(low, high)} to {format_change(high, low)}."
 
 
 def _recommendation(found: Calibration) -> str:

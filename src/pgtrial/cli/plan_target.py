@@ -9,7 +9,7 @@ from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import SCALED, TargetTable
+from pgtrial.experiment_file.experiment import DEFAULT_WINDOWS, SCALED, TargetTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.postgres.existing.session import READ_ONLY, split_settings
@@ -195,10 +195,14 @@ def starts_text(checked: Checked) -> str:
 def _soak_text(checked: Checked) -> str:
     plan = checked.plan
     window = format_duration(plan.experiment.workload.duration)
+    few = ""
+    if plan.blocks < DEFAULT_WINDOWS:
+        few = f" So few windows show no drift of a percentile, which has one value in each: {DEFAULT_WINDOWS} can."
     return (
         f"{plan.blocks} windows of {window} for each of {len(plan.arms)} arms, one arm after the other. "
         "Its server is started once, and its data are put back once; the load reconnects between two windows. "
         '"pgtrial resume" keeps the windows that are done, but data and server begin anew.'
+        f"{few}"
     )
 
 

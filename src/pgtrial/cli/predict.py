@@ -7,7 +7,8 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
-from pgtrial.units import format_change, format_share
+from pgtrial.report.words import change_text, interval_text
+from pgtrial.units import format_share
 
 
 def _read_changes(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
@@ -55,5 +56,5 @@ def command(*, folder: Path, changes: dict[str, float], as_json: bool) -> None:
         return
     interval = ""
     if found.low is not None and found.high is not None:
-        interval = f" ({format_share(CONFIDENCE)} interval {format_change(found.low)} to {format_change(found.high)})"
-    echo(f"throughput of {found.arm}: {format_change(found.ratio)}{interval}")
+        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(found.low, found.high, found.ratio)})"
+    echo(f"throughput of {found.arm}: {change_text(found.ratio, found.low, found.high)}{interval}")

@@ -38,6 +38,8 @@ def command(*, folder: Path, as_json: bool) -> None:
     if status.invalid:
         attempts = plural(status.invalid, "invalid or interrupted attempt")
         echo(f"  {attempts}, which {'does' if status.invalid == 1 else 'do'} not count")
+        if status.reason:
+            echo("\n".join(wrap_lines(f"the last invalid one: {status.reason}", 80, indent="    ", first="  ")))
     if status.current:
         echo(f"  now: {status.current}")
     for line in status.arms:

@@ -14,7 +14,8 @@ from pgtrial.store.state import STOPPED, State
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
-    complete; ``arms`` has one line per arm, ``pending`` one per change that has not been undone.
+    complete; ``reason`` is why the last invalid attempt does not count, "" where none is; ``arms`` has one line per
+    arm, ``pending`` one per change that has not been undone.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Status:
     done: int
     blocks: int
     invalid: int
+    reason: str
     current: str
     arms: tuple[str, ...]
     pending: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ def read_status(folder: Path) -> Status:
         done=len(done),
         blocks=sum(count == len(arms) for count in Counter(run.slot.block for run in done).values()),
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
+        reason=next((run.reason for run in reversed(runs) if run.state is RunState.INVALID), ""),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
         pending=tuple(describe(entry) for entry in find_pending(folder)),
         arms=tuple(f"{name}: {per_arm[name]} of {planned[name]} runs" for name, _, _ in arms),

@@ -121,13 +121,17 @@ def render(template: Template, values: Mapping[str, Any]) -> str:
         text = find_plural(template.one, template.many, values[template.by])
     else:
         text = find_text(template)
+    ratios = [values.get(name) for name, way in _parse(text) if way == "change"]
     parts = []
     for literal, name, way, _ in Formatter().parse(text):
         parts.append(literal)
         if name is not None:
             if name not in values:
                 raise ValueError(f'"{template}" needs a value for "{name}"')
-            parts.append(write_value(values[name], way or ""))
+            if way == "change" and values[name] is not None:
+                parts.append(format_change(values[name], *ratios))  # in one form, as one sentence names them
+            else:
+                parts.append(write_value(values[name], way or ""))
     return "".join(parts)
 
 

@@ -236,9 +236,16 @@ def _tell_effect(findings: Findings, effect: Effect, path: str, what: str) -> It
     yield _fact("effect", text, effect_text(effect), path, *names)
     if effect.ratio is None:
         return
-    yield _fact("effect", "this change alone", change_text(effect.ratio), f"{path}.ratio", *names, "change")
+    yield _fact(
+        "effect",
+        "this change alone",
+        change_text(effect.ratio, effect.low, effect.high),
+        f"{path}.ratio",
+        *names,
+        "change",
+    )
     if effect.low is not None and effect.high is not None:
-        interval = interval_text(effect.low, effect.high)
+        interval = interval_text(effect.low, effect.high, effect.ratio)
         yield _fact("effect", "its interval alone", interval, f"{path}.low", *names, "interval")
     times = format_times(effect.ratio)
     yield _fact("effect", "the arm's value by the control's", times, f"{path}.ratio", *names, "times")

@@ -213,8 +213,10 @@ def _criteria(findings: Findings) -> Iterator[Case]:
 def _criterion_line(value: CriterionValue) -> str:
     if value.ratio is None:
         return "not measured"
+    ratio = value.ratio
+    change = change_text(ratio.value, ratio.low, ratio.high)
     return (
-        f"{change_text(value.ratio.value)} (interval {interval_text(value.ratio.low, value.ratio.high)}), "
+        f"{change} (interval {interval_text(ratio.low, ratio.high, ratio.value)}), "
         f"{value.better} is better, weight {value.weight:g}"
     )
 

@@ -41,8 +41,8 @@ def render_comment(findings: Findings, earlier: Sequence[Entry]) -> str:
             _day(entry),
             code(entry.commit[:12]) if entry.commit else "",
             escape(entry.verdict),
-            escape(change_text(entry.ratio)),
-            escape(interval_text(entry.low, entry.high)),
+            escape(change_text(entry.ratio, entry.low, entry.high)),
+            escape(interval_text(entry.low, entry.high, entry.ratio)),
             str(entry.blocks),
         )
         for entry in reversed(own)

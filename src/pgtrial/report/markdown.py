@@ -17,7 +17,7 @@ from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, a
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
 from pgtrial.report.narrative.worst import worst_text
-from pgtrial.report.soak_words import soak_head
+from pgtrial.report.soak_words import soak_head, soak_texts
 from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
@@ -98,7 +98,7 @@ _RIGHT = (2, 3, 4)  # the columns of numbers
 def render_summary(findings: Findings) -> str:
     """Verdict, effects and caveats; ends in a line feed. Names and texts of the experiment are escaped."""
     if findings.soak is not None:
-        texts = [escape(say(arm.text)) for arm in findings.soak.arms]
+        texts = [escape(text) for text in soak_texts(findings)]
         head = heading(2, f"{findings.experiment.name}: {soak_head(findings.soak)}")
         parts = [[head], bullets(texts), _unfinished(findings), _caveats(findings)]
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
@@ -164,8 +164,8 @@ def _table(findings: Findings, what: str, effects: list[Effect], names: list[str
         (
             code(arm_label(findings, effect.arm)),
             name,
-            escape(change_text(effect.ratio)),
-            escape(interval_text(effect.low, effect.high)),
+            escape(change_text(effect.ratio, effect.low, effect.high)),
+            escape(interval_text(effect.low, effect.high, effect.ratio)),
             escape(format_p(p_of(effect))),
             str(effect.decision),
         )

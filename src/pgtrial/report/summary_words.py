@@ -33,8 +33,8 @@ def single_runs_text(findings: Findings) -> str:
         "above": found.above,
         "below": found.below,
         "within": found.blocks - found.above - found.below,
-        "lowest": change_text(found.lowest),
-        "highest": change_text(found.highest),
+        "lowest": change_text(found.lowest, found.highest),
+        "highest": change_text(found.highest, found.lowest),
     }
     if asked.metric in RATES:
         text = ntr(
@@ -61,8 +61,8 @@ def single_runs_text(findings: Findings) -> str:
         "Of the placebo's, {count} would have been a false alarm (between {lowest} and {highest}).",
         "Of the placebo's, {count} would have been a false alarm (between {lowest} and {highest}).",
         placebo.above + placebo.below,
-        lowest=change_text(placebo.lowest),
-        highest=change_text(placebo.highest),
+        lowest=change_text(placebo.lowest, placebo.highest),
+        highest=change_text(placebo.highest, placebo.lowest),
     )
     return f"{text} {alarms}"
 
@@ -139,8 +139,8 @@ def running_effect_text(
     if low is None or high is None:
         interval = "without an interval yet"
     else:
-        interval = f"{format_share(confidence)} interval {interval_text(low, high)}"
+        interval = f"{format_share(confidence)} interval {interval_text(low, high, ratio)}"
     return (
-        f"{arm} against {control}, {metric_label(metric)}: {change_text(ratio)} ({interval}) after "
+        f"{arm} against {control}, {metric_label(metric)}: {change_text(ratio, low, high)} ({interval}) after "
         f"{plural(blocks, 'block')}; margin ±{format_share(margin)}"
     )

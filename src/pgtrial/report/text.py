@@ -17,7 +17,7 @@ from pgtrial.report.acceptance_words import acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.narrative.worst import worst_text
-from pgtrial.report.soak_words import drift_cells, soak_head
+from pgtrial.report.soak_words import drift_cells, soak_head, soak_texts, too_short_text
 from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (
@@ -57,7 +57,7 @@ TIED = "\u00a0"  # while lines are broken; printed as a space
 def render_text(findings: Findings, *, width: int = 80) -> str:
     """The summary, lines of at most ``width`` characters where words allow it, without a newline at the end."""
     if findings.soak is not None:
-        parts = [_soak(findings.soak, width), _time(findings, width), _caveats(findings, width)]
+        parts = [_soak(findings, findings.soak, width), _time(findings, width), _caveats(findings, width)]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
     parts = [
         _ledger(findings, width),
@@ -164,8 +164,8 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
         (
             make_visible(arm_label(findings, effect.arm)),
             make_visible(label),
-            change_text(effect.ratio),
-            interval_text(effect.low, effect.high),
+            change_text(effect.ratio, effect.low, effect.high),
+            interval_text(effect.low, effect.high, effect.ratio),
             format_p(p_of(effect)),
             effect_word(findings, effect),
         )
@@ -212,8 +212,10 @@ def _acceptance(findings: Findings, width: int) -> list[str]:
     return lines
 
 
-def _soak(soak: Soak, width: int) -> list[str]:
+def _soak(findings: Findings, soak: Soak, width: int) -> list[str]:
     lines = wrap_lines(f"{soak_head(soak)}.", width)
+    if not soak.arms:
+        return [*lines, "", *wrap_lines(" ".join(map(make_visible, soak_texts(findings))), width)]
     for arm in soak.arms:
         rows = [(drift.metric, *drift_cells(drift)[1:]) for drift in arm.drifts]
         wide = [max(len(row[column]) for row in rows) for column in range(5)] if rows else []
@@ -226,7 +228,7 @@ def _soak(soak: Soak, width: int) -> list[str]:
         "the last), slope per hour with its {confidence} interval.",
         confidence=format_share(soak.confidence),
     )
-    return [*lines, "", *wrap_lines(slope, width)]
+    return [*lines, "", *wrap_lines(f"{slope} {too_short_text(soak)}".rstrip(), width)]
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

@@ -206,30 +206,30 @@ def placebo_effect(findings: Findings) -> Effect | None:
     return find_effect(findings.placebo, arm=arm, metric=asked.metric, scenario=asked.scenario)
 
 
-def change_text(ratio: float | None) -> str:
-    """ "+6.8 %" of 1.068; a dash where there is no ratio."""
-    return "–" if ratio is None else format_change(ratio)
+def change_text(ratio: float | None, *beside: float | None) -> str:
+    """ "+6.8 %" of 1.068, in one form with the ratios beside it; a dash where there is no ratio."""
+    return "–" if ratio is None else format_change(ratio, *beside)
 
 
-def interval_text(low: float | None, high: float | None) -> str:
-    """ "+3.1 % to +10.6 %"; a dash where there is no interval."""
+def interval_text(low: float | None, high: float | None, *beside: float | None) -> str:
+    """ "+3.1 % to +10.6 %", in one form with the ratios beside it; a dash where there is no interval."""
     if low is None or high is None:
         return "–"
-    return tr("{low} to {high}", low=change_text(low), high=change_text(high))
+    return tr("{low} to {high}", low=change_text(low, high, *beside), high=change_text(high, low, *beside))
 
 
 def effect_text(effect: Effect | None) -> str:
     """Change and interval in one phrase."""
     if effect is None or effect.ratio is None:
         return tr("not measured")
-    change = change_text(effect.ratio)
+    change = change_text(effect.ratio, effect.low, effect.high)
     if effect.low is None or effect.high is None:
         return tr("{change}, without an interval", change=change)
     return tr(
         "{change} ({confidence} interval {interval})",
         change=change,
         confidence=format_share(effect.confidence),
-        interval=interval_text(effect.low, effect.high),
+        interval=interval_text(effect.low, effect.high, effect.ratio),
     )
 
 

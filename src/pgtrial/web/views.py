@@ -95,7 +95,7 @@ def _describe_estimate(view: LiveView) -> dict[str, Any] | None:
         return None
     return {
         "text": tie_units(make_visible(running_effect_text(**asdict(found)))),
-        "change": change_text(found.ratio),
+        "change": change_text(found.ratio, found.low, found.high),
         "ratio": found.ratio,
         "low": found.low,
         "high": found.high,
@@ -184,7 +184,7 @@ def _cell(effect: Effect | None) -> dict[str, Any] | None:
     if effect is None:
         return None
     return {
-        "change": change_text(effect.ratio),
+        "change": change_text(effect.ratio, effect.low, effect.high),
         "text": tie_units(effect_text(effect)),
         "decision": effect.decision.value,
         "blocks": effect.blocks,

@@ -122,9 +122,9 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
     rows = []
     lines = []
     for number, (effect, label) in enumerate(shown):
-        line = f"{label}: {change_text(effect.ratio)}"
+        line = f"{label}: {change_text(effect.ratio, effect.low, effect.high)}"
         if effect.low is not None:
-            line += f" ({interval_text(effect.low, effect.high)})"
+            line += f" ({interval_text(effect.low, effect.high, effect.ratio)})"
         line += f", {effect_word(findings, effect)}"
         lines.append(line)
         has_interval = is_plottable(effect.low) and is_plottable(effect.high)

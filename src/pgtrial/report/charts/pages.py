@@ -201,7 +201,7 @@ def _range_text(rows: Sequence[Spec]) -> str:
     told = []
     for page in dict.fromkeys(row["page"] for row in rows):
         ratios = [row["ratio"] for row in rows if row["page"] == page]
-        low, high = format_change(min(ratios)), format_change(max(ratios))
+        low, high = format_change(min(ratios), *ratios), format_change(max(ratios), *ratios)
         told.append(f"{page} {low}" if low == high else tr("{page} {low} to {high}", page=page, low=low, high=high))
     return ", ".join(told)
 

@@ -135,7 +135,7 @@ def _rows(findings: Findings, effect: Effect) -> list[Spec]:
             "colour": arm_colours(findings).get(effect.arm, "currentColor"),
             "place": place,
             "ratio": shorten(ratio),
-            "text": change_text(ratio),
+            "text": change_text(ratio, *effect.block_ratios),
         }
         for place, ratio in zip(block_numbers(findings, effect), effect.block_ratios, strict=True)
         if is_plottable(ratio)
@@ -275,8 +275,10 @@ def _interval(effect: Effect) -> tuple[float | None, float | None]:
 
 def _change_text(effect: Effect) -> str:
     if effect.low is None or effect.high is None:
-        return tr("{change}, without an interval", change=change_text(effect.ratio))
-    return f"{change_text(effect.ratio)} ({interval_text(effect.low, effect.high)})"
+        return tr("{change}, without an interval", change=change_text(effect.ratio, effect.low, effect.high))
+    return (
+        f"{change_text(effect.ratio, effect.low, effect.high)} ({interval_text(effect.low, effect.high, effect.ratio)})"
+    )
 
 
 def _thin(ticks: list[float]) -> list[float]:

@@ -41,9 +41,9 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
     names = {one.key: one.name for one in found.experiments}
     rows: list[Spec] = []
     for place, study in enumerate(studies):
-        label = f"{study.experiment} {names[study.experiment]}: {change_text(study.ratio)}"
+        label = f"{study.experiment} {names[study.experiment]}: {change_text(study.ratio, study.low, study.high)}"
         if study.low is not None:
-            label += f" ({interval_text(study.low, study.high)})"
+            label += f" ({interval_text(study.low, study.high, study.ratio)})"
         if contrast.pooled is not None and study.left_out:
             label += ", not in the combined effect"
         has_interval = is_plottable(study.low) and is_plottable(study.high)

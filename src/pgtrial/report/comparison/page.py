@@ -133,8 +133,8 @@ def _study(study: StudyEffect) -> dict[str, object]:
     return {
         "key": study.experiment,
         "arm": study.arm,
-        "change": change_text(study.ratio),
-        "interval": interval_text(study.low, study.high),
+        "change": change_text(study.ratio, study.low, study.high),
+        "interval": interval_text(study.low, study.high, study.ratio),
         "blocks": study.blocks,
         "decision": study.decision,
         "left_out": study.left_out,
@@ -147,8 +147,8 @@ def _indirect(found: ExperimentComparison) -> dict[str, object]:
             {
                 "title": one.title,
                 "subject": subject_text(one),
-                "change": change_text(one.ratio),
-                "interval": interval_text(one.low, one.high),
+                "change": change_text(one.ratio, one.low, one.high),
+                "interval": interval_text(one.low, one.high, one.ratio),
                 "confidence": format_share(one.confidence),
                 "p": format_p(one.p_value),
                 "experiments": indirect_experiments(one),

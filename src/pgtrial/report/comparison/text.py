@@ -19,6 +19,8 @@ from pgtrial.report.comparison.words import (
     find_value,
     heterogeneity_text,
     indirect_text,
+    pooled_change,
+    pooled_interval,
     subject_text,
     these_interval,
     value_text,
@@ -93,8 +95,8 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     rows = [
         (
             study.experiment,
-            change_text(study.ratio),
-            interval_text(study.low, study.high),
+            change_text(study.ratio, study.low, study.high),
+            interval_text(study.low, study.high, study.ratio),
             str(study.blocks),
             str(study.decision),
         )
@@ -103,10 +105,10 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     pooled = contrast.pooled
     if pooled is not None:
         decision = decision_text(pooled) or "–"
-        interval = interval_text(pooled.low, pooled.high)
+        interval = pooled_interval(pooled)
         if these := these_interval(pooled):
-            rows.append((f"these {pooled.experiments}", change_text(pooled.ratio), these, "", ""))
-        rows.append(("combined", change_text(pooled.ratio), interval, "", decision))
+            rows.append((f"these {pooled.experiments}", pooled_change(pooled), these, "", ""))
+        rows.append(("combined", pooled_change(pooled), interval, "", decision))
     heads = ("", "change", "interval", "blocks", "decision")
     lines += align_table(heads, rows, left=("", "decision"), width=width)
     if pooled is not None:
@@ -123,8 +125,8 @@ def _others(found: ExperimentComparison, width: int) -> list[str]:
     rows = [
         (
             f"{subject_text(one)}, {one.load_level}",
-            change_text(one.pooled.ratio),
-            interval_text(one.pooled.low, one.pooled.high),
+            change_text(one.pooled.ratio, one.pooled.low, one.pooled.high),
+            interval_text(one.pooled.low, one.pooled.high, one.pooled.ratio),
             format_share(round(one.pooled.i2, 2)),
             decision_text(one.pooled) or "–",
         )

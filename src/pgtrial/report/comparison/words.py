@@ -59,7 +59,20 @@ def these_interval(pooled: PooledEffect) -> str:
     """The interval of these experiments' own mean, where they are so few that it is what there is to read; else ""."""
     if pooled.experiments >= FEW_EXPERIMENTS or pooled.these_low is None or pooled.these_high is None:
         return ""
-    return interval_text(pooled.these_low, pooled.these_high)
+    return interval_text(pooled.these_low, pooled.these_high, *_read_together(pooled))
+
+
+def pooled_interval(pooled: PooledEffect) -> str:
+    return interval_text(pooled.low, pooled.high, *_read_together(pooled))
+
+
+def pooled_change(pooled: PooledEffect) -> str:
+    return change_text(pooled.ratio, *_read_together(pooled))
+
+
+def _read_together(pooled: PooledEffect) -> tuple[float | None, ...]:
+    """Its ratios, which stand beside each other and have one form."""
+    return (pooled.ratio, pooled.low, pooled.high, pooled.these_low, pooled.these_high)
 
 
 def pooled_text(pooled: PooledEffect) -> str:
@@ -67,12 +80,12 @@ def pooled_text(pooled: PooledEffect) -> str:
     confidence = format_share(pooled.confidence)
     if these := these_interval(pooled):
         return (
-            f"{change_text(pooled.ratio)} in these {pooled.experiments} experiments ({confidence} interval {these}). "
+            f"{pooled_change(pooled)} in these {pooled.experiments} experiments ({confidence} interval {these}). "
             f"Experiments like these, of which {pooled.experiments} tell little: "
-            f"{interval_text(pooled.low, pooled.high)} on average"
+            f"{pooled_interval(pooled)} on average"
         )
     return (
-        f"{change_text(pooled.ratio)} ({confidence} interval {interval_text(pooled.low, pooled.high)}) over "
+        f"{pooled_change(pooled)} ({confidence} interval {pooled_interval(pooled)}) over "
         f"{plural(pooled.experiments, 'experiment')}"
     )
 
@@ -97,15 +110,14 @@ def heterogeneity_text(pooled: PooledEffect) -> str:
         f"{spread_text(pooled.tau_high)})."
     )
     if pooled.these_low is not None and pooled.these_high is not None and not these_interval(pooled):
+        these = interval_text(pooled.these_low, pooled.these_high, *_read_together(pooled))
         text += (
-            f" The mean of these experiments alone: {interval_text(pooled.these_low, pooled.these_high)} "
+            f" The mean of these experiments alone: {these} "
             f"({format_share(pooled.confidence)} interval); that of experiments like these is less well known."
         )
     if pooled.prediction_low is not None and pooled.prediction_high is not None:
-        text += (
-            f" Another experiment like these: {interval_text(pooled.prediction_low, pooled.prediction_high)} "
-            f"({format_share(pooled.confidence)} prediction interval)."
-        )
+        predicted = interval_text(pooled.prediction_low, pooled.prediction_high, *_read_together(pooled))
+        text += f" Another experiment like these: {predicted} ({format_share(pooled.confidence)} prediction interval)."
     return text
 
 
@@ -156,9 +168,10 @@ def _combined_text(found: ExperimentComparison, *, has_loads: bool) -> str:
 
 def indirect_text(one: Indirect) -> str:
     """ "c against b, throughput: +12 % (95 % interval …), by way of a control that both have"."""
+    interval = interval_text(one.low, one.high, one.ratio)
     return (
-        f"{one.title}, {subject_text(one)}: {change_text(one.ratio)} ({format_share(one.confidence)} interval "
-        f"{interval_text(one.low, one.high)}; experiments {indirect_experiments(one)})"
+        f"{one.title}, {subject_text(one)}: {change_text(one.ratio, one.low, one.high)} "
+        f"({format_share(one.confidence)} interval {interval}; experiments {indirect_experiments(one)})"
     )
 
 

@@ -187,8 +187,8 @@ def cite_interval(placed: Placed) -> Sentence:
         return ()
     return say(
         tr("{low} to {high}"),
-        low=placed.cite(change_text(effect.low), "low"),
-        high=placed.cite(change_text(effect.high), "high"),
+        low=placed.cite(change_text(effect.low, effect.high, effect.ratio), "low"),
+        high=placed.cite(change_text(effect.high, effect.low, effect.ratio), "high"),
     )
 
 
@@ -197,7 +197,7 @@ def cite_change(placed: Placed) -> Sentence:
     effect = placed.effect
     if effect.ratio is None:
         return (tr("not measured"),)
-    change = placed.cite(change_text(effect.ratio), "ratio")
+    change = placed.cite(change_text(effect.ratio, effect.low, effect.high), "ratio")
     interval = cite_interval(placed)
     if not interval:
         return say(tr("{change}, without an interval"), change=change)

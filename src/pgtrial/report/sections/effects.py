@@ -55,11 +55,11 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
         "metric": metric_label(effect.metric),
         "scenario": effect.scenario or tr("all scenarios"),
         "level": level_label(findings, effect.load_level),
-        "change": change_text(effect.ratio),
-        "interval": interval_text(effect.low, effect.high),
+        "change": change_text(effect.ratio, effect.low, effect.high),
+        "interval": interval_text(effect.low, effect.high, effect.ratio),
         "p": format_p(p_of(effect)),
         "p_sign_flip": format_p(effect.p_sign_flip),
-        "hodges_lehmann": change_text(effect.hodges_lehmann),
+        "hodges_lehmann": change_text(effect.hodges_lehmann, effect.low, effect.high),
         "decision": effect.decision,
         "word": effect_word(findings, effect),
         "blocks": effect.blocks,
@@ -119,10 +119,10 @@ def _calibration(findings: Findings) -> str:
 def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
     return {
         "arm": arm_label(findings, arm.arm),
-        "growth": change_text(arm.growth),
-        "interval": interval_text(arm.growth_low, arm.growth_high),
-        "longer": "" if arm.longer is None else change_text(arm.longer),
-        "longer_interval": interval_text(arm.longer_low, arm.longer_high),
+        "growth": change_text(arm.growth, arm.growth_low, arm.growth_high),
+        "interval": interval_text(arm.growth_low, arm.growth_high, arm.growth),
+        "longer": "" if arm.longer is None else change_text(arm.longer, arm.longer_low, arm.longer_high),
+        "longer_interval": interval_text(arm.longer_low, arm.longer_high, arm.longer),
         "autocorrelation": "–" if arm.autocorrelation is None else format_decimal(arm.autocorrelation, 2),
         "sd_blocks": _noise_percent(arm.sd_blocks) or "–",
         "sd_expected": _noise_percent(arm.sd_expected) or "–",
@@ -188,9 +188,10 @@ def _score(score: float | None) -> str:
 def _cell(value: CriterionValue | None) -> dict[str, str]:
     if value is None or value.ratio is None:
         return {"change": "–", "interval": "", "best": ""}
-    interval = interval_text(value.ratio.low, value.ratio.high)
+    ratio = value.ratio
+    interval = interval_text(ratio.low, ratio.high, ratio.value)
     return {
-        "change": change_text(value.ratio.value),
+        "change": change_text(ratio.value, ratio.low, ratio.high),
         "interval": "" if interval == "–" else interval,
         "best": "" if value.rank_share is None else tr("best in {share}", share=_scorecard_percent(value.rank_share)),
     }

@@ -33,7 +33,8 @@ def _build(findings: Findings) -> dict[str, object]:
 
 
 def _cells(ratio: Estimate) -> tuple[str, str]:
-    return change_text(ratio.value), interval_text(ratio.low, ratio.high)
+    change = change_text(ratio.value, ratio.low, ratio.high)
+    return change, interval_text(ratio.low, ratio.high, ratio.value)
 
 
 FACTORS = Section(

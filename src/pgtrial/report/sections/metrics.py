@@ -51,8 +51,9 @@ def _rows(findings: Findings, metric: MetricFinding) -> Iterator[Mapping[str, ob
 def _effect(arm: ArmMetric) -> tuple[str, str]:
     if arm.ratio is None:
         return "", ""
-    interval = interval_text(arm.ratio.low, arm.ratio.high)
-    return change_text(arm.ratio.value), "" if interval == "–" else interval
+    ratio = arm.ratio
+    interval = interval_text(ratio.low, ratio.high, ratio.value)
+    return change_text(ratio.value, ratio.low, ratio.high), "" if interval == "–" else interval
 
 
 METRICS = Section(

@@ -5,16 +5,17 @@ from pgtrial.findings.message import say
 from pgtrial.language import N_
 from pgtrial.report.charts.soak import soak_charts
 from pgtrial.report.sections.base import Section, always
-from pgtrial.report.soak_words import drift_cells
+from pgtrial.report.soak_words import drift_cells, soak_texts, too_short_text
 from pgtrial.units import format_share
 
 
 def _build_soak(findings: Findings) -> dict[str, object]:
     soak = findings.soak
     if soak is None:
-        return {"texts": (), "reason": "", "confidence": "", "charts": (), "rows": ()}
+        return {"texts": (), "reason": "", "too_short": "", "confidence": "", "charts": (), "rows": ()}
     return {
-        "texts": [say(arm.text) for arm in soak.arms],
+        "texts": soak_texts(findings),
+        "too_short": too_short_text(soak),
         "reason": say(findings.hypothesis.reason),
         "confidence": format_share(soak.confidence),
         "charts": soak_charts(findings),

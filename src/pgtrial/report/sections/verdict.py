@@ -64,11 +64,11 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
         "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
-        "change": change_text(effect.ratio) if effect else "–",
+        "change": change_text(effect.ratio, effect.low, effect.high) if effect else "–",
         "interval": _interval(effect),
         "blocks": ntr("{count} complete block", "{count} complete blocks", findings.experiment.blocks_complete),
-        "placebo_change": change_text(placebo.ratio) if placebo else "–",
-        "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
+        "placebo_change": change_text(placebo.ratio, placebo.low, placebo.high) if placebo else "–",
+        "placebo_interval": interval_text(placebo.low, placebo.high, placebo.ratio) if placebo else "",
         "placebo_text": placebo_text(findings),
         "detectable": detectable_text(findings),
         "margin": format_share(asked.margin),
@@ -97,7 +97,7 @@ def _interval(effect: Effect | None) -> str:
     return tr(
         "{confidence} interval {interval}",
         confidence=format_share(effect.confidence),
-        interval=interval_text(effect.low, effect.high),
+        interval=interval_text(effect.low, effect.high, effect.ratio),
     )
 
 
