@@ -17,27 +17,35 @@ OTHERS: dict[str, tuple[int, str]] = {
     "cli/export.py": (1, "a function of that name, which goes the one way"),
     "cli/gate.py": (1, "writes to a device such as /dev/stdout"),
     "cli/main.py": (3, "/dev/null; the module of a command; a log that is standard error"),
-    "engine/calibration.py": (1, "gives a new result folder its name"),
+    "engine/calibration.py": (2, "makes a new result folder and gives it its name, where nobody else writes"),
     "engine/copying.py": (1, "in a directory of its own, which nobody else enters"),
-    "engine/folder.py": (2, "the lock, never through a link and never written; a new result folder gets its name"),
+    "engine/folder.py": (
+        10,
+        "the lock, never through a link and never written; directories of a result folder of its own",
+    ),
     "engine/live/view.py": (1, "a new file of its own, which is written anew each second"),
     "engine/sampler/spool.py": (1, "a new file of its own, which grows all the time"),
     "engine/slicer/__main__.py": (1, "the kernel's files of control groups"),
-    "export/archive.py": (5, "archives that are read, or written into a file of safe_files"),
-    "export/bundle.py": (2, "a directory of its own, which nobody else enters"),
+    "export/archive.py": (6, "archives that are read, or written into a file of safe_files"),
+    "export/bundle.py": (4, "a directory of its own, which nobody else enters"),
     "export/redacted_files.py": (3, "SQLite in a directory of its own, which nobody else enters"),
     "export/tables/causes.py": (1, "bytes that were written, which is no call"),
     "export/xlsx.py": (1, "a workbook in memory"),
     "hosts/local.py": (1, "the logs of programs, never through a link"),
-    "hosts/operations.py": (6, "the files of hosts: the kernel's, and by a new name in an opened directory"),
+    "hosts/operations.py": (
+        8,
+        "the files and directories of hosts: the kernel's, and by a new name in an opened directory",
+    ),
+    "hosts/ssh/host.py": (2, "sockets in a directory of its own, which nobody else enters"),
     "hosts/ssh/agent_programs.py": (2, "the logs of programs on another host; control groups"),
     "narrate/endpoint.py": (1, "a request, which is no file"),
     "postgres/existing/settings_undo.py": (1, "a file of the server gets back its name, which the journal knows"),
     "report/sections/storage.py": (1, "bytes that were written, which is no call"),
-    "safe_files.py": (5, "the one way"),
+    "safe_files.py": (9, "the one way"),
     "store/attempts.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/belongings.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
-    "store/journal_file.py": (4, "the state directory, which nobody else enters"),
+    "store/cache.py": (1, "a directory of its own, which is used only where nobody else may change it"),
+    "store/journal_file.py": (5, "the state directory, which nobody else enters"),
     "store/parquet.py": (2, "DuckDB in memory, which writes to a path of safe_files"),
     "store/sqlite.py": (1, "refuses links beforehand, and opens what is there"),
 }
@@ -49,12 +57,14 @@ _METHODS = frozenset(
         *("write_parquet", "write_csv", "write_excel", "write_ipc", "write_ndjson", "write_database", "sink_parquet"),
         *("extract", "extractall", "copy_into", "move_into", "backup"),
         *("dump_stats", "urlretrieve", "creat", "save_html", "save_svg", "save_text", "write_image", "write_html"),
+        *("dump", "mkdir", "makedirs", "writestr"),
     }
 )
 _FUNCTIONS = {
     "os": frozenset(
         {
             "system",
+            *("mkdir", "makedirs", "removedirs"),
             *("rename", "renames", "replace", "link", "symlink", "mknod", "mkfifo", "truncate", "popen"),
             *("copy_file_range", "sendfile", "splice"),
         }
@@ -87,6 +97,7 @@ _FUNCTIONS = {
 _PLAIN = frozenset(_FUNCTIONS) - {"np"}
 # Of these no name is handed on: who has one may call it by any other.
 _BARE = frozenset({"open", "exec", "eval", "__import__"})
+_ARCHIVES = frozenset({"archive", "bundle", "tar", "tarball", "zip", "zipped", "packed"})  # as they are called here
 _HANDED_ON = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to", "extractall", "urlretrieve"})
 _READING = frozenset(
     {"O_RDONLY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY", "O_PATH", "_DIRECTORY", "O_NOATIME"}
@@ -152,8 +163,12 @@ def _writes(call: ast.Call) -> bool:
         return len(call.args) == 1 and not call.keywords
     if owner == "os" and function.attr == "open":
         return not (len(call.args) > 1 and _flags(call.args[1]) <= _READING)
-    if function.attr == "open" and owner not in ("State", "Journal", "Image", "SshHost", "webbrowser"):
+    if function.attr == "open":
+        if owner in ("State", "Journal", "Image", "SshHost", "webbrowser"):  # no files, as long as they get no mode
+            return not _only_reads(call, position=1)
         return not _only_reads(call, position=0)
+    if function.attr == "write" and owner in _ARCHIVES:
+        return True
     return function.attr in _METHODS
 
 

@@ -34,6 +34,17 @@ def open_file(path: Path, *, follow: bool = False, directory: int | None = None)
     return os.fdopen(fd, "rb")
 
 
+def open_single(path: Path) -> BinaryIO:
+    """As ``open_file``, in a directory of an account that may be in the hands of somebody else. OSError also where the
+    file has a second name: it may be one of elsewhere, for not every kernel refuses to give it one more.
+    """
+    file = open_file(path)
+    if os.fstat(file.fileno()).st_nlink > 1:
+        file.close()
+        raise OSError(errno.EMLINK, "it has more than one name", str(path))
+    return file
+
+
 def find_hole(file: BinaryIO) -> int | None:
     """Where a file begins to have nothing on the disk, which is how a few bytes seem to be many; None if nowhere."""
     try:

@@ -136,6 +136,25 @@ def test_code_of_a_file_has_the_rights_of_the_account_and_no_others(place: Path,
     assert (place / "victim").read_text() == "precious\n"
 
 
+def test_commands_of_data_to_load_have_the_rights_of_the_account(place: Path, account: Account) -> None:
+    file = write(place)
+    file.write_text(TEXT.replace('setup = "setup.sql"', 'load = ["load.sql"]'))
+    (place / "load.sql").write_text(f"SELECT 1;\n\\! {place}/probe psql\n")
+
+    done = run(place, "--allow-code")
+
+    assert done.returncode == 0, done.stderr
+    out = {path.name: path.read_text() for path in (place / "out").iterdir()}
+    (results,) = (place / "results").iterdir()
+    group = session_group(mark_of(results))
+    assert int(out["psql-uid"]) == account.uid
+    assert out["psql-groups"].split() == [str(account.gid), *([] if group is None else [str(group)])]
+    assert out["psql-nnp"].split() == ["NoNewPrivs:", "1"]
+    assert "Permission denied" in out["psql-secret"]
+    assert "geheim" not in out["psql-env"]
+    assert (place / "victim").read_text() == "precious\n"
+
+
 def test_code_is_not_executed_unasked(place: Path) -> None:
     write(place, script=f"\\setshell x {place}/probe load\nSELECT :x;\n")
 

@@ -86,6 +86,16 @@ def test_every_write_goes_one_way() -> None:
         "console.save_html(p)",
         "tempfile.mktemp()",
         "libc.creat(p)",
+        "stream.dump(p)",
+        "pickle.dump(a, file)",
+        "os.makedirs(p)",
+        "os.mkdir(p)",
+        "p.mkdir(parents=True)",
+        'Image.open(p, "w")',
+        'State.open(p, mode="w")',
+        "archive.write(p)",
+        'archive.writestr("x", text)',
+        "archive.extract(p)",
     ],
 )
 def test_the_rule_sees_what_writes(source: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from pgtrial.analysis.log_pairing import add_up, pair_entries
 from pgtrial.cli.main import main
@@ -21,8 +22,10 @@ from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.export import archive
 from pgtrial.export.bundle import write_bundle
+from pgtrial.findings.findings import Findings
 from pgtrial.postgres.existing.log import LogMark, _write
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace
+from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.stored import read_lines
@@ -320,3 +323,44 @@ def test_rows_cannot_share_their_text(folder: Path, capsys: pytest.CaptureFixtur
 
     assert main(["report", str(folder)]) == 1
     assert "table caveat has more text than the file has room for" in capsys.readouterr().err
+
+
+_MANY = "[" + ",".join(["{}"] * 200_000) + "]"  # 600 kB, which a bundle packs into one
+
+
+@pytest.mark.parametrize(
+    ("command", "where"), [("narrate", layout.FINDINGS), ("export", archive.FACTS), ("report", layout.STATE)]
+)
+def test_a_text_of_many_values_is_damage_before_they_are_made(
+    command: str, where: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """60 MB of them, packed 60 kB, took 23 GB as findings and 7 GB as a plan."""
+    facts = {layout.FINDINGS: '"schema_version": 2', archive.FACTS: '"pgtrial_version": "1", "left_out": 0'}
+    if where == layout.STATE:
+        with closing(sqlite3.connect(folder / layout.STATE)) as db, db:
+            db.execute("UPDATE meta SET value = ? WHERE key = 'plan'", (f'{{"x": {_MANY}}}',))
+    else:
+        (folder / where).write_text(f'{{"format": 1, {facts[where]}, "redacted": {_MANY}}}')
+    more = ["--bundle", "-o", str(tmp_path / "b.zip")] if command == "export" else []
+
+    assert main([command, str(folder), *more]) == 1
+    said = capsys.readouterr().err
+    assert "is damaged" in said
+    assert "is not" in said or "too many values" in said
+
+
+def test_strings_may_have_as_many_commas_and_brackets_as_they_like() -> None:
+    text = '[{,\\"' * 100_000
+
+    assert parse_json(json.dumps({"statement": text})) == {"statement": text}
+    with pytest.raises(ValueError, match="Unterminated"):
+        parse_json(f'["{text}' + '\\"' * 100_000)
+
+
+def test_findings_are_read_up_to_the_first_wrong_entry_of_a_list() -> None:
+    """Each error takes a kilobyte."""
+    text = json.dumps({"schema_version": 2, "runs": [{}] * 1000, "caveats": [1] * 1000})
+
+    with pytest.raises(ValidationError) as raised:
+        Findings.model_validate_json(text)
+    assert raised.value.error_count() < 100

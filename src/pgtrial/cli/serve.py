@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 
 _PORT = 8417
 
 
 @click.command()
-@click.argument("folder", default=Path("results"), type=click.Path(path_type=Path))
+@click.argument("folder", default=Path("results"), type=options.FolderPath())
 @click.option(
     "--port",
     default=_PORT,

@@ -18,7 +18,7 @@ from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.model.run import RunState
 from pgtrial.safe_files import write_file
-from pgtrial.safe_text import make_visible
+from pgtrial.safe_text import make_visible, shell_word
 from pgtrial.store import layout
 from pgtrial.store.own_place import is_own, refuse_changeable
 from pgtrial.store.state import State
@@ -110,9 +110,10 @@ def _keeping_traceback(folder: Path) -> Iterator[None]:
         with contextlib.suppress(OSError, PgTrialError):
             if _has_finished_runs(folder):
                 write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(error)))
+                name = shell_word(folder)
                 error.add_note(
-                    f'Report {folder / layout.TRACEBACK}. The finished runs are kept: "pgtrial report {folder}" '
-                    f'tells of them, and "pgtrial resume {folder}" goes on.'
+                    f'Report {folder / layout.TRACEBACK}. The finished runs are kept: "pgtrial report {name}" '
+                    f'tells of them, and "pgtrial resume {name}" goes on.'
                 )
         raise
 
@@ -137,7 +138,7 @@ def _run_and_report(
                     print_report(reported)
                     gate.write(reported.findings)
             if isinstance(error, KeyboardInterrupt):
-                echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
+                echo(f'finished runs are kept; go on with "pgtrial resume {shell_word(folder)}"', err=True)
         raise
     reported = write_report(folder, language=language)
     findings = reported.findings

@@ -28,6 +28,7 @@ def command(*, folder: Path, as_json: bool) -> None:
     from pgtrial.engine.status import read_status
     from pgtrial.report.text import wrap_lines
     from pgtrial.report.words import plural
+    from pgtrial.safe_text import shell_word
 
     status = read_status(folder)
     estimate = _estimate(folder) if status.blocks >= FEWEST_BLOCKS else None
@@ -54,7 +55,7 @@ def command(*, folder: Path, as_json: bool) -> None:
         if status.state != "running":
             echo('Put it back with "pgtrial restore".')
     if status.state == "interrupted":
-        echo(f'Go on with "pgtrial resume {folder}".')
+        echo(f'Go on with "pgtrial resume {shell_word(folder)}".')
 
 
 def _estimate(folder: Path) -> str:

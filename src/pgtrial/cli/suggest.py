@@ -37,6 +37,7 @@ def command(*, folder: Path, output: Path) -> None:
     from pgtrial.export.follow_ups import follow_ups
     from pgtrial.language import ENGLISH, find_language
     from pgtrial.safe_files import make_directories, read_file, write_file
+    from pgtrial.safe_text import shell_word
     from pgtrial.store import layout
     from pgtrial.units import format_duration
 
@@ -49,7 +50,8 @@ def command(*, folder: Path, output: Path) -> None:
     except ValueError as err:
         raise StoreError(f'"{path}" is damaged: {err}') from err
     if findings.hypothesis.provisional:
-        echo(f'The experiment is not finished, and its verdict is provisional: "pgtrial resume {folder}" goes on.')
+        go_on = f"pgtrial resume {shell_word(folder)}"
+        echo(f'The experiment is not finished, and its verdict is provisional: "{go_on}" goes on.')
     if not found:
         echo("No question follows from this experiment.")
         return

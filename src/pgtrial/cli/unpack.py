@@ -22,7 +22,7 @@ def command(*, bundle: Path, results: Path, check: bool) -> None:
       pgtrial unpack first-20260120T101500Z.pgtrial.zip
     """
     from pgtrial.export.archive import unpack, verify
-    from pgtrial.safe_text import make_visible
+    from pgtrial.safe_text import make_visible, shell_word
 
     name, facts = verify(bundle)
     taken_out = f"; taken out: {', '.join(facts.redacted)}" if facts.redacted else ""
@@ -31,4 +31,4 @@ def command(*, bundle: Path, results: Path, check: bool) -> None:
     if not check:
         folder = unpack(bundle, results)
         echo(f"results: {folder}")
-        echo(f'Analyse it again with "pgtrial report {folder}".')
+        echo(f'Analyse it again with "pgtrial report {shell_word(folder)}".')

@@ -28,6 +28,7 @@ from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
+from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt, note_runs, runs_noted, withdraw_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
@@ -348,7 +349,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise StoreError(
                 f'result folder "{folder}" is in use by another pgtrial',
-                hint=f'Check its progress with "pgtrial status {folder}".',
+                hint=f'Check its progress with "pgtrial status {shell_word(folder)}".',
             ) from None
         yield
 

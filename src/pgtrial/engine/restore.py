@@ -12,6 +12,7 @@ from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob
 from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
 
@@ -45,7 +46,7 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
         raise PreflightError(
             f'host settings are in use by another experiment: pgtrial, process {pid}, works in "{entry.folder}"',
             detail=f"It has changed {describe(entry)}. The changes of two experiments would mix.",
-            hint=f'Wait until it ends; "pgtrial status {entry.folder}" shows its progress.',
+            hint=f'Wait until it ends; "pgtrial status {shell_word(entry.folder)}" shows its progress.',
         )
     if left:
         raise PreflightError(

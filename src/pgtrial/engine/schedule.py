@@ -33,6 +33,7 @@ from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.safe_files import make_directory, write_file
+from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
@@ -127,7 +128,8 @@ class Schedule:
         where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})' if len(unit) == 1 else f"block {slot.block}"
         raise WorkloadError(
             f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
-            hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
+            hint="Finished runs are kept. Fix the cause, then continue with "
+            f'"pgtrial resume {shell_word(self.folder)}".',
         )
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:

@@ -7,6 +7,7 @@ archive: entries are sorted and have no timestamps.
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 import zipfile
@@ -203,7 +204,15 @@ def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipf
         files["/".join(parts[1:])] = info
     if len(names) != 1:
         raise StoreError(f'"{bundle}" is not a bundle: it has {len(names)} folders, not one', hint=_NO_BUNDLE)
-    return names.pop(), files
+    (name,) = names
+    if name != portable(name):  # nothing that a shell would take for more than a name
+        raise StoreError(f'"{bundle}" is not a bundle: it has a folder "{_shown(name)}"', hint=_NO_BUNDLE)
+    return name, files
+
+
+def portable(name: str) -> str:
+    """The name as every file system and archive can have it."""
+    return re.sub(r"[^\w.,+=-]+", "_", name).strip(".") or "results"
 
 
 def _read_sums(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:

@@ -5,7 +5,6 @@ Files that concern only this machine are left out, and the data are redacted bef
 
 import os
 import platform
-import re
 import shutil
 import stat
 import tempfile
@@ -21,7 +20,7 @@ from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.export.archive import FACTS, SUFFIX, SUMS, TEMPORARY, BundleFacts, Packed, pack, read_facts
+from pgtrial.export.archive import FACTS, SUFFIX, SUMS, TEMPORARY, BundleFacts, Packed, pack, portable, read_facts
 from pgtrial.export.redacted_files import (
     COLUMN_FILES,
     copy_state,
@@ -120,7 +119,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
         for path in filter(_can_be_packed, files):
             _link(folder / path, to / path)
         left_out = tuple(str(path) for path in files if not _can_be_packed(path))
-        return Copied(name=_portable(folder.resolve().name), left_out=left_out, still_in=())
+        return Copied(name=portable(folder.resolve().name), left_out=left_out, still_in=())
     tables = read_plan(folder).experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     given |= {*_given_names(tables)}
     _learn(folder, files, known, tables=tables, state=to / layout.STATE)
@@ -129,7 +128,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
     redact_state(to / layout.STATE, names)
     zones = {run.folder: settings.get(run.id, {}).get("log_timezone", ("UTC", ""))[0] for run in runs}
     left_out = tuple(str(path) for path in files if not _copy_file(folder, path, to, names, zones))
-    name = _portable(names.clean(folder.resolve().name))
+    name = portable(names.clean(folder.resolve().name))
     return Copied(name=name, left_out=left_out, still_in=names.in_names([*sorted(given), name]))
 
 
@@ -143,11 +142,6 @@ def _files(folder: Path) -> Iterator[Path]:
             path = Path(place) / name
             if stat.S_ISREG(path.lstat().st_mode) and not name.endswith((".part", SUFFIX)):
                 yield path.relative_to(folder)
-
-
-def _portable(name: str) -> str:
-    """A name that every file system and archive can have."""
-    return re.sub(r"[^\w.,+=-]+", "_", name).strip(".") or "results"
 
 
 def _refuse(error: OSError) -> None:

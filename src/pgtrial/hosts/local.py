@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.hosts.base import LOCAL, Account, Completed
@@ -21,7 +22,7 @@ from pgtrial.hosts.operations import (
     session_group,
 )
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
-from pgtrial.safe_files import find_hole, new_file, open_file
+from pgtrial.safe_files import find_hole, new_file, open_file, open_single
 
 _HERE = Operations()
 ACCOUNTS = ("pgtrial", "nobody")  # whom server and load run as, as root: the first that there is
@@ -184,19 +185,26 @@ class LocalHost:
         return path
 
     async def copy_from(self, path: Path, destination: Path) -> None:
-        with open_file(path) as file, new_file(destination) as copy:
-            # To where it has a hole: who may write it can have it seem as large as he likes by no more than that.
-            left = find_hole(file)
-            left = os.fstat(file.fileno()).st_size if left is None else left
-            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
-                copy.write(chunk)
-                left -= len(chunk)
+        with open_single(path) as file:
+            _copy(file, destination)
 
     async def copy_to(self, source: Path, path: Path) -> None:
-        await self.copy_from(source, path)
+        with open_file(source) as file:
+            _copy(file, path)
 
 
 _CHUNK = 1 << 20  # bytes
+
+
+def _copy(file: BinaryIO, destination: Path) -> None:
+    with new_file(destination) as copy:
+        # To where it has a hole: who may write it can have it seem as large as he likes by no more than that.
+        left = find_hole(file)
+        left = os.fstat(file.fileno()).st_size if left is None else left
+        while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+            copy.write(chunk)
+            left -= len(chunk)
+
 
 # Arguments: the user who owns the program's outputs from now on, if any; how many control groups; they; the command.
 _ENTER = """

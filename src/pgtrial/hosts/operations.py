@@ -144,14 +144,19 @@ class Operations:
     def read_plain(self, path: str, limit: int) -> str:
         """At most ``limit`` bytes of text of a plain file in a directory in which somebody else may write.
 
-        OSError where it is a link or anything else; a pipe does not block.
+        OSError where it is a link, has a second name, or is anything else; a pipe does not block.
         """
         with self._open_plain(path, os.O_RDONLY) as file:
             return file.read(limit).decode("utf-8", "replace")
 
-    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False) -> str:
-        """At most ``size`` bytes of a plain file from ``offset`` on, in base64; empty at its end. ``follow``: links."""
+    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False, owner: int | None = None) -> str:
+        """At most ``size`` bytes of a plain file from ``offset`` on, in base64; empty at its end. ``follow``: links.
+
+        OSError where it is not the ``owner``'s (uid), if one is given.
+        """
         with self._open_plain(path, os.O_RDONLY, follow) as file:
+            if owner not in (None, os.fstat(file.fileno()).st_uid):
+                raise OSError(errno.EPERM, "it is somebody else's", path)
             file.seek(offset)
             return base64.b64encode(file.read(size)).decode("ascii")
 
@@ -163,9 +168,13 @@ class Operations:
 
     def _open_plain(self, path: str, flags: int, follow: bool = False) -> IO[bytes]:
         descriptor = os.open(path, flags | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        # Where the kernel lets anybody give a file of somebody else's one more name (fs.protected_hardlinks = 0).
+        is_linked = not follow and found.st_nlink > 1
+        if is_linked or not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a plain file", path)
+            reason = "it has more than one name" if is_linked else "it is not a plain file"
+            raise OSError(errno.EINVAL, reason, path)
         return os.fdopen(descriptor, "rb" if flags == os.O_RDONLY else "r+b")
 
     def hard_link(self, path: str, name: str) -> None:

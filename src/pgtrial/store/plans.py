@@ -28,7 +28,7 @@ from pgtrial.experiment_file.values import LONGEST_TIME
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, RULES, Rules
 from pgtrial.safe_files import read_file
-from pgtrial.safe_text import parse_toml
+from pgtrial.safe_text import check_json, parse_toml
 from pgtrial.store import layout
 from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
@@ -119,6 +119,7 @@ def plan_of(state: State, folder: Path) -> Plan:
 def _plan_of(state: State, folder: Path) -> Plan:
     meta = state.meta()
     if PLAN in meta:
+        check_json(meta[PLAN])
         try:
             text = _adapter().validate_json(meta[PLAN])
         except ValidationError as err:

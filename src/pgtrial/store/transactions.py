@@ -13,7 +13,7 @@ import duckdb
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
-from pgtrial.safe_files import find_hole, open_file
+from pgtrial.safe_files import find_hole, open_single
 from pgtrial.store.command_log import CommandLog, read_command, read_requests
 from pgtrial.store.fio_log import HistogramLog, SecondRow, read_histograms
 from pgtrial.store.parquet import connect, is_little, session, write_query
@@ -98,7 +98,7 @@ def _pinned(logs: Sequence[LoadLog]) -> Iterator[Sequence[LoadLog]]:
 
         def pin(log: LoadLog, path: Path) -> Path:
             try:
-                file = stack.enter_context(open_file(path))
+                file = stack.enter_context(open_single(path))
             except OSError as err:
                 raise WorkloadError(f'cannot read {_program_of(log)}\'s log "{path}": {err.strerror}') from err
             if find_hole(file) is not None:  # a few bytes on the disk would take hours to read

@@ -66,7 +66,7 @@ def mutate_folder(folder: Path, rng: random.Random) -> None:
     """Change a folder in one or several ways, most often in its database."""
     ways = (
         *(_rows, _rows, _rows, _rows, _json_in_rows, _json_in_rows, _schema),
-        *(_bytes, _parquet, _parquet, _log, _place, _findings),
+        *(_bytes, _parquet, _parquet, _log, _place, _findings, _exchange, _meta, _told_twice),
     )
     chosen = [rng.choice(ways) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     # Last, what puts a pipe where a file was, which another way would wait for.
@@ -229,6 +229,34 @@ def _schema(folder: Path, rng: random.Random) -> None:
                 if rng.random() < 0.5:
                     Path(f"{folder / layout.STATE}{suffix}").write_bytes(rng.randbytes(5000))
         db.commit()
+
+
+def _exchange(folder: Path, rng: random.Random) -> None:
+    """Two files have each other's contents, each of them whole."""
+    one, other = rng.sample(_files(folder), 2)
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def _meta(folder: Path, rng: random.Random) -> None:
+    """What is said of the whole experiment: a value of another key, a part of it, or one that is not the program's."""
+    with _database(folder) as db:
+        rows = db.execute("SELECT key, value FROM meta").fetchall()
+        for _ in range(rng.choice((1, 1, 4))):
+            (key, value), (_, other) = rng.sample(rows, 2)
+            new = rng.choice(
+                (other, value[: rng.randrange(len(value) + 1)], f"{value}{value}", _stored(any_value(rng)))
+            )
+            db.execute("UPDATE OR IGNORE meta SET value = ? WHERE key = ?", (new, key))
+
+
+def _told_twice(folder: Path, rng: random.Random) -> None:
+    """A key of JSON stands twice, with two values: readers differ in which they take."""
+    path = folder / layout.FINDINGS
+    found = json.loads(path.read_text())
+    key = rng.choice(list(found))
+    path.write_text(f"{json.dumps(found)[:-1]}, {json.dumps(key)}: {json.dumps(rng.choice(list(found.values())))}}}")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from pgtrial.findings.comparison import Contrast, ExperimentComparison, Indirect
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import NO_ALL_SETTINGS, Severity
 from pgtrial.model.verdict import Decision
+from pgtrial.safe_text import shell_word
 from pgtrial.units import format_duration, format_share
 
 # Of every boot another one, and so of every machine and nearly every day.
@@ -68,7 +69,7 @@ def _caveats(
                 "experiment-left-out",
                 Severity.WARNING,
                 f"{subject.key} is shown and in no combined effect: {subject.excluded}.",
-                f'Look at its report: "pgtrial report {subject.folder}".',
+                f'Look at its report: "pgtrial report {shell_word(subject.folder)}".',
             )
         if _is_alarmed(subject):
             yield make_caveat(

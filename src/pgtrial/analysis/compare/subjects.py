@@ -21,6 +21,7 @@ from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import is_plain
+from pgtrial.safe_text import shell_word
 from pgtrial.stats.interval import mean_log_interval
 from pgtrial.store import layout
 
@@ -89,7 +90,7 @@ def read_subjects(folders: Sequence[Path]) -> tuple[Subject, ...]:
         if not evidence.valid:
             raise StoreError(
                 f'result folder "{folder}" has no finished run, so there is nothing to compare',
-                hint=f'Continue it: "pgtrial resume {folder}".',
+                hint=f'Continue it: "pgtrial resume {shell_word(folder)}".',
             )
     subjects = tuple(
         Subject(key=letter(number), folder=folder, evidence=evidence, findings=analyze(folder))

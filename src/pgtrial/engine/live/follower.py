@@ -31,7 +31,7 @@ from pgtrial.engine.folder import LOGS, SPOOL
 from pgtrial.engine.sampler import spool
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.model.run import LoadLevel, PhaseName, RunRow, RunState, Slot
-from pgtrial.safe_files import open_file
+from pgtrial.safe_files import open_single
 from pgtrial.store import layout
 
 _BUDGET = 8 << 10  # bytes read per look
@@ -98,7 +98,7 @@ class LogSampler:
     def _read(self, name: str, before: int, now: int, *, share: int) -> Part:
         """Lines of a log between two sizes, of about ``share`` bytes."""
         try:
-            with open_file(self.folder / name) as file:
+            with open_single(self.folder / name) as file:
                 return Part(grown=now - before, lines=tuple(_read_lines(file.fileno(), before, now, share=share)))
         except OSError:
             return Part(grown=now - before, lines=())

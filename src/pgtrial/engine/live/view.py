@@ -19,6 +19,7 @@ from pydantic import Field, TypeAdapter
 
 from pgtrial.engine.events import Count, EstimateUpdated, Quantity, Text
 from pgtrial.model.arm import Role
+from pgtrial.safe_text import check_json
 from pgtrial.store import layout
 from pgtrial.units import format_count, format_duration
 
@@ -122,6 +123,7 @@ def read_live(folder: Path) -> LiveView | None:
             digest, length = head.split(b" ")
             text = rest[: int(length)]
             if int(digest, 16) == zlib.crc32(text) and len(text) == int(length):
+                check_json(text.decode())
                 return _reader().validate_json(text, strict=True)
     return None
 

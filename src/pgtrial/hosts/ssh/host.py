@@ -255,8 +255,8 @@ class RemoteOperations(Operations):
         self._connection = connection
         self._boot_id = ""
 
-    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False) -> str:
-        found: str = self._call("read_chunk", path, offset, size, follow)
+    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False, owner: int | None = None) -> str:
+        found: str = self._call("read_chunk", path, offset, size, follow, owner)
         try:
             is_good = len(base64.b64decode(found, validate=True)) <= size
         except ValueError:

@@ -17,7 +17,7 @@ from pgtrial.errors import StoreError
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.log_formats import parse_csv, parse_text
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
-from pgtrial.postgres.existing.server import ExistingServer, read_chunk
+from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.store.server_log.entry import LogEntry, find_zone
 from pgtrial.store.server_log.stored import keep_entries, parse_entries, short_lines, write_log
 
@@ -182,6 +182,6 @@ async def _read(
     if not by_host:
         return await server_chunk(connection, path, offset, _SIZE) or b""
     try:
-        return read_chunk(server.host, path, offset, _SIZE)
+        return server.read_log_chunk(path, offset, _SIZE)
     except OSError:
         return b""

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, Error
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.log_formats import has_time
-from pgtrial.postgres.existing.server import ExistingServer, find_parent, read_chunk
+from pgtrial.postgres.existing.server import ExistingServer, find_parent
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.units import format_duration
 
@@ -121,7 +121,7 @@ async def _reach(
     absolute = path if path.startswith("/") else f"{data}/{path}"
     if server.facts.local and (data or absolute == path):
         with suppress(OSError):
-            read_chunk(server.host, absolute, 0, 1)
+            server.read_log_chunk(absolute, 0, 1)
             return absolute, True
     return None
 
@@ -134,7 +134,7 @@ def _output(server: ExistingServer, parent: int) -> str:
     path = f"/proc/{parent}/fd/2"
     with suppress(OSError):
         if server.host.ops.is_file(path):
-            read_chunk(server.host, path, 0, 1)
+            server.read_log_chunk(path, 0, 1)
             return path
     return ""
 

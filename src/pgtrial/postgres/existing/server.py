@@ -220,6 +220,14 @@ class ExistingServer:
         """Path of postgresql.auto.conf on the server's machine."""
         return f"{self.facts.data_directory}/{AUTO_CONF}"
 
+    def read_log_chunk(self, path: str, offset: int, size: int) -> bytes:
+        """As ``read_chunk``, of a file that the server names as its log: it may name any, and pgtrial may be root, so
+        it has to be one of the account's that the server runs as. What its process has open it could open itself.
+        """
+        is_open = path.startswith("/proc/")
+        owner = None if is_open or self.facts.process is None else _user_of(self.host, self.facts.process)
+        return read_chunk(self.host, path, offset, size, owner=owner)
+
     async def find_process(self) -> int | None:
         """The server's first process on the host, also after a restart; None where it runs elsewhere."""
         async with connect(self.control.conninfo()) as own:
@@ -271,9 +279,12 @@ def read_bytes(host: Host, path: str) -> bytes:
     return content
 
 
-def read_chunk(host: Host, path: str, offset: int, size: int) -> bytes:
-    """At most ``size`` bytes of a file of the host, empty at its end. Raises OSError."""
-    return base64.b64decode(host.ops.read_chunk(path, offset, size, follow=True))
+def read_chunk(host: Host, path: str, offset: int, size: int, *, owner: int | None = None) -> bytes:
+    """At most ``size`` bytes of a file of the host, empty at its end; of one of the ``owner``'s, if that is given.
+
+    Raises OSError.
+    """
+    return base64.b64decode(host.ops.read_chunk(path, offset, size, follow=True, owner=owner))
 
 
 async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host) -> ServerFacts:
@@ -305,6 +316,12 @@ def find_parent(host: Host, pid: int) -> int | None:
     started = int(fields[19]) / _TICKS
     is_ours = name.startswith("postgres") and uptime - started < _NEW
     return int(fields[1]) if is_ours else None
+
+
+def _user_of(host: Host, pid: int) -> int:
+    """Whom a process runs as. Raises OSError."""
+    status = host.ops.read(f"/proc/{pid}/status")
+    return int(status.partition("\nUid:")[2].split()[1])
 
 
 def is_child(host: Host, pid: int, parent: int) -> bool:
