@@ -29,8 +29,9 @@ class CodeUse:
 # Settings whose value is a command, a library or code, in PostgreSQL and in the languages that come with it.
 _FILES = r"primary_conninfo|promote_trigger_file|krb_server_keyfile|ssl_\w+_file"  # and other servers
 _LIBRARIES = r"archive_library|jit_provider|dynamic_library_path|extension_control_path"
-_ALSO = rf"{_FILES}|{_LIBRARIES}|plperl\.on_\w+|pltclu?\.start_proc"
-_SETTINGS = re.compile(rf"\w*_command|\w*_libraries|{_ALSO}", re.IGNORECASE)
+_OF_LANGUAGES = r"plperl\.on_\w+|(?:pltclu?|plv8)\.(?:start|boot)_proc|pljava\.(?:vmoptions|libjvm_location|module_path)"
+_ALSO = rf"{_FILES}|{_LIBRARIES}|{_OF_LANGUAGES}"
+_SETTINGS = re.compile(rf"[\w.]*_command|[\w.]*_libraries|{_ALSO}", re.IGNORECASE)
 # Libraries by name alone are those that root installed for the server: what they are is no choice of the file.
 _PRELOADS = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
 _INSTALLED = re.compile(r"\w+(\s*,\s*\w+)*", re.ASCII)
@@ -90,10 +91,10 @@ _PATTERNS = (
     ),
     _pattern("an untrusted language", "pl", _UNTRUSTED),
     _pattern("a library", "load", rf"\bload\b\s*{_TEXT}"),
-    _pattern("a library", "pg_create", r"\bpg_create_logical_replication_slot\b"),
+    _pattern("a library", "logical_replication_slot", r"\bpg_(?:create|copy)_logical_replication_slot\b"),
     _pattern(
         "a setting that names code",
-        "_command _libraries _library jit_provider _path plperl pltcl _conninfo _trigger_file krb_server ssl_",
+        "_command _libraries _library jit_provider _path plperl pltcl plv8 pljava _conninfo _trigger_file krb_server ssl_",
         rf"\b(?:{_KNOWN}|{_ALSO})\b",
         r"\b(?:set|set_config|pg_settings)\b",
     ),
