@@ -29,7 +29,9 @@ class CodeUse:
 # Settings whose value is a command, a library or code, in PostgreSQL and in the languages that come with it.
 _FILES = r"primary_conninfo|promote_trigger_file|krb_server_keyfile|ssl_\w+_file"  # and other servers
 _LIBRARIES = r"archive_library|jit_provider|dynamic_library_path|extension_control_path"
-_OF_LANGUAGES = r"plperl\.on_\w+|(?:pltclu?|plv8)\.(?:start|boot)_proc|pljava\.(?:vmoptions|libjvm_location|module_path)"
+_OF_LANGUAGES = (
+    r"plperl\.on_\w+|(?:pltclu?|plv8)\.(?:start|boot)_proc|pljava\.(?:vmoptions|libjvm_location|module_path)"
+)
 _ALSO = rf"{_FILES}|{_LIBRARIES}|{_OF_LANGUAGES}"
 _SETTINGS = re.compile(rf"[\w.]*_command|[\w.]*_libraries|{_ALSO}", re.IGNORECASE)
 # Libraries by name alone are those that root installed for the server: what they are is no choice of the file.
@@ -94,7 +96,8 @@ _PATTERNS = (
     _pattern("a library", "logical_replication_slot", r"\bpg_(?:create|copy)_logical_replication_slot\b"),
     _pattern(
         "a setting that names code",
-        "_command _libraries _library jit_provider _path plperl pltcl plv8 pljava _conninfo _trigger_file krb_server ssl_",
+        "_command _libraries _library jit_provider _path plperl pltcl plv8 pljava _conninfo _trigger_file krb_server "
+        "ssl_",
         rf"\b(?:{_KNOWN}|{_ALSO})\b",
         r"\b(?:set|set_config|pg_settings)\b",
     ),
