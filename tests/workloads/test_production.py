@@ -289,6 +289,16 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert not shop.psql("copy", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
 
 
+def test_a_dial_of_somebody_else_is_checked(shop, written, tmp_path, capsys):
+    setup = Path(shutil.copytree(written, tmp_path / "load")) / "rows" / "setup.sql"
+    with setup.open("a") as file:
+        file.writelines(f"SET pgtrial_workload.s{number:03d}_other = '1';\n" for number in range(1, 6))
+    words = ["workload", shop.dsn("copy"), "--check", str(tmp_path / "load"), "--seconds", "1", "--allow-writes"]
+    assert main(words) == 2
+    assert "has a dial of" in capsys.readouterr().err
+    assert not shop.psql("postgres", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
+
+
 def test_in_place_the_database_itself_is_written_to(shop, written, tmp_path, capsys):
     folder = shutil.copytree(written, tmp_path / "load")
     shop.psql("postgres", "CREATE DATABASE other TEMPLATE copy")

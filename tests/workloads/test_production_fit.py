@@ -8,6 +8,7 @@ import pytest
 
 from pgtrial.workloads.production.draws import Kind
 from pgtrial.workloads.production.fit import CLOSE, choose, mean_of, search, statement_of
+from pgtrial.workloads.production.record import dials_of
 
 DRAW = "\\set n random(1, 20000)\nSELECT p.* FROM pgtrial_workload.s001 AS p WHERE n = :n \\gset\n"
 
@@ -21,6 +22,7 @@ DRAW = "\\set n random(1, 20000)\nSELECT p.* FROM pgtrial_workload.s001 AS p WHE
         ),
         (f"{DRAW}BEGIN;\nSELECT 1 FROM t WHERE k = :v0_1;\nCOMMIT;\n", None),
         ("SELECT 1 FROM t;\n", None),
+        (f"{DRAW}SELECT 1 FROM t;\n", None),
         ("SELECT clock_timestamp() AS v0_1 \\gset\nSELECT 1 FROM t WHERE k < :v0_1;\n", None),
     ],
 )
@@ -96,3 +98,10 @@ def test_few_parameters_are_all_measured():
     assert mean_of(counts, chosen, dict(enumerate(map(float, counts)))) == pytest.approx(
         sum(count**2 for count in counts) / sum(counts)
     )
+
+
+@pytest.mark.parametrize("line", ["keys = 'x'", "width = '0'", "width = '-1'", "keys = 'nan'", "other = '1'"])
+def test_a_dial_of_somebody_else_that_is_none_is_an_error(line):
+    assert dials_of("SET pgtrial_workload.s001_keys = '1.5';", "s001") == {Kind.KEYS: 1.5}
+    with pytest.raises(ValueError):  # noqa: PT011
+        dials_of(f"SET pgtrial_workload.s001_{line};", "s001")

@@ -199,7 +199,12 @@ async def _fit_script(  # noqa: PLR0917
     conninfo: str, setup: str, name: str, script: str, statement: Statement, ran: Statement | None
 ) -> list[Fit]:
     """One dial after the other, until one is as near as can be; none for a script that writes or has no dials."""
-    found, dials = statement_of(script), dials_of(setup, name)
+    try:
+        found, dials = statement_of(script), dials_of(setup, name)
+    except ValueError as err:
+        raise SpecError(
+            f'"{_FIRST}/{SETUP}" has a dial of {name} that is none', detail=str(err), hint="Write the folder again."
+        ) from err
     table = f"CREATE TABLE {SCHEMA}.{name} AS "
     drawing = next((line for line in setup.splitlines() if line.startswith(table)), "")
     if found is None or not dials or not drawing:
@@ -226,7 +231,7 @@ async def _fit_script(  # noqa: PLR0917
                 return await _mean_blocks(connection, text, await drawn.fetchall(), known)
 
             try:
-                if ran is not None and not fits:
+                if ran is not None and ran.blocks_per_call > 0 and not fits:
                     ratio = ran.blocks_per_call / max(await measure(told), 1e-9)
                 fitted = await search(kind, told, statement.blocks_per_call / ratio, measure)
             except TargetError:  # it writes

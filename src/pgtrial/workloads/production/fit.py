@@ -34,7 +34,7 @@ class Fitted:
 
 
 def statement_of(script: str) -> tuple[str, tuple[str, ...]] | None:
-    """The only statement of a script with parameters $1, $2, …, and the columns with their values; None if it has more.
+    """The only statement of a script with parameters $1, $2, …, and the columns with their values; else None.
 
     Parameters that do not come from the table of parameters are new each time; such a script is not fitted either.
     """
@@ -49,7 +49,8 @@ def statement_of(script: str) -> tuple[str, tuple[str, ...]] | None:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    return _VARIABLE.sub(number, statement.removesuffix(";")), tuple(names)
+    text = _VARIABLE.sub(number, statement.removesuffix(";"))
+    return (text, tuple(names)) if names else None
 
 
 def is_close(blocks: float, target: float) -> bool:

@@ -1,6 +1,7 @@
 """What is written of a load: its record, the experiment files, and the table that says how true a copy is of it."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -294,7 +295,10 @@ def turned(setup: str, fits: Sequence[Fit]) -> str:
 def dials_of(setup: str, script: str) -> dict[Kind, float]:
     """Those of a script in a set-up that may come from anybody, and where they stand. Raises ValueError."""
     found = re.findall(rf"^SET {SCHEMA}\.{script}_(\w+) = '([^']*)';$", setup, flags=re.MULTILINE)
-    return {Kind(kind): float(value) for kind, value in found}
+    dials = {Kind(kind): float(value) for kind, value in found}
+    if not all(math.isfinite(value) and (value > 0 or kind is not Kind.WIDTH) for kind, value in dials.items()):
+        raise ValueError("a dial stands at no place that it has")
+    return dials
 
 
 def _share(statement: Statement | None, calls: int) -> float:
