@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.engine.sampler.control import Gap, find_gaps
+from pgtrial.engine.sampler.control import Gap, find_gaps, is_silent
 
 
 def test_two_missed_ticks_are_no_gap_yet() -> None:
@@ -33,3 +33,12 @@ def test_source_that_is_read_often_enough_has_no_gap(steps: list[float], interva
         times.append(times[-1] + 0.99 * step * interval)
 
     assert find_gaps({"a": times}, end=times[-1], interval=interval) == ()
+
+
+def test_silence_is_three_ticks_in_a_row_without_an_answer() -> None:
+    answered = [0.0, 1.0, 5.0, 6.0]
+    assert is_silent(answered, [2.0, 3.0, 4.0])
+    assert not is_silent(answered, [2.0, 3.0])
+    assert not is_silent(answered, [0.5, 2.0, 3.0, 5.5, 7.0])
+    assert is_silent([], [1.0, 2.0, 3.0])
+    assert not is_silent([], [])

@@ -33,7 +33,7 @@ from pgtrial.engine.sampler.files import (
 )
 from pgtrial.engine.sampler.link import ConsoleLink, LinkError, ServerLink, SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.reader import OUT_OF_TURN, Moments, Troubles, tick_moments
-from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
+from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, UNANSWERED, Header, SpoolWriter
 
 READY = b"ready\n"
 _PR_SET_PDEATHSIG = 1
@@ -214,7 +214,9 @@ class Loop:
             self._troubles.note("server", str(err))
             return
         if answers is None:
-            return  # the reading that is missing says it
+            if link.is_connected:
+                self._spool.add(time.time(), UNANSWERED, "")
+            return
         for query, answer in zip(self._queries, answers, strict=True):
             if isinstance(answer, LinkError):
                 self._troubles.note(query.name, str(answer))

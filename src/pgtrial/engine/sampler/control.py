@@ -5,14 +5,28 @@ import json
 import os
 import shlex
 import time
+from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
+from pgtrial.collectors import COLLECTORS
+from pgtrial.collectors.base import QueryCollector
+from pgtrial.collectors.sessions import SessionCollector
 from pgtrial.engine.sampler.files import reader_argv
-from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, read_header, read_records, read_times
+from pgtrial.engine.sampler.spool import (
+    END,
+    REMARK,
+    TROUBLE,
+    UNANSWERED,
+    Header,
+    read_header,
+    read_records,
+    read_times,
+)
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
@@ -24,6 +38,8 @@ from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.load_sessions import LOAD
 
 _GAP = 2.7  # intervals without a reading; two that follow each other are up to 1.2 apart
+_SILENCE = 3  # ticks in a row without an answer; a server that is stopped between two slices may miss one
+_TOLD = {each.name for each in COLLECTORS if isinstance(each, QueryCollector | SessionCollector)}  # by the server
 _START_PATIENCE = 20.0  # s
 _STOP_PATIENCE = 20.0  # s, for the last readings; that of all shared buffers may take a while
 
@@ -216,13 +232,15 @@ class Sampler:
         complaint = await self._end()
         header = read_header(self._spool)
         times = _times(self._spool, header, clock or HostClock.constant(header.clock_offset))
+        told = sorted(chain.from_iterable(times[source] for source in _TOLD & times.keys()))
+        unanswered = [t for t, source in read_times(self._spool) if source == UNANSWERED]
         errors = [payload for _, _, payload in read_records(self._spool, TROUBLE)]
         remarks = [payload for _, _, payload in read_records(self._spool, REMARK)]
         closing = [payload for _, _, payload in read_records(self._spool, END)]
         if not closing:
             errors.append(f"the sampler ended before its time: {complaint or 'it was killed'}")
         return SamplerReport(
-            gaps=find_gaps(times, end=end, interval=header.interval),
+            gaps=find_gaps(_asked(times, unanswered), end=end, interval=header.interval),
             errors=tuple(errors),
             ticks=closing[0]["ticks"] if closing else max((len(found) for found in times.values()), default=0),
             late=closing[0]["late"] if closing else None,
@@ -230,6 +248,7 @@ class Sampler:
                 *self._caveats,
                 *(_absent(reason, header) for reason in header.absent.values()),
                 *map(_without, remarks),
+                *([_SILENT] if is_silent(told, unanswered) else []),
             ),
         )
 
@@ -258,6 +277,19 @@ def _times(spool: Path, header: Header, clock: HostClock) -> dict[str, list[floa
     return times
 
 
+def _asked(times: Mapping[str, Sequence[float]], unanswered: Sequence[float]) -> dict[str, Sequence[float]]:
+    """``times``, and also of what the server tells, the times at which it was asked and did not answer.
+
+    Its silence is no gap: thrown away with the run, the stalls that an arm causes would make that arm look good.
+    """
+    return {source: sorted((*found, *unanswered)) if source in _TOLD else found for source, found in times.items()}
+
+
+def is_silent(answered: Sequence[float], unanswered: Sequence[float]) -> bool:
+    """Whether _SILENCE of the times ``unanswered`` follow each other with none of the times ``answered`` between."""
+    return max(Counter(bisect(answered, t) for t in unanswered).values(), default=0) >= _SILENCE
+
+
 def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: float) -> tuple[Gap, ...]:
     """Gaps of each source between the first reading of all and ``end``; times ascend, in seconds since the epoch."""
     start = min((found[0] for found in times.values() if found), default=end)
@@ -267,6 +299,14 @@ def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: flo
         for before, after in pairwise((start, *found, end))
         if after - before > _GAP * interval
     )
+
+
+_SILENT = Caveat(
+    code="unanswered",
+    severity=Severity.WARNING,
+    text="The server did not answer the sampler, which asks each second, three times in a row or more.",
+    hint="What its sessions waited for then is not known. Throughput and latencies are counted by the load, and hold.",
+)
 
 
 def _absent(reason: str, header: Header) -> Caveat:

@@ -19,6 +19,7 @@ FILE = "sampler.jsonl"
 HEADER = "header"
 TROUBLE = "trouble"  # payload: what became unreadable and why, in words
 REMARK = "remark"  # payload: a sentence on an optional source that cannot be read
+UNANSWERED = "unanswered"  # payload: ""; what the server was asked at a tick had no answer before the next one
 END = "end"  # payload: {"ticks": …, "late": …}
 _CHUNK = 1 << 17  # characters
 _HEAD = re.compile(rb'\[(?P<t>[0-9.e+]+),"(?P<source>[^"]+)",')
