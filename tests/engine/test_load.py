@@ -50,7 +50,7 @@ def load(cluster, tmp_path, runner):
     assert find_marked(mark) == (), "a generator was left running"
 
 
-def make_generator(directory, name, script, *, seconds, options=(), slack=0.0):
+def make_generator(directory, name, script, *, seconds, options=()):
     path = directory / f"{name}.sql"
     path.write_text(script)
     return Generator(
@@ -70,7 +70,6 @@ def make_generator(directory, name, script, *, seconds, options=(), slack=0.0):
         clients=1,
         directory=str(directory),
         log_prefix=name,
-        slack=slack,
     )
 
 
@@ -154,26 +153,6 @@ def test_no_generator_ends_before_the_time_counted_from_the_first_start(load, tm
         (log,) = tmp_path.glob(f"{name}.*[0-9]")
         ends = [float(line.split()[4]) + float(line.split()[5]) / 1e6 for line in log.read_text().splitlines()]
         assert max(ends) > outcome.started + 2 - 0.05
-
-
-def test_generator_with_a_rate_that_has_nothing_due_any_more_has_not_ended_early(runner, cluster, tmp_path):
-    # Of one transaction in two seconds the next is due after the second that it runs in 6 of 10 times: it ends at once.
-    generators = [
-        make_generator(tmp_path, f"g{n}", LIGHT, seconds=1, options=["--rate=0.5", f"--random-seed={n}"], slack=42)
-        for n in range(5)
-    ]
-    outcome = runner.run(
-        run_generators(
-            LocalHost(),
-            cluster.programs.path("pgbench"),
-            generators,
-            environment=cluster.environment("postgres"),
-        )
-    )
-
-    assert outcome.errors == ()
-    assert min(summary.processed for summary in outcome.summaries) == 0
-    assert outcome.first_ended > outcome.started + 1
 
 
 def test_many_loads_leave_no_file_open(load):

@@ -20,6 +20,9 @@ MIX = (
 )
 
 
+SECONDS = 30
+
+
 def plan(
     scenarios: tuple[Scenario, ...] = MIX,
     *,
@@ -34,7 +37,7 @@ def plan(
         scenarios,
         LoadLevel(index=index, clients=clients, rate=rate),
         workload=WorkloadTable.model_validate({"mix": "oltp", **workload}),
-        seconds=30,
+        seconds=SECONDS,
         cpus=2,
         directory="/load",
         logged=logged,
@@ -148,13 +151,14 @@ def test_without_a_seed_pgbench_chooses_one() -> None:
     assert options(plan(seed=None)[0], "--random-seed") == []
 
 
-def test_with_a_rate_pgbench_may_end_when_nothing_is_due_any_more() -> None:
-    assert [generator.slack for generator in plan()] == [0.0, 0.0, 0.0]
+def test_with_a_rate_pgbench_has_time_until_the_next_transaction_after_what_is_measured() -> None:
+    assert [options(generator, "--time") for generator in plan()] == [[str(SECONDS)]] * 3
 
-    for generator in plan(rate=200.0):
-        (rate,) = options(generator, "--rate")
-        chance = math.exp(-generator.slack * float(rate))  # that nothing is due for so long
-        assert 1e-5 < chance < 1e-3
+    for generator in plan(rate=2.0):
+        (rate,), (seconds,) = options(generator, "--rate"), options(generator, "--time")
+        chance = math.exp(-(int(seconds) - SECONDS) * float(rate))  # that nothing is due for so long
+        assert chance < 1.1e-4
+        assert math.exp(-(int(seconds) - SECONDS - 1) * float(rate)) > 0.9e-4  # and no second more than it takes
 
 
 def test_the_rate_is_split_by_share_where_the_clients_had_to_be_rounded() -> None:

@@ -38,8 +38,7 @@ class Generator:
     is added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where
     its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
     a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
-    ``slack`` is how many seconds before its time it may end, because nothing was due any more. ``results``: it keeps no
-    log and ends by no clock of its own.
+    ``results``: it keeps no log and ends by no clock of its own.
     """
 
     argv_tail: tuple[str, ...]
@@ -50,7 +49,6 @@ class Generator:
     log_prefix: str | None
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
-    slack: float = 0.0
     results: Results | None = None
 
 

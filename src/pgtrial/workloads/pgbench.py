@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+from pgtrial.design.duration import longest_gap
 from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.load_sessions import LOAD, NAME
@@ -32,10 +33,6 @@ __all__ = [
 ALL = "all"  # stands for the scenario where one process runs all of them
 LARGEST_WEIGHT = 1_000_000
 _RATE_STEP = Decimal("0.000001")  # 1/s
-# With a rate, a client of pgbench ends as soon as its next transaction would be due after its time (pgbench.c,
-# CSTATE_PREPARE_THROTTLE). The gap is exponential, and longer than this many of its means once in 10,000 times: such a
-# run is repeated. To allow for more would let pass a pgbench that really ended early.
-_LONGEST_GAPS = 9.2
 
 # pgbench is translated and coloured where the environment says so; its words are parsed here.
 _ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never"}
@@ -101,7 +98,7 @@ def _generator(
 ) -> Generator:
     argv = [
         "--no-vacuum",  # it would empty the history table
-        f"--time={seconds}",
+        f"--time={seconds + (0 if rate is None or log_prefix is None else longest_gap(float(rate)))}",
         f"--client={clients}",
         f"--jobs={threads}",
         f"--protocol={workload.protocol}",
@@ -134,7 +131,6 @@ def _generator(
         directory=directory,
         log_prefix=log_prefix,
         scripts=scripts_of(scenarios),
-        slack=0.0 if rate is None else _LONGEST_GAPS / float(rate),
     )
 
 

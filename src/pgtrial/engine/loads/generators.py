@@ -26,9 +26,8 @@ from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 class LoadOutcome:
     """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
 
-    From ``started`` on, each runs at least as long as it was told to. ``first_ended`` is when the first of them had
-    ended, its slack added; ``silences`` are the times in which one of them said nothing, although it tells of each
-    second. All are in seconds since the epoch.
+    ``first_ended`` is when the first of them had ended; ``silences`` are the times in which one of them said nothing,
+    although it tells of each second. All are in seconds since the epoch.
     """
 
     started: float
@@ -131,7 +130,7 @@ async def run_generators(
     return LoadOutcome(
         started=started,
         all_started=all_started,
-        first_ended=min((end.time + generator.slack for generator, end in ended), default=time.time()),
+        first_ended=min((end.time for _, end in ended), default=time.time()),
         silences=tuple(silence for _, end in ended for silence in end.silences),
         summaries=tuple(end.summary for _, end in ended),
         errors=tuple(errors),
