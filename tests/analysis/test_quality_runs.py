@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.reduction import Reduction, Wait
+from pgtrial.analysis.reduction import Reduction, Stall, Wait
 from pgtrial.analysis.validity import runs
 from pgtrial.model.caveat import Severity
 
@@ -168,14 +168,32 @@ def test_a_generator_that_takes_the_last_cpu_is_told(
 
 
 def test_seconds_without_a_transaction_among_many_are_told(assess: Assess, reduction: Reduction) -> None:
-    (caveat,) = runs.check_stalls(assess(reduced={"stalls": {**reduction.stalls, (2, 0): 1, (5, 0): 3}}))
+    stalls = {**reduction.stalls, (2, 0): Stall(seconds=1), (5, 0): Stall(seconds=3)}
+    (caveat,) = runs.check_stalls(assess(reduced={"stalls": stalls}))
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("stalled", Severity.WARNING, (2, 5))
     assert caveat.text.startswith("In 2 of 18 runs no transaction ended for up to 3 s")
 
 
+def test_stall_in_which_the_server_had_nothing_to_do_is_the_loads(assess: Assess, reduction: Reduction) -> None:
+    usual = (Wait(wait_type="", wait_event="", sessions=1.5), Wait(wait_type="IO", wait_event="WalSync", sessions=2.5))
+    stalls = {
+        **reduction.stalls,
+        (2, 0): Stall(seconds=2, active=4.0),
+        (3, 0): Stall(seconds=4, active=0.39),
+        (5, 0): Stall(seconds=5, active=0.41),
+    }
+    waits = {**reduction.waits, (2, 0): usual, (3, 0): usual, (5, 0): usual}
+
+    server, load = runs.check_stalls(assess(reduced={"stalls": stalls, "waits": waits}))
+
+    assert [(server.code, server.runs), (load.code, load.runs)] == [("stalled", (2, 5)), ("load-stalled", (3,))]
+    assert load.severity is Severity.WARNING
+    assert "for up to 4 s" in load.text
+
+
 def test_long_or_rare_transactions_do_not_stall(assess: Assess, values: Values, reduction: Reduction) -> None:
-    stalls = {**reduction.stalls, (2, 0): 1}
+    stalls = {**reduction.stalls, (2, 0): Stall(seconds=1)}
     times = reduction.histograms[2, 0, None]
     long = {**reduction.histograms, (2, 0, None): replace(times, buckets=times.buckets + 1000)}
     rare = {**values, (2, "pgbench.tps", None, 0): runs.STALL_RATE - 1}

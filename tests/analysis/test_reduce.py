@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.reduction import Reduction, Wait
+from pgtrial.analysis.reduction import Reduction, Stall, Wait
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
@@ -96,7 +96,33 @@ def test_seconds_in_a_row_without_a_transaction_are_a_stall(
     rows = [TransactionRow(level=0, second=second, scenario="a", count=9, latency=0.01) for second in seconds]
     write_transactions(rows, first_file(one, layout.TRANSACTIONS))
 
-    assert reduce_folder(one).stalls.get((1, 0)) == stall
+    found = reduce_folder(one).stalls.get((1, 0))
+    assert (found and found.seconds) == stall
+
+
+def test_active_sessions_in_a_stall_are_those_of_seconds_that_lie_in_it_as_a_whole(one: Path) -> None:
+    rows = [TransactionRow(level=0, second=second, scenario="a", count=9, latency=0.01) for second in (0, 3)]
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
+    start, _ = first_window(one)
+    waits = [
+        WaitRow(start + 0.4, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 40),
+        WaitRow(start + 1.4, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 3),
+        WaitRow(start + 1.4, 10, "client backend", "pgtrial/all", "active", "IO", "WALSync", "END", 2),
+        WaitRow(start + 1.4, 10, "client backend", "pgtrial/all", "idle", "Client", "ClientRead", "", 35),
+        WaitRow(start + 1.4, 10, "client backend", "psql", "active", "", "", "SELECT ?", 10),
+        WaitRow(start + 2.4, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 40),
+    ]
+    write_waits(waits, first_file(one, layout.WAITS))
+
+    assert reduce_folder(one).stalls[1, 0] == Stall(seconds=2, active=0.5)
+
+
+def test_stall_in_which_nobody_was_asked_has_no_number_of_sessions(one: Path) -> None:
+    rows = [TransactionRow(level=0, second=second, scenario="a", count=9, latency=0.01) for second in (0, 3)]
+    write_transactions(rows, first_file(one, layout.TRANSACTIONS))
+    first_file(one, layout.WAITS).unlink()
+
+    assert reduce_folder(one).stalls[1, 0] == Stall(seconds=2)
 
 
 def test_a_long_run_has_wider_bins(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Reduce the Parquet files of the valid runs; the queries are in sql/."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +13,17 @@ from numpy.typing import NDArray
 from pgtrial.analysis.counters import Readings, count_between, window_increases
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
-from pgtrial.analysis.reduction import BackgroundGroup, Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
+from pgtrial.analysis.reduction import (
+    BackgroundGroup,
+    Bin,
+    Cell,
+    Histogram,
+    Reduction,
+    SessionGroup,
+    Stall,
+    Totals,
+    Wait,
+)
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.workload_table import COMMAND
@@ -73,7 +82,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 histograms=_histograms(db),
                 bins=_bins(db, buckets),
                 latency_rows=_latency_rows(buckets),
-                stalls=_stalls(db, evidence),
+                stalls=_stalls(db, with_sessions=bool(waits)),
                 widths=widths,
                 increases=counters.increases,
                 gaps=counters.gaps,
@@ -121,17 +130,17 @@ def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: M
     """
     db.execute(
         "CREATE TEMP TABLE measured "
-        "(run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, is_sliced BOOLEAN, width INTEGER)"
+        "(run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, counted DOUBLE, is_sliced BOOLEAN, width INTEGER)"
     )
     rows = [
-        (run.id, window.level, window.started, window.ended, bool(run.slices), widths[run.id])
+        (run.id, window.level, window.started, window.ended, window.counted, bool(run.slices), widths[run.id])
         for run in evidence.valid
         for window in windows(run)
     ]
     if rows:
         db.execute(
             "INSERT INTO measured SELECT unnest(?::BIGINT[]), unnest(?::INTEGER[]), unnest(?::DOUBLE[]), "
-            "unnest(?::DOUBLE[]), unnest(?::BOOLEAN[]), unnest(?::INTEGER[])",
+            "unnest(?::DOUBLE[]), unnest(?::DOUBLE[]), unnest(?::BOOLEAN[]), unnest(?::INTEGER[])",
             [list(column) for column in zip(*rows, strict=True)],
         )
 
@@ -211,11 +220,12 @@ def _bins(db: duckdb.DuckDBPyConnection, buckets: _Columns) -> dict[tuple[int, i
     return {key: tuple(value) for key, value in bins.items()}
 
 
-def _stalls(db: duckdb.DuckDBPyConnection, evidence: Evidence) -> dict[tuple[int, int], int]:
-    counted = {(run.id, window.level): window.counted for run in evidence.valid for window in windows(run)}
+def _stalls(db: duckdb.DuckDBPyConnection, *, with_sessions: bool) -> dict[tuple[int, int], Stall]:
+    db.execute(_query("stalls"))
+    active = {(run, level): mean for run, level, mean in _rows(db, "stalled")} if with_sessions else {}
     return {
-        (run, level): max(pause, first, math.floor(counted[run, level]) - 1 - last)
-        for run, level, pause, first, last in _rows(db, "stalls")
+        (run, level): Stall(seconds=seconds, active=active.get((run, level)))
+        for run, level, seconds in db.execute("SELECT run, level, seconds FROM stalls").fetchall()
     }
 
 

@@ -84,6 +84,18 @@ class BackgroundGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """Whole ``seconds`` of measured time in a row in which no transaction ended.
+
+    ``active`` is the average number of the load's sessions that the server worked for meanwhile, None where nobody
+    asked, or the server did not answer.
+    """
+
+    seconds: int
+    active: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """What the valid runs measured. A key that is missing was not measured.
 
@@ -96,8 +108,7 @@ class Reduction:
     ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's
     slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the transactions of all scenarios
     by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
-    ``stalls`` is the largest number of whole seconds of measured time in a row in which no transaction ended, where any
-    did.
+    ``stalls`` has the longest stall, where any transaction ended; of no second in a window without one.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -115,7 +126,7 @@ class Reduction:
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
     washout: Mapping[tuple[int, int], float] = field(default_factory=dict)
     latency_rows: Mapping[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
-    stalls: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    stalls: Mapping[tuple[int, int], Stall] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
     without_slices: tuple[int, ...] = ()

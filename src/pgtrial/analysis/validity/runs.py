@@ -37,6 +37,7 @@ LATE_SHARE = 0.05
 SKIPPED_SHARE = 0.01
 HALVES_CHANGE = 0.05
 STALL_RATE = 20.0  # 1/s; of independent transactions none ends in a second with a probability of 2e-9
+STALL_ACTIVITY = 0.1  # of the window's active sessions; a server that stands still has as many as ever
 STALL_LATENCY = 0.1  # of a stall; the median is that of the transactions that did not wait for its end
 CHECKPOINT_DIFFERENCE = 0.5  # checkpoints per run
 BUSY_SHARE = 0.95
@@ -84,19 +85,26 @@ def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
 
 
 def check_stalls(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Whole seconds without a transaction, where many end in each and few last for long: something stood still."""
+    """Whole seconds without a transaction, where many end in each and few last for long: something stood still.
+
+    Where the server had nothing to do meanwhile, that was the load.
+    """
     reduction = assessment.reduction
-    found: dict[int, int] = {}
+    found: dict[str, dict[int, int]] = {"stalled": {}, "load-stalled": {}}
     for (run, level), stall in reduction.stalls.items():
         times = reduction.histograms.get((run, level, None))
         rate = assessment.values.get((run, assessment.evidence.load.throughput.name, None, level), 0.0)
-        if stall and rate >= STALL_RATE and times is not None and times.counts.size:
+        if stall.seconds and rate >= STALL_RATE and times is not None and times.counts.size:
             middle = int(np.searchsorted(np.cumsum(times.counts) * 2, times.counts.sum()))
-            if bucket_value(int(times.buckets[middle])) <= stall * STALL_LATENCY:
-                found[run] = max(stall, found.get(run, 0))
-    if found:
-        in_runs_ = in_runs(len(found), len(assessment.evidence.valid))
-        yield caveat("stalled", about=sorted(found), in_runs=in_runs_, seconds=float(max(found.values())))
+            if bucket_value(int(times.buckets[middle])) <= stall.seconds * STALL_LATENCY:
+                usual = sum(wait.sessions for wait in reduction.waits.get((run, level), ()))
+                is_load = stall.active is not None and stall.active < usual * STALL_ACTIVITY
+                longest = found["load-stalled" if is_load else "stalled"]
+                longest[run] = max(stall.seconds, longest.get(run, 0))
+    for code, longest in found.items():
+        if longest:
+            in_runs_ = in_runs(len(longest), len(assessment.evidence.valid))
+            yield caveat(code, about=sorted(longest), in_runs=in_runs_, seconds=float(max(longest.values())))
 
 
 def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -291,6 +291,18 @@ VALIDITY_CAVEATS = {
         when="no transaction ended in a whole second or more, where 20 or more a second do on average and the median "
         "latency is at most a tenth of that stretch",
     ),
+    "load-stalled": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "{in_runs} no transaction ended for up to {seconds:duration}, and the server had nothing to do then: the load "
+            "stood still."
+        ),
+        hint=N_(
+            "See what the program or the script waits for, such as a sleep, a lock of its own or its garbage collector. "
+            "That time is no effect of the setting."
+        ),
+        when="as `stalled`, while less than a tenth of the usual number of the load's sessions were active",
+    ),
     "unequal-checkpoints": Entry(
         severity=Severity.WARNING,
         text=N_("The arms had different numbers of checkpoints in their measured time: {counts:list}."),
