@@ -294,12 +294,12 @@ VALIDITY_CAVEATS = {
     "load-stalled": Entry(
         severity=Severity.WARNING,
         text=N_(
-            "{in_runs} no transaction ended for up to {seconds:duration}, and the server had nothing to do then: the load "
-            "stood still."
+            "{in_runs} no transaction ended for up to {seconds:duration}, and the server had nothing to do then: the "
+            "load stood still."
         ),
         hint=N_(
-            "See what the program or the script waits for, such as a sleep, a lock of its own or its garbage collector. "
-            "That time is no effect of the setting."
+            "See what the program or the script waits for, such as a sleep, a lock of its own or its garbage "
+            "collector. That time is no effect of the setting."
         ),
         when="as `stalled`, while less than a tenth of the usual number of the load's sessions were active",
     ),
