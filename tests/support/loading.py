@@ -9,6 +9,7 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.loading import Loader
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.hosts.base import Host
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
@@ -23,12 +24,22 @@ def empty_database(cluster: ThrowawayCluster) -> Iterator[str]:
     asyncio.run(execute(cluster.conninfo(), f"DROP DATABASE {DATABASE} WITH (FORCE)"))
 
 
-def load(cluster: ThrowawayCluster, folder: Path, *names: str, may_run: bool = False, digest: str = "") -> None:
-    """Load files of a folder. ``digest``: what theirs was when the experiment began; "": what it is."""
+def load(
+    cluster: ThrowawayCluster,
+    folder: Path,
+    *names: str,
+    may_run: bool = False,
+    digest: str = "",
+    host: Host | None = None,
+) -> None:
+    """Load files of a folder. ``digest``: what theirs was when the experiment began; "": what it is.
+
+    The programs run on the ``host``, if there is one, instead of the cluster's.
+    """
     tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "select-only"}, "arms": {"a": {}, "b": {}}}
     files = data_files(Experiment.model_validate(tables | {"dataset": {"kind": "sql", "load": names}}), folder)
     loader = Loader(
-        host=cluster.host,
+        host=host or cluster.host,
         programs=cluster.programs,
         conninfo=cluster.conninfo(DATABASE),
         environment=cluster.host_environment(DATABASE),

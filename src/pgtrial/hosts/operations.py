@@ -217,6 +217,10 @@ class Operations:
         """Permission bits of a file."""
         return os.stat(path).st_mode & 0o7777
 
+    def owner(self, path: str) -> int:
+        """The uid of whom a file belongs to."""
+        return os.stat(path).st_uid
+
     def glob(self, pattern: str) -> list[str]:
         """Sorted paths that match; none is no error."""
         return sorted(glob.glob(pattern))

@@ -19,6 +19,7 @@ from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_d
 from pgtrial.hosts.linux.mount_options import mount_data, mount_flags, parse_options, same_option
 from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, options_of
 from pgtrial.hosts.operations import Operations
+from pgtrial.hosts.shared_directories import check_unshared
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
@@ -79,6 +80,7 @@ def plan(context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
             )
     if ops.user() != 0:
         raise SettingError("making a file system needs root", hint="Run pgtrial as root.")
+    check_unshared(ops, existing(ops, at.directory), SettingError)
     find_program(ops, _MAKE[kind][0], _PACKAGES[kind])
     for program in ("losetup", "fallocate"):
         find_program(ops, program)

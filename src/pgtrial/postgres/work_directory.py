@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Account, Host
+from pgtrial.hosts.shared_directories import check_unshared
 
 PORT = 5432  # names the socket file only: no TCP port is opened
 
@@ -68,15 +69,8 @@ def _make_passage(host: Host, path: Path, account: Account | None) -> None:
 
 
 def _check_base(host: Host, base: Path, account: Account | None) -> None:
-    """Root may not write where another user can put something else in the place of a directory."""
-    changeable = "" if account is None else host.ops.find_changeable(str(base))
-    if changeable:
-        raise PreflightError(
-            f'root does not write into "{base}": others may change "{changeable}"',
-            detail="They could have it write anywhere else.",
-            hint="Choose a location that root owns with all directories above it, with directory in [target] or "
-            "--work-directory; or run pgtrial as an ordinary user.",
-        )
+    if account is not None:
+        check_unshared(host.ops, str(base), PreflightError)
 
 
 async def check_access(host: Host, work: Path, account: Account | None) -> None:

@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -59,9 +59,11 @@ class Loader:
 
         Raises TargetError with the file and the line; PreflightError if a file is another one now.
         """
-        _check_digests(files, digests)
+        digests = digests[: len(files)]
+        for file, digest in zip_longest(files, digests):
+            _check_digest(file, digest)
         await self._see_to_roles(files)
-        for file in files:
+        for file, digest in zip(files, digests, strict=True):
             self.tell(Preparing(step=f"loading {file.path}, {file.kind}"))
             if self.account is None:
                 await self._load(file, file.root)
@@ -69,7 +71,7 @@ class Loader:
             copy = self.copies / f"pgtrial-{secrets.token_hex(4)}"
             self.belongings.add_directory(Made(path=copy, host=self.host.name))
             try:
-                await self._copy(file, copy, self.account)
+                await self._copy(file, copy, self.account, digest)
                 await self._load(file, copy)
             finally:
                 self.host.ops.remove(str(copy), partly=True)
@@ -88,14 +90,19 @@ class Loader:
                 "roles on a server that is not its own.",
             )
 
-    async def _copy(self, file: DataFile, copy: Path, account: Account) -> None:
-        """Copies of root's, in a directory of root's, that the account's group may read."""
-        owner = (0, account.gid)
-        self.host.ops.make_directory(str(copy), owner=owner, mode=0o750)
+    async def _copy(self, file: DataFile, copy: Path, account: Account, digest: str) -> None:
+        """Copies of root's, in a directory of root's, that the account's group may read.
+
+        It may not until they are known to be what was digested: whoever can change the files might have put links in
+        their place meanwhile, to what root alone may read. Raises PreflightError then.
+        """
+        ops = self.host.ops
+        ops.make_directory(str(copy), mode=0o700)
         for directory in dict.fromkeys(parent for each in file.files for parent in reversed(each.parents[:-1])):
-            self.host.ops.make_directory(str(copy / directory), owner=owner, mode=0o750)
+            ops.make_directory(str(copy / directory), mode=0o700)
         for each in file.files:
             await self.host.run(["cp", "--reflink=auto", "--", file.root / each, copy / each])
+        _check_digest(replace(file, root=copy), digest)
         await self.host.run(["chown", "-R", f"0:{account.gid}", "--", copy])
         await self.host.run(["chmod", "-R", "u=rwX,g=rX,o=", "--", copy])
 
@@ -133,13 +140,12 @@ class Loader:
         return prlimit, "--nproc=0:0", "--fsize=0:0", "--"
 
 
-def _check_digests(files: Sequence[DataFile], digests: Sequence[str]) -> None:
-    for file, digest in zip_longest(files, digests[: len(files)]):
-        if digest != file.digest():
-            raise PreflightError(
-                f'"{file.name}" is not as it was when the experiment was begun',
-                hint="Put the file back, or start a new experiment.",
-            )
+def _check_digest(file: DataFile, digest: str | None) -> None:
+    if digest != file.digest():
+        raise PreflightError(
+            f'"{file.name}" is not as it was when the experiment was begun',
+            hint="Put the file back, or start a new experiment.",
+        )
 
 
 def _explain(file: DataFile, root: Path, completed: Completed, account: Account | None) -> TargetError:

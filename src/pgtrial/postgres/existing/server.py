@@ -272,9 +272,13 @@ async def read_auto_conf(control: ServerControl, path: str | None) -> bytes | No
 
 
 def read_bytes(host: Host, path: str) -> bytes:
-    """A file of the host, byte for byte. Raises OSError."""
+    """A file of a server's data directory, byte for byte. Raises OSError.
+
+    The server's account may put a link there, and pgtrial may be root: what it leads to has to be that account's too.
+    """
+    owner = host.ops.owner(path.rpartition("/")[0])
     content = b""
-    while chunk := read_chunk(host, path, len(content), _CHUNK):
+    while chunk := read_chunk(host, path, len(content), _CHUNK, owner=owner):
         content += chunk
     return content
 
