@@ -236,3 +236,13 @@ def test_what_can_be_found_is_told_at_the_confidence_of_the_rule(file: Path, rul
 
     assert found == pytest.approx(detectable_ratio(0.01, 12, confidence=confidence))
     assert found > (detectable_ratio(0.01, 12) or 1)
+
+
+def test_a_place_where_flushes_reach_no_disk_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not any(line.split()[4:5] == ["/dev/shm"] for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+        pytest.skip("nothing is mounted at /dev/shm")
+    file.write_text(TEXT.replace('postgres = "18"', 'postgres = "18"\ndirectory = "/dev/shm"'))
+
+    assert main(["plan", str(file)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("Flushes end in memory in /dev/shm (tmpfs): a commit waits for no disk there.") == 1

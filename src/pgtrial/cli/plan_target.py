@@ -10,8 +10,11 @@ from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import DEFAULT_WINDOWS, SCALED, TargetTable
+from pgtrial.hosts.linux.flushes import lost_flushes
+from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
+from pgtrial.model.arm import Arm
 from pgtrial.postgres.existing.session import READ_ONLY, split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
@@ -206,6 +209,17 @@ def _soak_text(checked: Checked) -> str:
     )
 
 
+def _lost_flush_texts(arms: Sequence[Arm]) -> Iterator[str]:
+    """Where data or WAL will lie on this machine and flushes reach no disk, each place once."""
+    ops = LocalHost().ops
+    variants = [arm.variant for arm in arms]
+    places = [place for each in variants for place in (each.data or "/var/tmp", each.wal) if place is not None]
+    for place in dict.fromkeys(places):
+        lost = lost_flushes(ops, existing(ops, place))
+        if lost is not None:
+            yield f"Flushes {lost.lost} in {place} ({lost.by}): a commit waits for no disk there."
+
+
 def place_texts(checked: Checked) -> Iterator[str]:
     """Temporary data outside the result folder."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
@@ -225,6 +239,8 @@ def place_texts(checked: Checked) -> Iterator[str]:
             copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
             size = format_bytes((1 + copies) * cluster_size(experiment.dataset.kind, variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
+        if target.host is None:
+            yield from _lost_flush_texts(arms)
         if experiment.design.soak is not None:
             window = checked.plan.experiment.workload.duration
             log, kept = _LOGGED * _USUAL_RATE * window, _KEPT * window * len(checked.plan.slots)
