@@ -236,3 +236,69 @@ def test_what_can_be_found_is_told_at_the_confidence_of_the_rule(file: Path, rul
 
     assert found == pytest.approx(detectable_ratio(0.01, 12, confidence=confidence))
     assert found > (detectable_ratio(0.01, 12) or 1)
+
+
+def test_a_place_where_flushes_reach_no_disk_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not any(line.split()[4:5] == ["/dev/shm"] for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+        pytest.skip("nothing is mounted at /dev/shm")
+    file.write_text(TEXT.replace('postgres = "18"', 'postgres = "18"\ndirectory = "/dev/shm"'))
+
+    assert main(["plan", str(file)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("Flushes end in memory in /dev/shm (tmpfs): a commit waits for no disk there.") == 1
+
+
+SOAK = (
+    TEXT.replace('[hypothesis]\nclaim = "more is faster"\n', "")
+    .replace("[5, 10]", "5")
+    .replace("blocks = 2\nplacebo = true\n", 'soak = "1h"\n')
+    .replace('duration = "10s"\n', "")
+)
+
+
+def test_a_soak_says_its_windows_and_when_server_and_data_begin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "soak.toml"
+    file.write_text(SOAK)
+    assert main(["plan", str(file)]) == 0
+    out = capsys.readouterr().out
+    text = " ".join(out.split()).replace("warm- up", "warm-up")
+
+    for fact in (
+        "soak what drifts in each arm, looked at alone; no claim is decided, and no arm compared",
+        "measured 24 windows of 2 min 30 s for each arm; before the first one a warm-up: until steady",
+        "24 windows of 2 min 30 s for each of 2 arms, one arm after the other: ",
+        "Before an arm's first window its server is started and its data are put back, and never again;",
+        'Where a window is invalid, and after "pgtrial resume", the windows that are done are kept, but data',
+        "Invalid windows are repeated and add to it.",
+    ):
+        assert fact in text
+    assert re.search(r"one arm after the other: (small, then large|large, then small)\.", text)
+    assert re.search(r"arm: server +4 s +2 × 2 s", out)
+    assert re.search(r"window: measure +2 h .* 48 × 2 min 30 s", out)
+    for wrong in ("blocks: ", "run: ", "placebo"):
+        assert wrong not in out
+
+
+def test_a_soak_of_one_arm_speaks_of_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "soak.toml"
+    file.write_text(SOAK.partition("[arms.large")[0] + "[design]" + SOAK.partition("[design]")[2])
+    assert main(["plan", str(file)]) == 0
+    text = " ".join(capsys.readouterr().out.split()).replace("warm- up", "warm-up")
+
+    assert "measured 24 windows of 2 min 30 s; before the first one a warm-up: until steady" in text
+    assert "24 windows of 2 min 30 s. Before its first window the server is started and the data are put back" in text
+
+
+def test_check_counts_the_windows_of_a_soak_and_names_no_control(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "soak.toml"
+    file.write_text(SOAK)
+    assert main(["check", "--no-host", str(file)]) == 0
+    out = capsys.readouterr().out
+
+    assert re.search(r"arms +small, large$", out, re.MULTILINE)
+    assert re.search(r"soak +24 windows of 2 min 30 s for each arm$", out, re.MULTILINE)
+    assert re.search(r"runs +48 windows, about 2 h", out)

@@ -169,6 +169,11 @@ def test_turbo_is_switched_off_where_the_driver_has_it(driver, file):
         ({"storage/data file system": "nfs4"}, "network-file-system", "/srv/trial is on nfs4."),
         ({"storage/data file system": "fuse.sshfs"}, "network-file-system", "fuse.sshfs"),
         ({"storage/data file system": "overlay"}, "overlay", "/srv/trial is on overlay."),
+        (
+            {"storage/data flushes": "are left out", "storage/data flushes decided by": "overlay, fsync=volatile"},
+            "flushes-lost",
+            "The data would lie where flushes are left out: /srv/trial (overlay, fsync=volatile).",
+        ),
         ({"storage/data device model": "Amazon Elastic Block Store"}, "provider-disk", "on Amazon EBS"),
         (
             {
@@ -205,6 +210,12 @@ def test_places_alike_are_remarked_once():
     remarks = find_disturbances(situation(place={"storage/data file system": "tmpfs"}, places=(other, other)))
 
     assert [remark.code for remark in remarks] == ["in-memory"]
+
+
+def test_what_is_in_memory_as_a_whole_is_remarked_once():
+    facts = {"storage/data file system": "tmpfs", "storage/data flushes": "end in memory"}
+
+    assert [remark.code for remark in find_disturbances(situation(place=facts))] == ["in-memory"]
 
 
 def test_space_is_that_which_the_data_need():

@@ -88,6 +88,21 @@ def test_a_waterfall_says_its_message(sample):
     assert placebo.title.startswith("No clear difference of the mean latency between “placebo” and “on”")
 
 
+def test_a_waterfall_of_seconds_that_scatter_says_the_direction_that_the_ratio_has(sample):
+    found = sample.causes.differences[0]
+    wide = found.model_copy(
+        update={
+            "difference": Estimate(value=-0.004, low=-0.012, high=0.004),
+            "ratio": Estimate(value=0.5, low=0.4, high=0.6),
+        }
+    )
+    more = wide.model_copy(update={"ratio": Estimate(value=2.0, low=1.6, high=2.5)})
+
+    titles = [waterfall_charts(change(sample, differences=(each,)))[0].title for each in (wide, more)]
+    assert titles[0].startswith("A transaction of “off” takes less time than one of “on” over all load levels: −4 ms")
+    assert titles[1].startswith("A transaction of “off” takes more time than one of “on” over all load levels: −4 ms")
+
+
 def test_small_parts_of_a_waterfall_are_collected_without_an_interval(sample):
     found = sample.causes.differences[0]
     small = found.parts[0].model_copy(update={"event": "x", "seconds": Estimate(value=1e-6, low=0.0, high=2e-6)})

@@ -1,10 +1,11 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.findings import ClaimPart, Effect, Findings
 from pgtrial.findings.message import say
-from pgtrial.model.verdict import Verdict
+from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.markdown import render_summary
+from pgtrial.report.words import primary_effect
 
 RENDERER = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 
@@ -35,6 +36,56 @@ def test_effects_are_a_table_with_intervals(sample):
     assert " to " in cells[3]
     assert cells[5] == claimed.decision
     assert "Effects against `on`, margin ±3 %:" in lines
+
+
+def _word_of_the_claim(findings: Findings) -> str:
+    (line, *_) = (line for line in render_summary(findings).splitlines() if line.startswith("| `off`"))
+    return line.strip("|").split("|")[-1].strip()
+
+
+@pytest.mark.parametrize(
+    ("decision", "expect", "verdict", "word"),
+    [
+        (Decision.EQUIVALENT, "not-worse", Verdict.INCONCLUSIVE, "inconclusive"),  # of too few blocks
+        (Decision.EQUIVALENT, "not-worse", Verdict.SUPPORTED, "equivalent"),
+        (Decision.INCONCLUSIVE, "not-worse", Verdict.SUPPORTED, "not worse"),
+        (Decision.INCONCLUSIVE, "better", Verdict.REFUTED, "not better"),
+        (Decision.BETTER, "better", Verdict.SUPPORTED, "better"),
+    ],
+)
+def test_the_table_says_of_the_claim_what_the_verdict_does(
+    sample: Findings, decision: Decision, expect: str, verdict: Verdict, word: str
+) -> None:
+    claimed = primary_effect(sample)
+    assert claimed is not None
+    changed = claimed.model_copy(update={"decision": decision})
+    asked = sample.hypothesis.model_copy(update={"expect": expect, "verdict": verdict})
+    effects = tuple(changed if effect == claimed else effect for effect in sample.effects)
+
+    assert _word_of_the_claim(sample.model_copy(update={"effects": effects, "hypothesis": asked})) == word
+
+
+def test_the_table_of_what_is_not_finished_does_not_decide_its_claim(sample: Findings) -> None:
+    early = sample.experiment.model_copy(update={"complete": False, "blocks_complete": 3})
+
+    assert _word_of_the_claim(sample) == "better"
+    assert _word_of_the_claim(sample.model_copy(update={"experiment": early})) == "inconclusive"
+
+
+def test_of_a_claim_of_several_metrics_each_effect_has_the_word_of_its_part(sample: Findings) -> None:
+    claimed = primary_effect(sample)
+    assert claimed is not None
+    part = ClaimPart(
+        metric=claimed.metric,
+        scenario=None,
+        expect="better",
+        margin=0.03,
+        verdict=Verdict.SUPPORTED,
+        reason=sample.hypothesis.reason,
+    )
+    asked = sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "parts": (part,)})
+
+    assert _word_of_the_claim(sample.model_copy(update={"hypothesis": asked})) == "better"
 
 
 def test_load_levels_have_a_table_of_their_own_where_there_are_several(sample):

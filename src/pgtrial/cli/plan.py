@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -20,6 +20,7 @@ from pgtrial.cli.plan_facts import (
 )
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
+from pgtrial.cli.plan_soak import soak_measured, soak_question
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
@@ -70,13 +71,15 @@ def _overview(checked: Checked) -> list[str]:
         "experiment": experiment.experiment.name,
         "claim": experiment.hypothesis.claim,
         "test": "" if is_soak else claim_sentence(checked),
+        "soak": soak_question(checked) if is_soak else "",
         "required": acceptance_text(checked),
         "server": server_text(checked),
         "data": data_text(checked),
         "load": _load(checked),
         "unit": workload.unit if "unit" in workload.model_fields_set else "",
-        "measured": f"{format_duration(workload.duration)} per {'window' if is_soak else 'load level'}, "
-        f"after a warm-up: {_warmup(checked)}",
+        "measured": soak_measured(checked.plan, _warmup(checked))
+        if is_soak
+        else f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
     return [
         textwrap.fill(f"{name:<12}{text}", _WIDTH, subsequent_indent=" " * 12, break_long_words=False)
@@ -207,20 +210,29 @@ def _time(checked: Checked) -> list[str]:
     plan, estimate = checked.plan, checked.plan.estimate
     run = estimate.run
     # Runs that share the time of their block are no longer than it.
-    unit, count, each = ("block", plan.blocks, len(plan.arms)) if plan.steps else ("run", estimate.runs, 1)
-    parts = {"restore": run.restore, "server": run.server, "warm-up": run.warmup}
-    parts |= {"checkpoint": run.checkpoint, "measure": run.measure}
+    unit, count = ("block", plan.blocks) if plan.steps else ("run", estimate.runs)
+    parts = {"restore": run.restore, "server": run.server, "warm-up": run.warmup, "checkpoint": run.checkpoint}
     rows = [("prepare, once", format_duration(estimate.prepare), "")]
-    rows += [(f"{unit}: {name}", format_duration(seconds * estimate.runs),
-              f"{count} × {format_duration(each * seconds)}")
-             for name, seconds in parts.items() if seconds]  # fmt: skip
+    # All windows of an arm share what is before the first one.
+    is_soak = plan.experiment.design.soak is not None
+    rows += _times("arm" if is_soak else unit, len(plan.arms) if is_soak else count, parts, runs=estimate.runs)
+    rows += _times("window" if is_soak else unit, count, {"measure": run.measure}, runs=estimate.runs)
     rows.append(("total", f"about {format_duration(estimate.total)}", ""))
     return [
         *render_table(("part", "time", ""), rows, width=_WIDTH),
         _fill(
-            "The load is as declared; the rest is estimated from the size of the data. Invalid runs are repeated and "
-            "add to it."
+            "The load is as declared; the rest is estimated from the size of the data. Invalid "
+            f"{'windows' if is_soak else 'runs'} are repeated and add to it."
         ),
+    ]
+
+
+def _times(unit: str, count: int, parts: Mapping[str, float], *, runs: int) -> list[tuple[str, str, str]]:
+    """Of parts whose seconds are those of one of the runs: all together, and as often as they come."""
+    return [
+        (f"{unit}: {name}", format_duration(seconds * runs), f"{count} × {format_duration(seconds * runs / count)}")
+        for name, seconds in parts.items()
+        if seconds
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
+from pgtrial.cli.plan_soak import windows_text
 from pgtrial.cli.plan_target import counts_statements, host_changes_data
 from pgtrial.design.budget import is_open
 from pgtrial.design.effect_timing import find_differences
@@ -43,14 +44,14 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
     plan, experiment = checked.plan, checked.loaded.experiment
     count = len({name for arm in plan.arms for name in arm.settings})
     is_soak = experiment.design.soak is not None
-    unit = "window" if is_soak else "block"
+    blocks = f"in {plan.blocks} {'block' if plan.blocks == 1 else 'blocks'}"
     facts = {
         "experiment": experiment.experiment.name,
         **({} if is_soak else {"claim": claim_sentence(checked)}),
-        "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
+        "arms": ", ".join(arm.name if is_soak else _arm_label(arm) for arm in plan.arms),
         "load levels": _shorten(level.label for level in plan.levels),
-        "runs": f"{len(plan.slots)} in {plan.blocks} {unit if plan.blocks == 1 else f'{unit}s'}, "
-        f"about {format_duration(plan.estimate.total)}",
+        **({"soak": f"{windows_text(plan)}{' for each arm' * (len(plan.arms) > 1)}"} if is_soak else {}),
+        "runs": f"{len(plan.slots)} {'windows' if is_soak else blocks}, about {format_duration(plan.estimate.total)}",
     }
     if checked.servers:
         versions = " and ".join(server.majors for server in checked.servers)

@@ -27,7 +27,9 @@ _OF_RUNS = (
 def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
     """The method and its reason, the use of a covariate, then all methods with the objections to them."""
     plan = checked.plan
-    yield _fill(f"{plan.method.method}: {plan.method.reason}", width)
+    # A soak has none that could be chosen.
+    is_soak = plan.experiment.design.soak is not None
+    yield _fill(plan.method.reason if is_soak else f"{plan.method.method}: {plan.method.reason}", width)
     if plan.steps:
         yield _fill(_slices_text(plan), width)
     if plan.experiment.design.covariate is not None:

@@ -6,16 +6,20 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
+from pgtrial.cli.plan_soak import soak_schedule
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import DEFAULT_WINDOWS, SCALED, TargetTable
+from pgtrial.experiment_file.experiment import SCALED, TargetTable
+from pgtrial.hosts.linux.flushes import lost_flushes
+from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.standby import STANDBY
+from pgtrial.model.arm import Arm
 from pgtrial.postgres.existing.session import READ_ONLY, split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
-from pgtrial.units import format_bytes, format_duration
+from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import data_files
 
 # What a plan says of the host: every change with the value now, and what cannot be had.
@@ -168,7 +172,7 @@ def starts_text(checked: Checked) -> str:
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
     if experiment.design.soak is not None:
-        return _soak_text(checked)
+        return soak_schedule(checked)
     if experiment.target.kind == "host":
         return plan_files.runs_text(checked)
     if experiment.target.kind == "server":
@@ -192,18 +196,15 @@ def starts_text(checked: Checked) -> str:
     return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
-def _soak_text(checked: Checked) -> str:
-    plan = checked.plan
-    window = format_duration(plan.experiment.workload.duration)
-    few = ""
-    if plan.blocks < DEFAULT_WINDOWS:
-        few = f" So few windows show no drift of a percentile, which has one value in each: {DEFAULT_WINDOWS} can."
-    return (
-        f"{plan.blocks} windows of {window} for each of {len(plan.arms)} arms, one arm after the other. "
-        "Its server is started once, and its data are put back once; the load reconnects between two windows. "
-        '"pgtrial resume" keeps the windows that are done, but data and server begin anew.'
-        f"{few}"
-    )
+def _lost_flush_texts(arms: Sequence[Arm]) -> Iterator[str]:
+    """Where data or WAL will lie on this machine and flushes reach no disk, each place once."""
+    ops = LocalHost().ops
+    variants = [arm.variant for arm in arms]
+    places = [place for each in variants for place in (each.data or "/var/tmp", each.wal) if place is not None]
+    for place in dict.fromkeys(places):
+        lost = lost_flushes(ops, existing(ops, place))
+        if lost is not None:
+            yield f"Flushes {lost.lost} in {place} ({lost.by}): a commit waits for no disk there."
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
@@ -225,6 +226,8 @@ def place_texts(checked: Checked) -> Iterator[str]:
             copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
             size = format_bytes((1 + copies) * cluster_size(experiment.dataset.kind, variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
+        if target.host is None:
+            yield from _lost_flush_texts(arms)
         if experiment.design.soak is not None:
             window = checked.plan.experiment.workload.duration
             log, kept = _LOGGED * _USUAL_RATE * window, _KEPT * window * len(checked.plan.slots)

@@ -44,13 +44,21 @@ class LatencyBudget(Record):
 
 
 class BudgetDifference(Record):
-    """The difference of the mean latency, arm minus control, split the same way; intervals over pairs of a block."""
+    """The difference of the mean latency, arm minus control, split the same way; intervals over pairs of a block.
+
+    Whether there is one is decided by the ratio, as of every effect: seconds of blocks that are not alike scatter more.
+    """
 
     arm: str
     control: str
     load_level: int | str
     difference: Estimate
+    ratio: Estimate | None = None  # of the mean latency, arm / control; null in findings of earlier versions
     parts: tuple[BudgetPart, ...]  # largest absolute value first; they add up to the difference
+
+    def side(self) -> int:
+        """1 where a transaction of the arm takes longer, -1 where it takes less, 0 where neither is sure."""
+        return self.difference.side() if self.ratio is None else self.ratio.side(1.0)
 
 
 class PlanChange(Record):

@@ -28,6 +28,7 @@ from pgtrial.report.words import (
     claim_text,
     control_of,
     detectable_text,
+    effect_word,
     format_p,
     interval_text,
     level_label,
@@ -103,6 +104,8 @@ def render_summary(findings: Findings) -> str:
         parts = [[head], bullets(texts), _unfinished(findings), _caveats(findings)]
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
     verdict = gate_verdict(findings)
+    asked = findings.hypothesis.model_copy(update={"verdict": verdict})
+    findings = findings.model_copy(update={"hypothesis": asked})  # the table says of the claim what the heading does
     parts = [
         [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {verdict}")],
         [f"**{escape(say(findings.hypothesis.reason))}**"],
@@ -167,7 +170,7 @@ def _table(findings: Findings, what: str, effects: list[Effect], names: list[str
             escape(change_text(effect.ratio, effect.low, effect.high)),
             escape(interval_text(effect.low, effect.high, effect.ratio)),
             escape(format_p(p_of(effect))),
-            str(effect.decision),
+            escape(effect_word(findings, effect)),
         )
         for effect, name in zip(effects, names, strict=True)
     ]

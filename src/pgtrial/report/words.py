@@ -169,11 +169,28 @@ def find_effect(
 
 
 def effect_word(findings: Findings, effect: Effect) -> str:
-    """What the interval says against the margin; of the claim's own effect nothing else than the verdict does."""
+    """What the interval says against the margin; of the claim's own effects nothing else than the verdict on them does.
+
+    A verdict waits for blocks, failures and looks that are still to come, which an interval alone knows nothing of.
+    """
+    judged = _judged(findings, effect)
+    if judged is None:
+        return decision_word(effect.decision)
+    expect, verdict = judged
+    if verdict is Verdict.INCONCLUSIVE:
+        return decision_word(Decision.INCONCLUSIVE)
+    word = claim_word(expect, verdict) if effect.decision is Decision.INCONCLUSIVE else ""
+    return word or decision_word(effect.decision)
+
+
+def _judged(findings: Findings, effect: Effect) -> tuple[str, Verdict] | None:
+    """What is claimed of an effect, and the verdict on that; None where nothing is."""
     asked = findings.hypothesis
-    if effect.decision is Decision.INCONCLUSIVE and effect == primary_effect(findings):
-        return claim_word(asked.expect, asked.verdict) or decision_word(effect.decision)
-    return decision_word(effect.decision)
+    for part in asked.parts:
+        same = find_effect(findings.effects, arm=asked.arm, metric=part.metric, scenario=part.scenario)
+        if effect == same:
+            return part.expect, part.verdict
+    return (asked.expect, asked.verdict) if effect == primary_effect(findings) else None
 
 
 def scenario_latencies(findings: Findings) -> list[Effect]:

@@ -6,10 +6,12 @@ import pytest
 from scipy import stats
 
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
+from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
+from pgtrial.findings.message import say
 from pgtrial.findings.session_time import (
     CPU,
     CPU_QUEUE,
@@ -308,3 +310,31 @@ def test_the_budget_finds_the_true_times_of_simulated_sessions(
     ):
         assert parts[kind] == pytest.approx(true[state], abs=0.015 * budget.latency.value)
     assert budget.closure == pytest.approx(1, abs=0.01)
+
+
+def test_what_is_twice_as_fast_in_every_block_is_faster_also_where_seconds_scatter(
+    evidence: Evidence, reduction: Reduction, values: Values
+) -> None:
+    """One block on a machine that is busy: its seconds are thirty times those of the others, its ratio is as theirs."""
+    slowed = dict(values)
+    for run in (run for run in evidence.valid if run.slot.block == 3):
+        slowed[run.id, LATENCY, None, 0] *= 30
+        slowed[run.id, TPS, None, 0] /= 30
+    found = find_difference(compare_budgets(evidence, reduction, slowed), "off", "all")
+
+    assert found.difference.side() == 0
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(0.5, rel=0.1)
+    assert found.side() == -1
+    assert say(tell_why(evidence, [found], ())) == (
+        "A transaction of off takes less time than one of on; how much less differs so much from block to block that "
+        "it cannot be split into parts."
+    )
+
+
+def test_findings_of_earlier_versions_have_no_ratio_and_the_seconds_decide(
+    evidence: Evidence, reduction: Reduction, values: Values
+) -> None:
+    found = find_difference(compare_budgets(evidence, reduction, values), "off", "all")
+
+    assert found.model_copy(update={"ratio": None}).side() == found.side() == -1

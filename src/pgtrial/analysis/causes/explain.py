@@ -178,10 +178,12 @@ def _size(change: PlanChange) -> float:
 
 def _tell_difference(split: BudgetDifference, statements: Statements) -> Message:
     difference, arms = split.difference, {"arm": split.arm, "control": split.control}
-    side = difference.side()
+    side = split.side()
     if side == 0:
         return message("latency.unclear", **arms)
     less = side < 0
+    if difference.side() != side:  # its seconds scatter too much to be split
+        return message("latency.less-somehow" if less else "latency.more-somehow", **arms)
     parts = [
         part
         for part in split.parts

@@ -62,6 +62,7 @@ CHECKS: tuple[Check, ...] = (
     machine.check_quota,
     machine.check_oom,
     machine.check_space,
+    machine.check_flushes,
     machine.check_emulation,
     runs.check_latencies,
     world.check_recorded,

@@ -1,7 +1,7 @@
 """Checks of other activity on the host during the runs: programs, swap, throttling, disk space; by thresholds."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
@@ -24,6 +24,7 @@ from pgtrial.model.fingerprint import (
     WAL_FREE,
     WAL_SIZE,
 )
+from pgtrial.model.flushes import Lost, LostFlushes, read_flushes
 from pgtrial.model.run import RunRow
 
 OTHERS_SHARE = 0.03  # of the CPU time of the machine
@@ -31,6 +32,11 @@ UNSEEN_SHARE = 0.1
 SWAPPED_BYTES = 16 * 1024**2
 QUOTA_SECONDS = 0.1
 SPACE_SHARE = 0.05
+_LOST = {
+    Lost.MEMORY: "flushes-lost",
+    Lost.LEFT_OUT: "flushes-lost.left-out",
+    Lost.CACHE: "flushes-lost.cache",
+}
 
 
 def stolen_share(evidence: Evidence, run: int) -> float | None:
@@ -139,6 +145,36 @@ def check_space(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat(
             "little-space", about=found, in_runs=_in_runs(evidence, found), limit=SPACE_SHARE, share=min(found.values())
         )
+
+
+def check_flushes(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Where they reach a disk in some arms, the others were asked for, or are a difference that nobody declared."""
+    evidence = assessment.evidence
+    found: dict[str, dict[LostFlushes, list[RunRow]]] = {"data": {}, "WAL": {}}
+    for run in evidence.valid:
+        for role, by_loss in found.items():
+            lost = read_flushes(evidence.fingerprints.get(run.id, {}), role)
+            if lost is not None:
+                by_loss.setdefault(lost, []).append(run)
+    for role, by_loss in found.items():
+        without = {run.slot.arm for runs in by_loss.values() for run in runs}
+        for lost, runs in by_loss.items():
+            arms = tuple(dict.fromkeys(run.slot.arm for run in runs))
+            yield caveat(
+                _LOST[lost.lost] if len(without) == len(evidence.arms) else "flushes-lost.some-arms",
+                about=[run.id for run in runs],
+                what=message(_flushed(evidence, role, runs)),
+                arms=arms,
+                by=lost.by,
+            )
+
+
+def _flushed(evidence: Evidence, role: str, runs: Sequence[RunRow]) -> str:
+    """What is flushed to the storage of this role: the WAL lies with the data, unless it has a place of its own."""
+    if role == "WAL":
+        return "flushed.wal"
+    has_own = any("storage/WAL directory" in evidence.fingerprints[run.id] for run in runs)
+    return "flushed.data" if has_own else "flushed.both"
 
 
 def _in_runs(evidence: Evidence, found: Mapping[int, float]) -> Message:

@@ -5,15 +5,16 @@ from collections.abc import Iterator, Mapping
 
 from pgtrial.engine.disturbances.base import Disturbance, Situation
 from pgtrial.engine.fingerprint.limits import UNLIMITED
+from pgtrial.hosts.linux.flushes import IN_MEMORY
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import FREE, SIZE, SWAP_USED, WAL_FREE, WAL_SIZE
+from pgtrial.model.flushes import read_flushes
 from pgtrial.units import format_bytes, format_percent
 
 SWAP_BYTES = 64 * 1024**2
 SWAPPINESS = 10
 
 SPACE_SHARE = 0.1
-_IN_MEMORY = {"tmpfs", "ramfs"}
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "lustre", "gpfs"}
 # Part of the name of a device or a machine, whose volume it is, and what gives it a steady speed.
 _PROVIDERS = (
@@ -132,7 +133,7 @@ def check_space(situation: Situation) -> Iterator[Disturbance]:
 
 def check_file_system(situation: Situation) -> Iterator[Disturbance]:
     for role, where, kind in _kinds(situation):
-        if kind in _IN_MEMORY:
+        if kind in IN_MEMORY:
             yield Disturbance(
                 code="in-memory",
                 severity=Severity.WARNING,
@@ -155,6 +156,24 @@ def check_file_system(situation: Situation) -> Iterator[Disturbance]:
                 text=f"The {role} would lie in the layers of a container: {where} is on overlay.",
                 why="The first write to a file copies it, and the disk below cannot be seen.",
                 remedy="Mount a volume, and choose it as directory in [target].",
+            )
+
+
+def check_flushes(situation: Situation) -> Iterator[Disturbance]:
+    """What is in memory as a whole has a remark of its own."""
+    seen = set()
+    for place in situation.places:
+        for role in ("data", "WAL"):
+            found, where = read_flushes(place, role), place.get(f"storage/{role} directory")
+            if found is None or where is None or _kind(place, role) in IN_MEMORY or (role, found) in seen:
+                continue
+            seen.add((role, found))
+            yield Disturbance(
+                code="flushes-lost",
+                severity=Severity.WARNING,
+                text=f"The {role} would lie where flushes {found.lost}: {where} ({found.by}).",
+                why="A commit does not wait for a disk, and whatever makes fewer of these waits shows no effect.",
+                remedy="Choose a directory whose flushes reach a disk (directory in [target]).",
             )
 
 
@@ -218,6 +237,7 @@ CHECKS = (
     check_numa,
     check_space,
     check_file_system,
+    check_flushes,
     check_provider,
     check_io_limits,
 )

@@ -8,10 +8,12 @@ from pathlib import PurePosixPath
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.linux.devices import disks_under
+from pgtrial.hosts.linux.flushes import lost_flushes
 from pgtrial.hosts.linux.mounts import existing, mount_of
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.block_device import find_queues
 from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
+from pgtrial.model.flushes import flush_facts
 from pgtrial.units import format_bytes
 
 _CPU = "/sys/devices/system/cpu"
@@ -190,6 +192,7 @@ def read_storage(ops: Operations, directories: Sequence[str]) -> dict[str, str]:
             f"storage/{role} file system": mount.kind,
             f"storage/{role} mount options": ",".join(dict.fromkeys(filter(None, mount.shown))),
         }
+        facts |= flush_facts(role, lost_flushes(ops, place))
         facts |= {f"storage/{role} {name}": value for name, value in _device_facts(ops, place).items()}
         with suppress(OSError):
             size, free = ops.space(place)

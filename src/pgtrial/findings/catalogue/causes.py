@@ -15,6 +15,18 @@ PARTS = {
 
 DIFFERENCES = {
     "latency.unclear": Entry(text=N_("The mean latency of {arm} does not differ clearly from that of {control}.")),
+    "latency.less-somehow": Entry(
+        text=N_(
+            "A transaction of {arm} takes less time than one of {control}; how much less differs so much from block to "
+            "block that it cannot be split into parts."
+        )
+    ),
+    "latency.more-somehow": Entry(
+        text=N_(
+            "A transaction of {arm} takes more time than one of {control}; how much more differs so much from block to "
+            "block that it cannot be split into parts."
+        )
+    ),
     "latency.less": Entry(
         text=N_("A transaction of {arm} takes {time:duration} less than one of {control}: {parts:and}.")
     ),

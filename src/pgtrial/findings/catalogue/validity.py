@@ -231,7 +231,7 @@ VALIDITY_CAVEATS = {
     ),
     "data-not-restored": Entry(
         severity=Severity.WARNING,
-        text=N_("The data were put back to the snapshot never, so a run starts with what the runs before left behind."),
+        text=N_("The data were never put back to the snapshot, so a run starts with what the runs before left behind."),
         hint=N_('Use restore = "each-run" unless the load only reads.'),
         when='`restore` is not "each-run"',
     ),

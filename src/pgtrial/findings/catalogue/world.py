@@ -14,6 +14,9 @@ WORLD_PARTS = {
     "fact.changed": Entry(text=N_("{before}, then {after}")),  # while the load was on
     "fact.several": Entry(text="{values:beside}"),
     "named-values": Entry(text="{name} ({values:items})"),
+    "flushed.data": Entry(text=N_("the data")),
+    "flushed.both": Entry(text=N_("data and WAL")),
+    "flushed.wal": Entry(text=N_("the WAL")),
 }
 
 WORLD_CAVEATS = {
@@ -151,5 +154,27 @@ WORLD_CAVEATS = {
         ),
         hint=N_("Free space, or put the data elsewhere."),
         when="less than 5 % of the file system of data or WAL was free after a run",
+    ),
+    "flushes-lost": Entry(
+        severity=Severity.WARNING,
+        text=N_("Flushes of {what} do not reach a disk: what is written stays in memory ({by})."),
+        hint=N_(
+            "A commit waits for no disk here, so whatever makes these waits fewer or shorter shows no effect. Put data "
+            "and WAL where flushes reach a disk (directory in [target])."
+        ),
+        when="flushes do not reach a disk, as far as mount options and devices tell: data or WAL in memory, an overlay "
+        "that is mounted volatile, a file system without barriers above a disk with a write cache",
+    ),
+    "flushes-lost.left-out": Entry(
+        text=N_("Flushes of {what} do not reach a disk: the file system leaves them out ({by})."),
+    ),
+    "flushes-lost.cache": Entry(
+        text=N_("Flushes of {what} do not reach a disk for good: they leave its write cache as it is ({by})."),
+    ),
+    "flushes-lost.some-arms": Entry(
+        severity=Severity.INFO,
+        text=N_("Flushes of {what} do not reach a disk in {arms:list} ({by}); that is part of what is compared."),
+        hint=N_("Take the answer for servers that are without flushes in the same way."),
+        when="… in some arms only",
     ),
 }

@@ -37,7 +37,7 @@ def waterfall_charts(findings: Findings) -> list[Chart]:
 def difference_message(findings: Findings, found: BudgetDifference) -> str:
     """The difference in one sentence, with the largest part of the same direction that is not chance."""
     where = levels_text(findings, [found.load_level])
-    total, side = found.difference.value, found.difference.side()
+    total, side = found.difference.value, found.side()
     if side == 0:
         return tr(
             "No clear difference of the mean latency between “{arm}” and “{control}” {where}: {difference}",
@@ -45,6 +45,14 @@ def difference_message(findings: Findings, found: BudgetDifference) -> str:
             control=found.control,
             where=where,
             difference=difference_text(found.difference, "s"),
+        )
+    if found.difference.side() != side:
+        values = {"arm": found.arm, "control": found.control, "where": where}
+        values["difference"] = difference_text(found.difference, "s")
+        return (
+            tr("A transaction of “{arm}” takes less time than one of “{control}” {where}: {difference}", **values)
+            if side < 0
+            else tr("A transaction of “{arm}” takes more time than one of “{control}” {where}: {difference}", **values)
         )
     values = {"arm": found.arm, "control": found.control, "where": where, "time": format_duration(abs(total))}
     text = (
