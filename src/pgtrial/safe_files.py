@@ -145,6 +145,7 @@ class NewDirectory:
 
 @contextlib.contextmanager
 def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[BinaryIO]:
+    _check_replaceable(final, directory)
     name = f".{final[:100]}-{secrets.token_hex(8)}"
     try:
         with os.fdopen(os.open(name, _NEW, _PRIVATE, dir_fd=directory), "w+b") as file:
@@ -165,6 +166,7 @@ def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[Binar
 def new_path(path: Path) -> Iterator[Path]:
     """As ``new_file``, for a library or a program that wants a path: in a directory that only this user enters."""
     with _opened(path.parent) as directory:
+        _check_replaceable(path.name, directory)
         name = f".{path.name[:100]}-{secrets.token_hex(8)}"
         os.mkdir(name, 0o700, dir_fd=directory)
         try:
@@ -184,6 +186,18 @@ def new_path(path: Path) -> Iterator[Path]:
                 os.close(private)
         finally:
             shutil.rmtree(name, ignore_errors=True, dir_fd=directory)
+
+
+def _check_replaceable(name: str, directory: int) -> None:
+    """OSError where root would put a file in the place of a device, or of what the whole machine calls its output:
+    /dev/null and /dev/stdout are gone then for everybody.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.lstat(name, dir_fd=directory).st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise OSError(errno.EINVAL, "it is a device", name)
+        if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=directory).startswith("/proc/"):
+            raise OSError(errno.EINVAL, "it is an open file of a process", name)
 
 
 def _publish(name: str, where: int, final: str, directory: int) -> None:

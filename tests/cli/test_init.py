@@ -1,3 +1,4 @@
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,18 @@ def test_the_example_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["init", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {path}\nnext: pgtrial check {path}")
     assert main(["check", str(path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["my file.toml", "x; touch owned.toml", "$(touch owned).toml"])
+def test_the_next_commands_have_its_name_as_one_word(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+
+    assert main(["init", str(path)]) == 0
+    (_, after) = capsys.readouterr().out.splitlines()
+    commands = after.removeprefix("next: ").split(", ")
+    assert [shlex.split(each) for each in commands] == [["pgtrial", do, str(path)] for do in ("check", "plan", "run")]
 
 
 def test_without_a_path_it_is_written_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -327,3 +327,45 @@ def test_what_read_only_transactions_allow_is_listed_where_nothing_may_be_writte
 @pytest.mark.parametrize("line", ["EXPLAIN ANALYZE SELECT 1", "EXPLAIN (ANALYZE) SELECT 1", "SELECT lock FROM cluster"])
 def test_what_only_reads_is_not_listed_there(line: str) -> None:
     assert uses(SERVER_TEXT, **{"x.sql": f"{line};\n"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("plpython3.python_path", "/x"),
+        ("plpython3.virtual_env", "/x"),
+        ("plrust.work_dir", "/x"),
+        ("pllua.on_init", "x"),
+        ("plv8.v8_flags", "--x"),
+        ("postgis.gdal_enabled_drivers", "ENABLE_ALL"),
+        ("postgis.gdal_datapath", "/x"),
+        ("postgis.enable_outdb_rasters", "on"),
+        ("basic_archive.archive_directory", "/x"),
+        ("duckdb.allow_community_extensions", "on"),
+        ("any_extension.dir", "/x"),
+        ("any_extension.key_file", "/x"),
+        ("ssl_crl_dir", "/x"),
+        ("allow_system_table_mods", "on"),
+        ("stats_temp_directory", "/x"),
+    ],
+)
+def test_setting_that_names_code_or_files_is_listed(name: str, value: str) -> None:
+    text = TEXT.replace('work_mem = "8MB"', f'"{name}" = "{value}"')
+
+    assert [what for _, what in uses(text)] == [f"{name} = {value}"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'search_path = "a, b"',
+        'log_temp_files = "0"',
+        'temp_file_limit = "1GB"',
+        'log_replication_commands = "on"',
+        'temp_tablespaces = "a"',
+        '"plperl.use_strict" = "on"',
+        '"auto_explain.log_min_duration" = "1s"',
+    ],
+)
+def test_setting_that_names_neither_is_not_listed(line: str) -> None:
+    assert uses(TEXT.replace('work_mem = "8MB"', line)) == []

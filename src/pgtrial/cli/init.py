@@ -23,6 +23,7 @@ def command(*, path: Path, force: bool) -> None:
     """
     from pgtrial.errors import SpecError
     from pgtrial.safe_files import write_file
+    from pgtrial.safe_text import shell_word
 
     try:
         if not force and os.path.lexists(path):
@@ -31,4 +32,5 @@ def command(*, path: Path, force: bool) -> None:
     except OSError as error:
         raise SpecError(f'cannot write "{path}": {error.strerror}') from error
     echo(f"wrote {path}")
-    echo(f"next: pgtrial check {path}, pgtrial plan {path}, pgtrial run {path}")
+    word = shell_word(path)
+    echo(f"next: pgtrial check {word}, pgtrial plan {word}, pgtrial run {word}")

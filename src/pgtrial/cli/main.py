@@ -17,8 +17,9 @@ from typing import ClassVar, TextIO
 import click
 
 from pgtrial import __version__
+from pgtrial.cli.no_room import hint_no_room
 from pgtrial.cli.terminal import VisibleFormatter, echo, visible, visible_traceback
-from pgtrial.cli.text import NoSuchCommandError, render_error, render_usage
+from pgtrial.cli.text import NoSuchCommandError, render_error, render_no_room, render_usage
 from pgtrial.errors import PgTrialError
 
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         # A library in C that is interrupted while it is imported may say so in words of its own.
         is_bug = not interrupts
-        _show(_render_bug(error) if is_bug else "interrupted\n", error if with_traceback else None)
+        _show(_render_unexpected(error) if is_bug else "interrupted\n", error if with_traceback else None)
         status = FAILED if is_bug else INTERRUPTED
     try:
         sys.stderr.flush()
@@ -182,7 +183,10 @@ def _invoke(arguments: list[str]) -> int:
     return 0
 
 
-def _render_bug(error: Exception) -> str:
+def _render_unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and (hint := hint_no_room(error)):
+        _discard(sys.stdout)  # which may be what takes no more
+        return render_no_room(error, hint)
     hints = getattr(error, "__notes__", ()) or ('Run the same with "pgtrial --debug …" and report what it shows.',)
     return f"error: this is a bug in pgtrial: {type(error).__name__}: {error}\nhint: {' '.join(hints)}\n"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from pgtrial.cli.no_room import hint_no_room
 from pgtrial.errors import PgTrialError, SpecError, SpecProblem
 
 _WIDTH = 100  # of hints; a message stays on its line, so that it can be searched for
@@ -28,12 +29,21 @@ def render_error(error: PgTrialError) -> str:
         # The first of several may be the message itself.
         for problem in (each for each in error.problems if (each.message, each.hint) != (error.message, error.hint)):
             lines += _render_problem(problem, error.source)
-    for label, text in (("detail", error.detail), ("hint", error.hint)):
+    hint = hint_no_room(error)
+    if "space" in error.hint or not hint:
+        hint = error.hint
+    for label, text in (("detail", error.detail), ("hint", hint)):
         if text:
             lines += [
                 f"{label}: {line}" if not number else f"  {line}" for number, line in enumerate(text.splitlines())
             ]
     return "\n".join(lines) + "\n"
+
+
+def render_no_room(error: OSError, hint: str) -> str:
+    """An error of the system that nobody caught, as standard output has it on a full disk."""
+    place = f'"{error.filename}"' if error.filename else "the output"
+    return f"error: cannot write {place}: {error.strerror}\nhint: {hint}\n"
 
 
 def render_usage(error: click.ClickException) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from pgtrial.experiment_file.code_uses import WORDS, CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.code_patterns import WORDS
+from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 from pgtrial.workloads.psql_commands import Read, connects_elsewhere, examine, is_one_command
