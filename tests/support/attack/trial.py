@@ -130,8 +130,8 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
 
         begun, begun_at, waited = time.process_time(), time.monotonic(), _waited()
 
-        render_bug = main._render_bug
-        with mock.patch.object(main, "_render_bug", lambda error: render_bug(error) + visible_traceback(error)):
+        render_bug = main._render_unexpected
+        with mock.patch.object(main, "_render_unexpected", lambda error: render_bug(error) + visible_traceback(error)):
             for command in commands:
                 with browsing(said) if command[0] == "serve" else contextlib.nullcontext():
                     status = main.main(command)
