@@ -76,3 +76,11 @@ def read_record(folder: Path) -> dict[str, Any]:
         return checked(record)
     except (OSError, ValueError) as err:
         raise SpecError(f'cannot read "{folder / RECORD}"', detail=str(err), hint=hint) from err
+
+
+def read_text(path: Path) -> str:
+    """A file of such a folder, which may come from anybody. Raises SpecError."""
+    try:
+        return read_file(path, limit=LARGEST).decode()
+    except (OSError, ValueError) as err:
+        raise SpecError(f'cannot read "{path}"', hint='Name a folder that "pgtrial workload" wrote.') from err
