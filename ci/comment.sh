@@ -3,7 +3,8 @@
 #
 # usage: ci/comment.sh SUMMARY REPOSITORY NUMBER
 #
-# SUMMARY is the file of "pgtrial run --summary-markdown --history", whose first line says which comment is meant.
+# SUMMARY is the file of "pgtrial run --summary-markdown --history", whose first line says which comment is meant. Only
+# comments of the token's own user are replaced: anybody may write one that begins like ours, and change it afterwards.
 set -eu
 
 [ $# -eq 3 ] || { sed -n 's/^# \{0,1\}//; /^usage/p' "$0" >&2; exit 2; }
@@ -11,9 +12,13 @@ summary=$1 repository=$2 number=$3
 marker=$(sed -n '1s/^\(<!-- pgtrial [A-Za-z0-9_.-]* -->\)$/\1/p' "$summary")
 [ -n "$marker" ] || { echo "error: \"$summary\" does not begin with the mark of pgtrial" >&2; exit 1; }
 
-# The first line of each comment, with its number: of ours there is one at most.
-comment=$(gh api --paginate "repos/$repository/issues/$number/comments" \
-    --jq '.[] | "\(.id) \(.body | split("\n")[0] | rtrimstr("\r"))"' | sed -n "s/^\([0-9]*\) $marker\$/\1/p" | head -n 1)
+# A workflow's own token may not ask who it is.
+PGTRIAL_LOGIN=$(gh api user --jq .login 2>/dev/null) || PGTRIAL_LOGIN='github-actions[bot]'
+export PGTRIAL_LOGIN
+# The first line of each of our comments, with its number: of an experiment there is one at most.
+comments=$(gh api --paginate "repos/$repository/issues/$number/comments" \
+    --jq '.[] | select(.user.login == env.PGTRIAL_LOGIN) | "\(.id) \(.body | split("\n")[0] | rtrimstr("\r"))"')
+comment=$(printf '%s\n' "$comments" | sed -n "s/^\([0-9]*\) $marker\$/\1/p" | head -n 1)
 if [ -n "$comment" ]; then
     gh api --method PATCH "repos/$repository/issues/comments/$comment" --field "body=@$summary" >/dev/null
 else

@@ -122,6 +122,8 @@ def format_change(ratio: float, *beside: float | None) -> str:
     if ratio > _MOST_TIMES:
         return tr("more than × {times}", times=_MOST_TIMES)
     is_factor = math.isfinite(ratio) and any(one is not None and one >= _FACTOR for one in (ratio, *beside))
+    if is_factor and ratio < 1 / _MOST_TIMES:
+        return tr("less than × {times}", times=_local(f"{1 / _MOST_TIMES:.4f}"))
     return f"× {_significant(ratio)}" if is_factor else format_percent(ratio - 1, signed=True)
 
 

@@ -9,6 +9,7 @@ from pgtrial.analysis.world.settings import (
     KNOB_SETTINGS,
     VOLATILE,
     compare_settings,
+    find_hidden,
     find_of_server,
     find_undeclared,
 )
@@ -199,3 +200,37 @@ def test_settings_of_a_library_come_with_it(evidence: Evidence) -> None:
     assert [difference.name for difference in find_undeclared(changed)] == ["pg_stat_statements.max"]
     assert find_undeclared(with_knob(changed, "off", ("extensions", "preload", "pg_stat_statements"))) == ()
     assert find_undeclared(declaring(changed, "off", shared_preload_libraries="pg_stat_statements")) == ()
+
+
+def _without_rights_from(evidence: Evidence, block: int) -> Evidence:
+    """On an existing server, with pg_read_all_settings taken away before this block."""
+    hidden = {"shared_preload_libraries": ("pg_stat_statements", "configuration file")}
+    settings = {
+        run.id: {**evidence.settings[run.id], **(hidden if run.slot.block < block else {})} for run in evidence.valid
+    }
+    target = evidence.experiment.target.model_copy(update={"kind": "server"})
+    return replace(evidence, settings=settings, experiment=evidence.experiment.model_copy(update={"target": target}))
+
+
+def test_what_an_existing_server_does_not_show_any_more_is_no_difference_of_the_arms(evidence: Evidence) -> None:
+    changed = _without_rights_from(evidence, 3)
+
+    assert find_undeclared(changed) == ()
+    assert find_hidden(changed) == {
+        "shared_preload_libraries": tuple(run.id for run in evidence.valid if run.slot.block >= 3)
+    }
+
+
+def test_what_it_shows_otherwise_meanwhile_is_one(evidence: Evidence) -> None:
+    changed = _without_rights_from(evidence, 3)
+    first = next(run.id for run in changed.valid if run.slot.block == 1)
+    changed.settings[first]["shared_preload_libraries"] = ("auto_explain", "configuration file")  # type: ignore[index]
+
+    assert [difference.name for difference in find_undeclared(changed)] == ["shared_preload_libraries"]
+
+
+def test_a_server_of_the_experiments_own_hides_nothing(evidence: Evidence) -> None:
+    changed = replace(_without_rights_from(evidence, 3), experiment=evidence.experiment)
+
+    assert find_hidden(changed) == {}
+    assert [difference.name for difference in find_undeclared(changed)] == ["shared_preload_libraries"]

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.store.journal_file import VARIABLE
+from support.forge import TOKEN, open_forge
 from support.pipelines import GitHub, GitLab
+from support.programs import needs_gh
 
 ROOT = Path(__file__).parents[2]
 GATE = """
@@ -112,6 +114,43 @@ def test_the_action_gates_a_pull_request(shop: Path, tmp_path: Path, variables: 
     assert sorted(path.name for path in caches.iterdir()) == ["pgtrial-history-1-1", "pgtrial-history-2-1"]
 
 
+@needs_gh
+def test_the_second_run_of_the_action_replaces_the_comment_of_the_first(
+    shop: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    """By GitHub's own command, against a stand-in for the API. A workflow's own token may not ask who it is."""
+    caches = tmp_path / "caches"
+    make(caches)
+    with open_forge() as forge:
+        forge.user, forge.comments = "", [("somebody", "Is it slower?")]
+        for run_id in (1, 2):
+            temp = tmp_path / f"temp{run_id}"
+            make(temp)
+            runner = GitHub(
+                workspace=shop,
+                temp=temp,
+                caches=caches,
+                event="pull_request",
+                run_id=run_id,
+                programs=[Path(sys.executable).parent],
+                variables={**variables, **forge.for_gh(tmp_path)},
+                without=["Install pgtrial, and PostgreSQL where there is none"],
+            )
+            job = runner.run(ROOT, experiment="performance/gate.toml", migration="migrations/next.sql")
+            assert job.steps["Comment"] == 0, job.printed
+            assert "::warning::" not in job.printed
+
+    assert forge.changes == [
+        ("POST", "/repos/owner/shop/issues/7/comments"),
+        ("PATCH", "/repos/owner/shop/issues/comments/101"),
+    ]
+    (author, text) = forge.comments[1]
+    assert author == "github-actions[bot]"
+    assert text.startswith("<!-- pgtrial gate -->\n## ")
+    assert text == (shop / "performance/pgtrial.md").read_text()
+    assert text.count("0123456") == 1  # the second run knows of the first
+
+
 def test_the_action_writes_no_comment_where_there_is_no_pull_request(
     shop: Path, tmp_path: Path, variables: dict[str, str]
 ) -> None:
@@ -157,3 +196,38 @@ def test_the_job_for_gitlab_warns_where_nothing_is_decided(
     assert (artifacts / "performance/pgtrial.md").exists()
     assert list(artifacts.glob("performance/results/gate-*/findings.json"))
     assert (caches / "pgtrial-history/pgtrial-history.jsonl").exists()
+
+
+def test_the_second_run_of_the_job_for_gitlab_replaces_the_note_of_the_first(
+    shop: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    """Whatever the verdict: a note is no part of it."""
+    caches = tmp_path / "caches"
+    make(caches)
+    with open_forge() as forge:
+        forge.comments = [("somebody", "Is it slower?")]
+        for number in (1, 2):
+            artifacts = tmp_path / f"artifacts{number}"
+            make(artifacts, artifacts / "performance")
+            runner = GitLab(
+                workspace=shop,
+                caches=caches,
+                artifacts=artifacts,
+                programs=[Path(sys.executable).parent],
+                variables={
+                    **variables,
+                    "CI_API_V4_URL": f"{forge.address}/api/v4",
+                    "CI_PROJECT_ID": "3",
+                    "CI_MERGE_REQUEST_IID": "7",
+                    "PGTRIAL_GITLAB_TOKEN": TOKEN,
+                },
+                places={"/usr/share/pgtrial": str(ROOT)},
+            )
+            template = ROOT / "templates/gate.yml"
+            job = runner.run(template, experiment="performance/gate.toml", migration="migrations/next.sql")
+            assert job.status == INVALID, job.printed
+
+    notes = "/api/v4/projects/3/merge_requests/7/notes"
+    assert forge.changes == [("POST", notes), ("PUT", f"{notes}/101")]
+    assert forge.comments[1] == ("gate", (shop / "performance/pgtrial.md").read_text())
+    assert forge.comments[1][1].count("0123456") == 1

@@ -191,3 +191,8 @@ def test_the_job_for_gitlab_runs_the_gate_with_its_inputs(pipeline: Path) -> Non
 
     assert done.returncode == 3
     assert "--history h.jsonl" in (pipeline / "log").read_text()
+    (after,) = job["after_script"]
+    done = run(
+        "sh", "-e", "-c", after.replace("/usr/share/pgtrial", str(ROOT)), folder=pipeline, EXPERIMENT="gate.toml"
+    )
+    assert (done.returncode, done.stdout) == (0, "no note: this is no pipeline of a merge request\n")

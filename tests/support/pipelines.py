@@ -165,6 +165,12 @@ class GitLab:
         for there, here in self.places.items():
             script = script.replace(there, here)
         done = _execute([*_SHELLS["bash"], "-c", script], self.workspace, environment)
+        printed = done.stdout
+        if "after_script" in job:  # in a shell of its own, and whatever it says, the job's status stays
+            after = "\n".join(job["after_script"])
+            for there, here in self.places.items():
+                after = after.replace(there, here)
+            printed += _execute([*_SHELLS["bash"], "-c", after], self.workspace, environment).stdout
         cache.mkdir(exist_ok=True)
         for each in job["cache"]["paths"]:
             if (self.workspace / each).exists():
@@ -174,7 +180,7 @@ class GitLab:
                 to = self.artifacts / found.relative_to(self.workspace)
                 shutil.copytree(found, to) if found.is_dir() else shutil.copy(found, to)
         may_fail = done.returncode in job["allow_failure"]["exit_codes"]
-        return Job(status=0 if may_fail else done.returncode, steps={name: done.returncode}, printed=done.stdout)
+        return Job(status=0 if may_fail else done.returncode, steps={name: done.returncode}, printed=printed)
 
 
 def _execute(

@@ -30,6 +30,7 @@ def needs_program(program: str, how: str, *, required_by: str = "") -> pytest.Ma
 
 
 needs_pgbouncer = needs_program("pgbouncer", "apt install pgbouncer", required_by="PGTRIAL_REQUIRE_PGBOUNCER")
+needs_gh = needs_program("gh", "apt install gh")
 needs_compiler = needs_program("cc", "apt install gcc libc6-dev", required_by="PGTRIAL_REQUIRE_COMPILER")
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.validity.machine import in_runs
 from pgtrial.analysis.world.build import find_build_differences
 from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
-from pgtrial.analysis.world.settings import ABSENT, find_of_server, find_undeclared
+from pgtrial.analysis.world.settings import ABSENT, find_hidden, find_of_server, find_undeclared
 from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
@@ -36,6 +37,11 @@ def check_settings_read(assessment: Assessment) -> Iterator[CaveatFinding]:
     unread = tuple(run.id for run in evidence.valid if run.id not in evidence.settings)
     if unread:
         yield caveat("settings-unknown", about=unread, count=len(unread))
+    hidden = find_hidden(evidence)
+    if hidden:
+        runs = tuple(sorted({run for own in hidden.values() for run in own}))
+        in_these = in_runs(len(runs), len(evidence.valid))
+        yield caveat("settings-unknown.hidden", about=runs, in_runs=in_these, count=len(hidden), settings=tuple(hidden))
 
 
 def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:

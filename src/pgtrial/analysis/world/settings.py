@@ -89,6 +89,21 @@ def find_undeclared(evidence: Evidence) -> tuple[Difference, ...]:
     return _find_differences(evidence, with_server=True)
 
 
+def find_hidden(evidence: Evidence) -> dict[str, tuple[int, ...]]:
+    """Setting to the valid runs in which an existing server did not show it although it has it: some it shows only to
+    roles with certain rights, which can be taken away meanwhile. The server is the same, so it has the same settings;
+    those of libraries are not among them, since an arm may load more.
+    """
+    if evidence.experiment.target.kind != "server":
+        return {}
+    found = {}
+    for name, by_run in _read_back(evidence).items():
+        runs = tuple(run for run, value in by_run.items() if value == ABSENT)
+        if runs and "." not in name:
+            found[name] = runs
+    return found
+
+
 def find_of_server(evidence: Evidence) -> tuple[Difference, ...]:
     """Settings that differ only because the arms declare different servers: other defaults, settings of one only."""
     undeclared = {difference.name for difference in find_undeclared(evidence)}
@@ -104,6 +119,7 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     arms = {arm.name: arm for arm in evidence.arms}
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
     declared = {arm.name: (_declared(arm), arm.knobs) for arm in evidence.arms}
+    hidden = find_hidden(evidence)
     differences = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
@@ -112,7 +128,8 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
         keys = {arm: _key(*own, name, with_server=explains) for arm, own in declared.items()}
         groups: dict[tuple[object, ...], set[str]] = {}
         for run, value in by_run.items():
-            groups.setdefault(keys[run_arms[run].name], set()).add(value)
+            if run not in hidden.get(name, ()):
+                groups.setdefault(keys[run_arms[run].name], set()).add(value)
         if any(len(values) > 1 for values in groups.values()):
             values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
             placed = tuple(PlacedValue(where=arm, value=value) for arm, value in values.items())

@@ -55,6 +55,19 @@ WORLD_CAVEATS = {
         ),
         when="settings of a run were not recorded",
     ),
+    "settings-unknown.hidden": Entry(
+        text=plural(
+            "{in_runs} the server did not show {count} setting that it shows in others, so it could not be compared: "
+            "{settings:first}.",
+            "{in_runs} the server did not show {count} settings that it shows in others, so they could not be "
+            "compared: {settings:first}.",
+        ),
+        hint=N_(
+            "A right of the role was given or taken away meanwhile, such as pg_monitor or pg_read_all_settings. Leave "
+            "its rights as they are while an experiment runs."
+        ),
+        when="… or an existing server showed some in other runs only: the rights of the role were changed",
+    ),
     "server-build": Entry(
         severity=Severity.WARNING,
         text=N_("The servers of the arms also differ in {setting} ({values:items}), which an effect contains."),
