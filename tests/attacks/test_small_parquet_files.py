@@ -11,7 +11,7 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     ("way", "status"),
-    [("rows", 1), ("lists", 1), ("texts", 1), ("objects", 1), ("events", 1), ("waits", 1), ("month", 1)],
+    [("rows", 1), ("lists", 1), ("texts", 1), ("objects", 1), ("events", 1), ("waits", 1), ("groups", 1), ("month", 1)],
 )
 @pytest.mark.parametrize("command", ["report", "export"])
 def test_it_takes_little_time_and_memory(way: str, status: int, command: str) -> None:

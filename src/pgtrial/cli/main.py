@@ -187,6 +187,10 @@ def _render_unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and (hint := hint_no_room(error)):
         _discard(sys.stdout)  # which may be what takes no more
         return render_no_room(error, hint)
+    return _render_bug(error)
+
+
+def _render_bug(error: Exception) -> str:
     hints = getattr(error, "__notes__", ()) or ('Run the same with "pgtrial --debug …" and report what it shows.',)
     return f"error: this is a bug in pgtrial: {type(error).__name__}: {error}\nhint: {' '.join(hints)}\n"
 

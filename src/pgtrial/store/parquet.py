@@ -22,6 +22,7 @@ _FREE_VALUES = 100_000  # … and so many more
 _MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
 _FREE_SIZE = 1 << 20  # … and so many more
 _MOST_TEXT = 4096  # bytes of one text
+_MOST_GROUPS = 1000  # of rows, each of which DuckDB fills with 122,880; one takes some 100 µs, however few it has
 
 
 def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -104,7 +105,8 @@ def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str |
     listed = _listed(paths)
     try:
         columns = db.execute(
-            "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size), max(stats_null_count) "
+            "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size), count(*), "
+            "max(stats_null_count) "
             f"FROM parquet_metadata([{listed}]) GROUP BY ALL ORDER BY ALL"
         ).fetchall()
         texts = db.execute(
@@ -122,13 +124,15 @@ def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str |
     return f"read_parquet([{listed}], filename = true)"
 
 
-def _check_sizes(columns: Iterable[tuple[str, str, int, int, int | None]]) -> None:
-    for name, column, values, unpacked, _ in columns:
+def _check_sizes(columns: Iterable[tuple[str, str, int, int, int, int | None]]) -> None:
+    for name, column, values, unpacked, groups, _ in columns:
         size = Path(name).stat().st_size
         if values > _MOST_VALUES * size + _FREE_VALUES:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {values:,} values of "{column}"')
         if unpacked > _MOST_SIZE * size + _FREE_SIZE:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {unpacked:,} bytes of "{column}"')
+        if groups > _MOST_GROUPS:
+            raise StoreError(f'file "{name}" is damaged: it has {groups:,} groups of rows')
 
 
 def _check_texts(db: duckdb.DuckDBPyConnection, texts: Iterable[tuple[list[str], list[str]]]) -> None:
@@ -146,7 +150,7 @@ def _check_texts(db: duckdb.DuckDBPyConnection, texts: Iterable[tuple[list[str],
 
 def _check_whole(
     table: str,
-    columns: Iterable[tuple[str, str, int, int, int | None]],
+    columns: Iterable[tuple[str, str, int, int, int, int | None]],
     texts: Iterable[tuple[list[str], list[str]]],
 ) -> None:
     for named, names in texts:

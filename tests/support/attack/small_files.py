@@ -16,11 +16,13 @@ from support.folder import write_result_folder
 RUN = "0002-off-b1"
 
 
-def rewrite(path: Path, query: str) -> None:
+def rewrite(path: Path, query: str, *, rows_of_a_group: int = 122_880) -> None:
     """Write a file anew, with what a query has of it (``old``)."""
     with duckdb.connect(":memory:", config={"threads": 1}) as db:
         db.execute(f"CREATE VIEW old AS SELECT * FROM '{path}'")
-        db.execute(f"COPY ({query}) TO '{path}.new' (FORMAT parquet, COMPRESSION zstd)")
+        db.execute(
+            f"COPY ({query}) TO '{path}.new' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows_of_a_group})"
+        )
     Path(f"{path}.new").replace(path)
 
 
@@ -65,6 +67,12 @@ def make_waits(folder: Path) -> None:
     rewrite(folder / layout.RUNS / RUN / layout.WAITS, query)
 
 
+def make_groups(folder: Path) -> None:
+    """Thousands of groups of rows, as small as DuckDB makes them: the footer is most of the file."""
+    path = folder / layout.RUNS / RUN / layout.SAMPLES
+    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 1) AS old, range(6_000 * 2048)", rows_of_a_group=2048)
+
+
 def make_month(folder: Path) -> None:
     """The runs say that they took a month."""
     with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
@@ -79,6 +87,7 @@ WAYS: dict[str, Callable[[Path], None]] = {
     "objects": make_objects,
     "events": make_events,
     "waits": make_waits,
+    "groups": make_groups,
     "month": make_month,
 }
 
