@@ -156,12 +156,13 @@ def check_flushes(assessment: Assessment) -> Iterator[CaveatFinding]:
             lost = read_flushes(evidence.fingerprints.get(run.id, {}), role)
             if lost is not None:
                 by_loss.setdefault(lost, []).append(run)
+    measured = {run.slot.arm for run in evidence.valid}
     for role, by_loss in found.items():
         without = {run.slot.arm for runs in by_loss.values() for run in runs}
         for lost, runs in by_loss.items():
             arms = tuple(dict.fromkeys(run.slot.arm for run in runs))
             yield caveat(
-                _LOST[lost.lost] if len(without) == len(evidence.arms) else "flushes-lost.some-arms",
+                _LOST[lost.lost] if without == measured else "flushes-lost.some-arms",
                 about=[run.id for run in runs],
                 what=message(_flushed(evidence, role, runs)),
                 arms=arms,
