@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -197,6 +198,55 @@ def test_root_does_not_write_where_the_account_can_swap_names(place: Path, accou
     for path in place.rglob("*"):  # nor was it read into what is kept
         if path.is_file() and not path.is_symlink() and path.name not in ("victim", "secret"):
             assert b"precious" not in path.read_bytes(), (path, done.stderr)
+
+
+@pytest.mark.parametrize("what", ["wal", "tablespace", "archive", "pgbouncer"])
+def test_root_does_not_go_where_the_account_swaps_names_beside_the_data(
+    place: Path, account: Account, what: str
+) -> None:
+    """The WAL on a disk of its own, a tablespace, an archive, a pooler's files: the same neighbour as above."""
+    if what == "pgbouncer" and shutil.which("pgbouncer") is None:
+        pytest.skip("pgbouncer is not installed")
+    disk, own = place / "disk", place / "out" / "own"
+    disk.mkdir(mode=0o755)
+    own.mkdir()
+    os.chown(own, account.uid, account.gid)
+    setup = f"CREATE TABLESPACE t LOCATION '{own}'; CREATE TABLE x TABLESPACE t AS SELECT 1;\n"
+    write(place, setup=setup if what == "tablespace" else "SELECT 1;\n")
+    tables = {
+        "wal": f'[arms.{{}}.storage]\nwal = "{disk}"\n',
+        "archive": f'archive_mode = "on"\narchive_timeout = "1s"\narchive_command = "cp %p {own}/%f"\n',
+        "pgbouncer": '[arms.{}.pgbouncer]\npool_mode = "session"\n',
+    }
+    for arm, memory in (("a", "4MB"), ("b", "8MB")):
+        (place / "e.toml").write_text(
+            (place / "e.toml")
+            .read_text()
+            .replace(f'work_mem = "{memory}"\n', f'work_mem = "{memory}"\n{tables.get(what, "").format(arm)}')
+        )
+
+    def names() -> list[Path]:
+        found = [*below(own), *below(disk)]
+        for directory in (*(place / "work").glob("pgtrial-*"), *disk.glob("pgtrial-*")):
+            for name in ("pgbouncer.ini", "pgbouncer.users", "pgbouncer.log", "wal", "data"):
+                found.append(directory / name)
+            for part in ("s", "wal", "data/pg_tblspc", "data/pg_wal", "log"):
+                found += [directory / part, *below(directory / part)]
+        return found
+
+    swaps, said = 0, []
+    for _ in range(4):
+        with neighbour(names, place / "victim", user=(account.uid, account.gid)) as told:
+            said.append(run(place, "--allow-code").stderr)
+            swaps += int(told.read_text())
+        if swaps:
+            break
+
+    assert (place / "victim").read_text() == "precious\n"
+    assert swaps > 0, said
+    for path in place.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.name not in ("victim", "secret"):
+            assert b"precious" not in path.read_bytes(), (path, said)
 
 
 def test_root_does_not_follow_what_the_load_swaps_in_its_own_directory(place: Path) -> None:

@@ -27,3 +27,25 @@ def test_a_query_without_an_end_is_interrupted(database: Path) -> None:
 def test_twenty_readings_of_a_large_table_are_not(database: Path) -> None:
     with closing(connect_to_read(database)) as db:
         assert {db.execute("SELECT count(i) FROM t").fetchone() for _ in range(20)} == {(100_000,)}
+
+
+@pytest.mark.parametrize("written", ["CREATE\tVIRTUAL TABLE", "create /* */ virtual TABLE"])
+def test_a_virtual_table_is_seen_however_it_is_written(database: Path, written: str) -> None:
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("CREATE VIRTUAL TABLE v USING rtree(id, a, b)")
+        db.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_schema SET sql = replace(sql, 'CREATE VIRTUAL TABLE', ?) WHERE name = 'v'"
+        db.execute(changed, (written,))
+        db.commit()
+
+    with pytest.raises(sqlite3.DatabaseError, match=r'"v"'):
+        connect_to_read(database)
+
+
+def test_indexes_are_no_harm(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("CREATE UNIQUE INDEX one ON t (i)")
+        db.execute("CREATE TABLE u (i INTEGER UNIQUE)")
+
+    with closing(connect_to_read(database)) as db:
+        assert db.execute("SELECT count(i) FROM t").fetchone() == (100_000,)
