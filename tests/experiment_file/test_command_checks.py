@@ -22,6 +22,9 @@ def results(name: str) -> str:
     return LOAD + f'results = "{name}"\n'
 
 
+SHOP = '[dataset]\nkind = "existing"\n[target]\nkind = "server"\ndatabase = "shop"\n'
+
+
 def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
     found = examine(HEAD + text + ARMS, folder).problems
     return {problem.path: problem for problem in found}
@@ -36,7 +39,8 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         LOAD + '[hypothesis]\nmetric = "pgbench.latency_p99"\n',
         LOAD + '[hypothesis]\nmetric = "waits.IO"\n',
         LOAD + '[dataset]\nkind = "pgbench"\nscale = 3\n',
-        LOAD + '[target]\nkind = "server"\ndatabase = "shop"\n[dataset]\nkind = "existing"\n',
+        LOAD + SHOP + "writes = true\n",
+        LOAD + SHOP + 'settings = "role"\n',
         SYSBENCH,
         results("go-tpc") + '[hypothesis]\nmetric = "pgbench.latency_mean"\n',
         results("hammerdb") + '[hypothesis]\nmetric = "pgbench.tps"\n',
@@ -60,6 +64,8 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (LOAD + 'files = ["a/x.py", "b/x.py"]\n', "workload.files[1]", 'two files are called "x.py"'),
         (LOAD + '[target]\nkind = "host"\n', "target.kind", 'kind = "host" has no server, and a command needs one'),
         (LOAD + '[hypothesis]\nmetric = "fio.iops"\n', "hypothesis.metric", 'is not of kind "command"'),
+        (LOAD + SHOP, "workload.command", 'nothing keeps a program from writing to the database "shop"'),
+        (LOAD + SHOP + 'settings = "server"\n', "workload.command", "nothing keeps a program from writing"),
         (SYSBENCH + "rate = 5\n", "workload.rate", "sysbench does not say when a request was due"),
         (results("k6") + "rate = 5\n", "workload.rate", "k6 has the rate that its script says"),
         (results("hdr") + "rate = 5\n", "workload.rate", "does not say when its requests were due"),

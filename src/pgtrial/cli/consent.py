@@ -20,7 +20,8 @@ def get_consent(uses: Sequence[CodeUse], *, allowed: bool) -> bool:
         uses,
         allowed=allowed,
         refusal=refuse_code(uses),
-        told="The experiment executes code of its own, with the rights of the server's account:",
+        told="The experiment executes code of its own, with the rights of the server's account where no others are "
+        "named:",
         question="Execute it?",
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from pgtrial.errors import ConsentError
 from pgtrial.experiment_file.code_uses import CodeUse, find_code_uses
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import split_statements
@@ -43,7 +44,7 @@ def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
     return ConsentError(
         "the experiment executes code of its own, which you have not allowed",
         detail="\n".join(f"{use.where}: {use.what}" for use in uses),
-        hint="Read it, then add --allow-code. It gets the rights of the server's account.",
+        hint="Read it, then add --allow-code. It gets the rights of the server's account where no others are named.",
     )
 
 
@@ -57,7 +58,8 @@ def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...
         return tuple(CodeUse(where=f"dataset.load, {name}", what=what) for name in experiment.dataset.load)
     if target.kind != "server" or not target.writes:
         return ()
-    found = [CodeUse(where="workload", what=f'its scripts may write to database "{target.database}"')]
+    load = "its program" if experiment.workload.kind == COMMAND else "its scripts"
+    found = [CodeUse(where="workload", what=f'{load} may write to database "{target.database}"')]
     for arm in arms:
         for key in ("apply", "undo"):
             script, where = arm.knobs.get("sql", {}).get(key, ""), arm.origin("sql", key)

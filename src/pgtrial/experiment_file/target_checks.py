@@ -11,6 +11,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.knob_checks import check_version
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Scope
 
@@ -109,6 +110,11 @@ def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         elif given.key.lower() in _SWITCHES:
             message = f'it decides whether sessions may write, and the database "{target.database}" is read-only'
             found.append((given.path, message, _COPY))
+    if workload.kind == COMMAND and target.settings != "role":
+        # What makes sessions read-only is PGOPTIONS then, which libpq reads and a program may leave out.
+        message = f'nothing keeps a program from writing to the database "{target.database}", which is read-only'
+        hint = f'Write settings = "role" in [target], which makes all sessions of its role read-only. Or: {_COPY}'
+        found.append((("workload", "command"), message, hint))
     if workload.mix is not None and workload.mix != "select-only":
         message = f'mix "{workload.mix}" writes to the database "{target.database}", which is read-only'
         found.append((("workload", "mix"), message, _COPY))
