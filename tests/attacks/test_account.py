@@ -89,6 +89,12 @@ def write(place: Path, *, setup: str = "SELECT 1;\n", script: str = "SELECT 1;\n
     return place / "e.toml"
 
 
+def load_by_psql(place: Path, text: str) -> None:
+    """Let the data of the experiment come from a file for psql."""
+    (place / "e.toml").write_text(TEXT.replace('setup = "setup.sql"', 'load = ["load.sql"]'))
+    (place / "load.sql").write_text(text)
+
+
 def environment_of(place: Path) -> dict[str, str]:
     return {
         **os.environ,
@@ -138,9 +144,8 @@ def test_code_of_a_file_has_the_rights_of_the_account_and_no_others(place: Path,
 
 
 def test_commands_of_data_to_load_have_the_rights_of_the_account(place: Path, account: Account) -> None:
-    file = write(place)
-    file.write_text(TEXT.replace('setup = "setup.sql"', 'load = ["load.sql"]'))
-    (place / "load.sql").write_text(f"SELECT 1;\n\\! {place}/probe psql\n")
+    write(place)
+    load_by_psql(place, f"SELECT 1;\n\\! {place}/probe psql\n")
 
     done = run(place, "--allow-code")
 
@@ -327,11 +332,13 @@ def pid_of(place: Path) -> int:
     return int(path.read_text())
 
 
-@pytest.mark.parametrize("by", ["sql", "load"])
+@pytest.mark.parametrize("by", ["sql", "load", "psql"])
 def test_what_an_experiment_starts_ends_with_it(place: Path, by: str) -> None:
     start = daemon(place)
     setup, script = f"COPY (SELECT 1) TO PROGRAM '{start}';\n", f"\\setshell x {start}\nSELECT :x;\n"
     write(place, setup=setup if by == "sql" else "SELECT 1;\n", script=script if by == "load" else "SELECT 1;\n")
+    if by == "psql":
+        load_by_psql(place, f"SELECT 1;\n\\! {start}\n")
 
     done = run(place, "--allow-code")
 
@@ -340,8 +347,11 @@ def test_what_an_experiment_starts_ends_with_it(place: Path, by: str) -> None:
     assert "which were ended" in done.stderr
 
 
-def test_what_an_experiment_starts_ends_with_restore_after_a_kill(place: Path) -> None:
+@pytest.mark.parametrize("by", ["sql", "psql"])
+def test_what_an_experiment_starts_ends_with_restore_after_a_kill(place: Path, by: str) -> None:
     write(place, setup=f"COPY (SELECT 1) TO PROGRAM '{daemon(place)}';\nSELECT pg_sleep(900);\n")
+    if by == "psql":
+        load_by_psql(place, f"\\! {daemon(place)}\nSELECT pg_sleep(900);\n")
     with subprocess.Popen(command(place, "--allow-code"), cwd=place, env=environment_of(place)) as pgtrial:
         try:
             stray = identify(pid_of(place))

@@ -49,3 +49,16 @@ def test_indexes_are_no_harm(database: Path) -> None:
 
     with closing(connect_to_read(database)) as db:
         assert db.execute("SELECT count(i) FROM t").fetchone() == (100_000,)
+
+
+def test_thousands_of_tables_are_not_looked_at(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        rows = ((f"t{i}", f"t{i}", f"CREATE TABLE t{i} (a)") for i in range(2000))
+        db.executemany(
+            "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES ('table', ?, ?, 2, ?)", rows
+        )
+        db.commit()
+
+    with pytest.raises(sqlite3.DatabaseError, match="more than 1000 tables"):
+        connect_to_read(database)

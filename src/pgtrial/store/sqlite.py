@@ -17,6 +17,7 @@ _MOST_STEPS = 100_000_000
 _BETWEEN = 100_000  # steps between two looks at how many they are
 
 
+_MOST_TABLES = 1000  # and indexes: looking at each takes some 0.1 ms, and pgtrial makes some twenty
 _PLAIN = {"table": ("CREATE TABLE ",), "index": ("CREATE INDEX ", "CREATE UNIQUE INDEX ")}
 _OWN_INDEX = "CREATE INDEX "  # one that SQLite made for a key has no text
 
@@ -89,7 +90,10 @@ def _check_files(path: Path) -> None:
 
 def _check_schema(db: sqlite3.Connection) -> None:
     """sqlite3.DatabaseError where a database has more than plain tables: reading them runs what its author wrote."""
-    for kind, name, text in db.execute("SELECT type, name, sql FROM sqlite_schema"):
+    rows = db.execute("SELECT type, name, sql FROM sqlite_schema").fetchmany(_MOST_TABLES + 1)
+    if len(rows) > _MOST_TABLES:
+        raise sqlite3.DatabaseError(f"it has more than {_MOST_TABLES} tables and indexes")
+    for kind, name, text in rows:
         # SQLite writes the beginning itself, so that anything else was written around it, as "CREATE\tVIRTUAL".
         if not str(text or _OWN_INDEX).startswith(_PLAIN.get(kind, ())):
             raise sqlite3.DatabaseError(f'it has a {kind} "{name}" that pgtrial did not make')
