@@ -1,13 +1,18 @@
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.engine.leftovers import mark_of
+from pgtrial.hosts.operations import MARK
+from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import RunState
 from pgtrial.store.state import State
-from support import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, wait_until, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -66,6 +71,19 @@ def test_the_last_attempt_that_was_invalid_says_why(tmp_path: Path, say) -> None
     state.close()
 
     assert "the last invalid one: division by zero" in say(folder)
+
+
+def test_what_a_killed_pgtrial_has_left_running_is_told(tmp_path: Path, say) -> None:
+    folder = write_result_folder(tmp_path / "stopped", text=TEXT, runs=2)
+    assert "of it still" not in say(folder)
+
+    hook = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark_of(folder)})
+    try:
+        wait_until(lambda: find_marked(mark_of(folder)))
+        assert '1 process of it still runs: "pgtrial restore" ends what is left.' in say(folder)
+    finally:
+        hook.kill()
+        hook.wait()
 
 
 def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

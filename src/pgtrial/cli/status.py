@@ -54,6 +54,11 @@ def command(*, folder: Path, as_json: bool) -> None:
             echo("\n".join(wrap_lines(text, 80, indent="    ", first="  ")))
         if status.state != "running":
             echo('Put it back with "pgtrial restore".')
+    if status.processes:
+        what = (
+            "1 process of it still runs" if status.processes == 1 else f"{status.processes} processes of it still run"
+        )
+        echo(f'{what}: "pgtrial restore" ends what is left.')
     if status.state == "interrupted":
         echo(f'Go on with "pgtrial resume {shell_word(folder)}".')
 

@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pgtrial.engine.folder import is_locked
+from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.restore import describe, find_pending
+from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import RunState
 from pgtrial.store.state import STOPPED, State
 
@@ -15,7 +17,8 @@ from pgtrial.store.state import STOPPED, State
 class Status:
     """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
     complete; ``reason`` is why the last invalid attempt does not count, "" where none is; ``arms`` has one line per
-    arm, ``pending`` one per change that has not been undone.
+    arm, ``pending`` one per change that has not been undone. ``processes`` of it still run although pgtrial does not:
+    what a hook or a program has started outlives a kill.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Status:
     current: str
     arms: tuple[str, ...]
     pending: tuple[str, ...] = ()
+    processes: int = 0
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -53,5 +57,6 @@ def read_status(folder: Path) -> Status:
         reason=next((run.reason for run in reversed(runs) if run.state is RunState.INVALID), ""),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
         pending=tuple(describe(entry) for entry in find_pending(folder)),
+        processes=0 if running else len(find_marked(mark_of(folder))),
         arms=tuple(f"{name}: {per_arm[name]} of {planned[name]} runs" for name, _, _ in arms),
     )
