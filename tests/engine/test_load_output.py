@@ -71,3 +71,15 @@ def test_a_program_that_says_nothing_is_named(play) -> None:
     outcome, _ = play("exit 3")
 
     assert outcome.errors == ("job0: fio ended with status 3 and printed nothing",)
+
+
+def test_a_program_that_is_stopped_before_its_first_line_stood_still(play) -> None:
+    """It stops itself; who goes on with it is another process, which the program's end does not wait for."""
+    end = f"printf '%s\\n' '{REPORT}' > /dev/stderr"
+
+    stopped, _ = play(f"pid=$$; (sleep 3; kill -CONT $pid) >/dev/null 2>&1 & kill -STOP $$; {end}")
+    went_on, _ = play(f"sleep 3; {end}")
+
+    ((since, until),) = stopped.silences
+    assert until - since > 1.5
+    assert went_on.silences == ()

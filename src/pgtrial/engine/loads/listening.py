@@ -6,14 +6,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from pgtrial.engine.loads.stops import LONGEST_SILENCE, Stops, watch
 from pgtrial.hosts.base import HostProcess
+from pgtrial.hosts.local import LocalProcess
 from pgtrial.workloads.base import Output, Progress, Summary
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
 _LONGEST_LINE = 4000  # characters of one of them
 _CHUNK = 1 << 16
 _MOST_KEPT = 16 << 20  # bytes of the output that has no progress; a summary has some thousands
-LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,10 @@ async def listen(
     if output.progress == "stderr":
         told, rest = rest, told
     reading = asyncio.create_task(_read_rest(rest))
-    silences = _Silences(last=time.time() if output.is_prompt else None)
+    silences, stops = _Silences(last=time.time() if output.is_prompt else None), Stops(process.pid)
+    # What it does before its first line only its state tells, which is not looked at on another machine.
+    is_seen = not output.is_prompt and isinstance(process, LocalProcess)
+    watching = asyncio.create_task(watch(stops)) if is_seen else None
     try:
         async for line in _read_lines(told):
             progress = output.parse_progress(line)
@@ -75,10 +79,12 @@ async def listen(
             time=end,
             summary=output.parse_summary(stdout, stderr),
             errors=_complaints(output, status, stdout, stderr),
-            silences=tuple(silences.found),
+            silences=(*silences.found, *stops.found),
         )
     finally:
         reading.cancel()
+        if watching is not None:
+            watching.cancel()
 
 
 def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequence[str]:

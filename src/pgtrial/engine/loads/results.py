@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import csv
 import fcntl
-import math
 import os
 import signal
 import time
@@ -17,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from pgtrial.engine.loads.listening import LONGEST_SILENCE, End, last_words
-from pgtrial.engine.slicer.freeze import family
+from pgtrial.engine.loads.listening import End, last_words
+from pgtrial.engine.loads.stops import Stops
 from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
@@ -29,7 +28,6 @@ PATIENCE = 60.0  # s for the first line
 SPARE = 1.0  # s of work beyond what is measured, so that all of that has been told
 _EVERY = 0.1  # s between two looks at the output
 _SECOND = 1.0  # s of progress
-_LOOK = 0.5  # s between two looks at whether it has been stopped
 _LAST = 10.0  # s for it to end once it is told to
 _SHARE_LEFT = 0.5  # of its time, for one that ends by itself to do so
 _HELD = 2.0  # s for the end of its outputs, once it has ended
@@ -61,43 +59,6 @@ class Channel:
         return cls(reader, writer)
 
 
-@dataclass(slots=True)
-class _Stops:
-    """Finds the times in which a program, or one that it has started, was stopped by a signal; what it tells of its
-    requests does not say why there are none. Both ends of such a time are looks that found it so.
-    """
-
-    pid: int
-    found: list[tuple[float, float]] = field(default_factory=list)
-    _looked: float = -math.inf
-    _since: float | None = None
-
-    def look(self) -> None:
-        now = time.monotonic()
-        if now - self._looked < _LOOK:
-            return
-        self._looked = now
-        if not any(map(_is_stopped, family(self.pid))):
-            self._since = None
-            return
-        until = time.time()
-        if self._since is None:
-            self._since = until
-            return
-        if self.found and self.found[-1][0] == self._since:
-            self.found.pop()
-        if until - self._since > LONGEST_SILENCE - _LOOK:  # it may have begun just after the look before, and so ended
-            self.found.append((self._since, until))
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
-    except OSError:  # it has just ended
-        return False
-    return state in (b"T", b"t")
-
-
 @dataclass(slots=True, kw_only=True)
 class Listener:
     """Reads what a process tells; ``output`` and ``errors`` are the ends of its outputs, which are closed with it.
@@ -112,7 +73,7 @@ class Listener:
     started: float = field(default_factory=time.time)
     ready: float | None = None
     is_ready: asyncio.Event = field(default_factory=asyncio.Event)
-    stops: _Stops = field(init=False)
+    stops: Stops = field(init=False)
     told_to_end: bool = False
     trouble: str = ""
     done: int = 0
@@ -124,7 +85,7 @@ class Listener:
     _said: bytes = b""  # the end of what it has said on its standard error
 
     def __post_init__(self) -> None:
-        self.stops = _Stops(self.process.pid)
+        self.stops = Stops(self.process.pid)
 
     async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
         """Read the output to its end. What makes its numbers worth nothing is ``enough`` to end the others."""
