@@ -15,22 +15,22 @@ SLICE = 1.0
 PARTS = 4
 
 
-def turns_of(seed, *, seconds=8.0):
+def turns_of(seed, *, seconds=8.0, arms="ab"):
     """(start, counted, end, arm) of the slices of a block, as the product plans them."""
     found, now = [], 0.0
-    for step in interleave(("a", "b"), seconds=seconds, slice_length=SLICE, guard=SLICE / 2, seed=seed):
-        found.append((now, now + step.guard, now + step.length, int(step.arms[0] == "b")))
+    for step in interleave(tuple(arms), seconds=seconds, slice_length=SLICE, guard=SLICE / 2, seed=seed):
+        found.append((now, now + step.guard, now + step.length, arms.index(step.arms[0])))
         now += step.length
     return found
 
 
-def debt(turns, *, delay, fade):
-    """What b's work lies on the machine with at each step, by Euler's method."""
+def debt(turns, *, delay, fade, of=1):
+    """What the work ``of`` an arm lies on the machine with at each step, by Euler's method."""
     steps = round(turns[-1][2] / STEP)
     times = (np.arange(steps) + 0.5) * STEP
     busy = np.zeros(steps)
     for start, _, end, arm in turns:
-        busy[(times >= start) & (times < end)] = arm
+        busy[(times >= start) & (times < end)] = arm == of
     late = np.zeros(steps)
     shift = round(delay / STEP)
     late[shift:] = busy[: steps - shift] - busy.mean()
@@ -43,15 +43,15 @@ def debt(turns, *, delay, fade):
     return times, found
 
 
-def block(seed, *, arm_effect=0.0, late=0.0, delay=0.0, fade=0.0, noise=0.0, rng=None, seconds=8.0):
-    turns = turns_of(seed, seconds=seconds)
-    times, load = debt(turns, delay=delay, fade=fade)
+def block(seed, *, arm_effect=0.0, late=0.0, delay=0.0, fade=0.0, noise=0.0, rng=None, seconds=8.0, arms="ab", of=1):
+    turns = turns_of(seed, seconds=seconds, arms=arms)
+    times, load = debt(turns, delay=delay, fade=fade, of=of)
     rows = []
     for _, counted, end, arm in turns:
         for begin, stop in pairwise(np.linspace(counted, end, PARTS + 1)):
             inside = (times >= begin) & (times < stop)
             own = rng.normal(0, noise / math.sqrt(stop - begin)) if noise else 0.0
-            rows.append((begin, stop, 1000 * math.exp(arm_effect * arm + late * load[inside].mean() + own), arm))
+            rows.append((begin, stop, 1000 * math.exp(arm_effect * (arm == 1) + late * load[inside].mean() + own), arm))
     started, ended, rate, arms = np.array(rows).T
     return Speeds(
         started=started,
@@ -67,6 +67,28 @@ def log_ratio(speeds):
     seconds = speeds.ended - speeds.started
     rates = [(speeds.rate * seconds)[speeds.arm == arm].sum() / seconds[speeds.arm == arm].sum() for arm in (0, 1)]
     return math.log(rates[1] / rates[0])
+
+
+@pytest.mark.parametrize("shape", [(1.0, 0.0), (2.5, 0.5), (1.0, 1.0), (1.0, 2.0)])
+def test_among_three_arms_what_the_control_does_later_is_put_right_by_the_controls_change(shape):
+    delay, fade = shape
+    for seed in ("1", "2", "3"):
+        speeds = block(
+            seed, arm_effect=0.02, late=-0.1, delay=delay * SLICE, fade=fade * SLICE, seconds=12.0, arms="abc", of=0
+        )
+
+        change = late_changes(speeds, of=0)[SHAPES.index(shape)]
+
+        # The control alone is slower by all that comes later; b has nothing of the kind.
+        assert log_ratio(speeds) + change == pytest.approx(0.02 + 0.1, abs=0.012)
+        assert abs(late_changes(speeds)[SHAPES.index(shape)] + log_ratio(speeds) - 0.12) > 0.02  # the arm's does not
+
+
+def test_of_two_arms_each_is_what_the_other_is_not():
+    rng = np.random.default_rng(5)
+    for seed in ("1", "2"):
+        speeds = block(seed, late=-0.1, delay=SLICE, noise=0.02, rng=rng)
+        assert late_changes(speeds, of=0) == pytest.approx(late_changes(speeds), nan_ok=True)
 
 
 @pytest.mark.parametrize("shape", [(1.0, 0.0), (2.0, 0.0), (2.5, 0.5), (4.0, 0.0), (2.0, 1.0), (0.0, 2.0), (6.0, 2.0)])

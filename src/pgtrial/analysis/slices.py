@@ -131,6 +131,9 @@ def windows(run: RunRow) -> tuple[Window, ...]:
 
 TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
 LATE = tuple(f"turn.late.{number}" for number in range(len(SHAPES)))  # and of those of what comes later than they do
+LATE_OF_CONTROL = tuple(
+    f"turn.late.control.{number}" for number in range(len(SHAPES))
+)  # where more than two take turns
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
@@ -199,7 +202,9 @@ def turn_rates(reduction: Reduction, run: RunRow) -> dict[str, float]:
 
 
 def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, dict[str, float]]:
-    """By run of the arm what ``late_changes`` gives for its block, the mean over load levels, named by LATE."""
+    """By run of the arm what ``late_changes`` gives for its block, the mean over load levels, named by LATE; where more
+    than two arms take turns, of what the control leaves as well, by LATE_OF_CONTROL.
+    """
     control, others = evidence.control, [each.name for each in evidence.arms if each.name != arm]
     numbers = {arm: 1} | {
         name: 0 if control and name == control.name else 2 + place for place, name in enumerate(others)
@@ -207,14 +212,21 @@ def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, 
     found = {}
     for _, run in evidence.pairs(arm):
         block = [each for each in evidence.valid if each.slot.block == run.slot.block]
-        levels = [
-            late_changes(_speeds(evidence, reduction, [(numbers[each.slot.arm], each) for each in block], window.level))
+        speeds = [
+            _speeds(evidence, reduction, [(numbers[each.slot.arm], each) for each in block], window.level)
             for window in windows(run)
             if all((each.id, window.level) in reduction.parts for each in block)
         ]
-        if levels:
-            changes = zip(LATE, np.mean(levels, axis=0), strict=True)
-            found[run.id] = {name: float(change) for name, change in changes if math.isfinite(change)}
+        if speeds:
+            sides = {1: LATE} if len(block) == 2 else {1: LATE, 0: LATE_OF_CONTROL}
+            found[run.id] = {
+                name: float(change)
+                for side, names in sides.items()
+                for name, change in zip(
+                    names, np.mean([late_changes(each, of=side) for each in speeds], axis=0), strict=True
+                )
+                if math.isfinite(change)
+            }
     return found
 
 

@@ -18,6 +18,8 @@ class Rules:
     tried again, however often. ``bears_late``: what an arm does later than in its own
     turn is in the interval. ``bears_failures``: failures bear on every effect, not on the claim's alone.
     ``bounds_interruptions``: so does each run that was interrupted, of either arm, as if it had been chosen.
+    ``bears_late_of_control``: what the control does later than in its own turn is in the interval, too, where more than
+    two arms take turns.
     """
 
     version: int
@@ -33,6 +35,7 @@ class Rules:
     bears_late: bool
     bears_failures: bool
     bounds_interruptions: bool
+    bears_late_of_control: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -74,6 +77,7 @@ _FIRST = Rules(
     bears_late=False,
     bears_failures=False,
     bounds_interruptions=False,
+    bears_late_of_control=False,
 )
 _SECOND = Rules(
     version=2,
@@ -89,10 +93,12 @@ _SECOND = Rules(
     bears_late=False,
     bears_failures=False,
     bounds_interruptions=False,
+    bears_late_of_control=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
 _FIFTH = replace(_FOURTH, version=5, bears_late=True, bears_failures=True)
 _SIXTH = replace(_FIFTH, version=6, bounds_interruptions=True)
-RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)}
+_SEVENTH = replace(_SIXTH, version=7, bears_late_of_control=True)
+RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)}
 CURRENT = RULES[max(RULES)]

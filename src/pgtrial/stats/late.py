@@ -52,16 +52,18 @@ class Speeds:
     slice: float
 
 
-def late_changes(speeds: Speeds) -> _Array:
+def late_changes(speeds: Speeds, *, of: int = 1) -> _Array:
     """By how much the block's log ratio of the arms would change if what comes late were in it: (shapes,).
 
-    One for each of SHAPES, as if it were the one; NaN for those of which the block tells nothing.
+    One for each of SHAPES, as if it were the one; NaN for those of which the block tells nothing. What comes late is
+    the work ``of`` the arm (1) or of the control (0). Where only two take turns, each is what the other is not, and
+    both are the same.
     """
     kept = speeds.rate > 0
     begin, end, arm = speeds.started[kept], speeds.ended[kept], speeds.arm[kept]
     if not {0, 1} <= set(arm.tolist()) or speeds.slice <= 0:
         return np.full(len(SHAPES), np.nan)
-    late = _late_shares(speeds.turns, speeds.slice, begin, end)
+    late = _late_shares(speeds.turns, speeds.slice, begin, end, of=of)
     arms = (arm[:, None] == np.unique(arm)).astype(np.float64)
     middle = (begin + end) / 2
     known = np.column_stack([arms, middle - middle.mean()])
@@ -77,7 +79,8 @@ def late_changes(speeds: Speeds) -> _Array:
     found = own.T @ (weights[:, 0] * np.log(speeds.rate[kept])) / information
     seconds = (end - begin)[:, None]
     means = [(late * seconds)[arm == one].sum(axis=0) / seconds[arm == one].sum() for one in (0, 1)]
-    return np.asarray(found * (1 - (means[1] - means[0])))
+    missing = 1 - (means[of] - means[1 - of])
+    return np.asarray(found * missing if of == 1 else -found * missing)
 
 
 def unseen(changes: _Array) -> tuple[float, float]:
@@ -120,8 +123,8 @@ def bound_late(comparison: Comparison, changes: _Array, *, is_inverse: bool = Fa
     )
 
 
-def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array) -> _Array:
-    """How much of the arm's work lies on each part, by shape, above what lies on it on average: (parts, shapes).
+def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array, *, of: int) -> _Array:
+    """How much of the work ``of`` an arm lies on each part, above what lies on it on average: (parts, shapes).
 
     Before the first slice it is taken for the average.
     """
@@ -129,7 +132,7 @@ def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array)
     tick = slice_length / _STEPS
     first, count = ordered[0, 0], math.ceil((ordered[-1, 1] - ordered[0, 0]) / tick)
     times = first + (np.arange(count) + 0.5) * tick
-    at_work = (ordered[np.searchsorted(ordered[:, 0], times, side="right") - 1, 2] == 1).astype(np.float64)
+    at_work = (ordered[np.searchsorted(ordered[:, 0], times, side="right") - 1, 2] == of).astype(np.float64)
     at_work -= at_work.mean()
     edges = first + np.arange(count + 1) * tick
     found = []

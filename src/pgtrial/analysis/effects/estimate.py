@@ -11,7 +11,7 @@ from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.slices import LATE, TURNS
+from pgtrial.analysis.slices import LATE, LATE_OF_CONTROL, TURNS
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
@@ -217,8 +217,9 @@ def read_late(evidence: Evidence, values: Values, arm: str) -> NDArray[np.float6
     """(blocks, shapes) as ``stats.late`` takes them; None where the arms did not take turns, or by older rules."""
     if not evidence.rules.bears_late:
         return None
+    names = (*LATE, *LATE_OF_CONTROL) if evidence.rules.bears_late_of_control else LATE
     changes = np.array(
-        [[values.get((run.id, name, None, ALL), np.nan) for name in LATE] for _, run in evidence.pairs(arm)]
+        [[values.get((run.id, name, None, ALL), np.nan) for name in names] for _, run in evidence.pairs(arm)]
     )
     return changes if np.isfinite(changes).any() else None
 
