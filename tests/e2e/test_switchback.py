@@ -2,10 +2,12 @@
 
 import itertools
 import json
+import math
 import os
 from pathlib import Path
 
 import pytest
+from scipy.stats import t
 
 from support import wait_until
 
@@ -42,7 +44,10 @@ def test_a_known_effect_is_found_and_covered(folder):
 
     assert found["experiment"]["method"] == "switchback"
     assert effect["blocks"] == 3
-    assert effect["low"] < 1.25 < effect["high"]
+    # Of 95 % it would miss in one test of twenty, so it is made that of 99.8 %.
+    low, high = math.log(effect["low"]), math.log(effect["high"])
+    reach = (high - low) / 2 * t.ppf(0.999, 2) / t.ppf(0.975, 2)
+    assert math.log(1.25) == pytest.approx((low + high) / 2, abs=reach)
     assert effect["ratio"] > 1.1
 
 
