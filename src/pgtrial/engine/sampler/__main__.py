@@ -204,7 +204,7 @@ class Loop:
             return
         if not link.is_connected:
             self._reconnect(link)
-        deadline = self._ticks.deadline
+        deadline, asked = self._ticks.deadline, time.time()
         try:
             link.settle(deadline=deadline)
             before = time.time()
@@ -215,7 +215,7 @@ class Loop:
             return
         if answers is None:
             if link.is_connected:
-                self._spool.add(time.time(), UNANSWERED, "")
+                self._spool.add(asked, UNANSWERED, "")
             return
         for query, answer in zip(self._queries, answers, strict=True):
             if isinstance(answer, LinkError):
