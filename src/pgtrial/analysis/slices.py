@@ -131,9 +131,7 @@ def windows(run: RunRow) -> tuple[Window, ...]:
 
 TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
 LATE = tuple(f"turn.late.{number}" for number in range(len(SHAPES)))  # and of those of what comes later than they do
-LATE_OF_CONTROL = tuple(
-    f"turn.late.control.{number}" for number in range(len(SHAPES))
-)  # where more than two take turns
+LATE_OF_CONTROL = tuple(f"turn.late.control.{number}" for number in range(len(SHAPES)))  # among more than two arms
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 

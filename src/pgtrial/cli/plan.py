@@ -39,8 +39,6 @@ _WIDTH = 80
 _LONGEST_CELL = 40  # characters of a value in a table
 _SCRIPTS = ("sql.apply", "sql.undo")
 
-_RIGHTS = "It has the rights of the server's account where no others are named."
-
 
 def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> str:
     """The whole plan; ``previews`` are the changes of the host, None if it was not asked, ``noise`` the standard

@@ -67,6 +67,8 @@ async def listen(
             if progress is None:
                 (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue
+            if watching is not None:
+                watching.cancel()  # its lines tell from now on
             on_progress(progress)
         status = await process.wait()
         end = time.time()
