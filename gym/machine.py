@@ -49,11 +49,13 @@ class Stream:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """``control`` and ``treated``: work per second, (experiments, observations). ``after``: whether the treated arm
-    came after the control in an observation, likewise. ``failed``: attempts of the treated arm that failed before each
-    observation was there, (experiments, observations); the control's never do. ``times``: mean seconds of testing until
-    so many observations of both arms are there, (observations,). ``turns``: where arms take turns, log ratios of the
-    treated arm to the control before what counts of each slice and in both halves of that, (3, experiments,
-    observations), and by how much they would change for what comes late, (experiments, observations, shapes).
+    came after the control in an observation, likewise. ``before``: where each run has its time to itself, half of what
+    the runs before both of them differ by, as ``stats.carry_over`` takes it, likewise. ``failed``: attempts of the
+    treated arm that failed before each observation was there, (experiments, observations); the control's never do.
+    ``times``: mean seconds of testing until so many observations of both arms are there, (observations,). ``turns``:
+    where arms take turns, log ratios of the treated arm to the control before what counts of each slice and in both
+    halves of that, (3, experiments, observations), and ``late``: by how much they would change for what comes late,
+    (experiments, observations, shapes).
     """
 
     control: NDArray[np.float64]
@@ -61,6 +63,7 @@ class Measured:
     after: NDArray[np.bool_]
     failed: NDArray[np.intp]
     times: NDArray[np.float64]
+    before: NDArray[np.float64] | None = None
     turns: NDArray[np.float64] | None = None
     late: NDArray[np.float64] | None = None
 
@@ -72,6 +75,7 @@ class Measured:
             after=self.after[:, :count],
             failed=self.failed[:, :count],
             times=self.times[:count],
+            before=None if self.before is None else self.before[:, :count],
             turns=None if self.turns is None else self.turns[:, :, :count],
             late=None if self.late is None else self.late[:, :count],
         )
@@ -118,7 +122,16 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         turns = np.stack([np.log(other) - np.log(one) for one, other in (rates(*window) for window in windows)])
         edges = np.linspace(schedule.counted, schedule.end, PARTS + 1)
         late = _late(schedule, edges, np.stack([done(*each) / (each[1] - each[0]) for each in pairwise(edges)]))
-    return Measured(control=control, treated=treated, after=after, failed=failed, times=times, turns=turns, late=late)
+    return Measured(
+        control=control,
+        treated=treated,
+        after=after,
+        failed=failed,
+        times=times,
+        before=_runs_before(schedule, failed) if schedule.is_plain else None,
+        turns=turns,
+        late=late,
+    )
 
 
 class _Speeds:
@@ -179,6 +192,14 @@ def _is_after(schedule: Schedule) -> NDArray[np.bool_]:
             )
         )
     return np.asarray(firsts[1] > firsts[0])
+
+
+def _runs_before(schedule: Schedule, failed: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Half of what the runs before those of an observation differ by; an attempt that failed is a run, too."""
+    owners = np.where(schedule.arm == 1, 1.0, -1.0)
+    last = np.hstack([np.zeros((len(owners), 1)), owners[:, :-1]])
+    of_control, of_treated = (_by_observation(last * (schedule.arm == arm), schedule) for arm in (0, 1))
+    return np.asarray((np.where(failed > 0, 1.0, of_treated) - of_control) / 2)
 
 
 def _debts(

@@ -19,7 +19,7 @@ END = "<!-- end: written by python -m gym -->"
 # Why a stream is beyond a method, where the page lists it as an exception.
 REASONS = {
     **dict.fromkeys(
-        ("debt-short", "debt-long", "debt-late"),
+        ("debt-short", "debt-long", "debt-late", "debt-next"),
         "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns",
     ),
     "long-memory": "nothing that is far apart is independent, so no number of blocks tells its noise",

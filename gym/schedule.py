@@ -46,6 +46,11 @@ class Schedule:
         return bool((self.half == WHOLE).all()) and self.arm.shape[1] > 2 * self.observations
 
     @property
+    def is_plain(self) -> bool:
+        """Whether each observation is one run of each arm, with the whole machine to itself."""
+        return bool((self.half == WHOLE).all()) and self.arm.shape[1] == 2 * self.observations
+
+    @property
     def seconds(self) -> float:
         """Of the longest experiment."""
         return float(self.end.max())

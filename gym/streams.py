@@ -9,6 +9,7 @@ from scipy.signal import lfilter
 
 from gym.machine import TICK, Noise, Stream
 from gym.recording import LOADS, read
+from gym.schedule import RUN, WARM_UP
 
 AMPLITUDE = 0.1  # standard deviation of what changes slowly, log speed
 _WORST = -0.05  # log speed below which an attempt fails, where failures tell something
@@ -137,6 +138,13 @@ STREAMS = (
         noise=white,
         debt=0.05,
         comes_after=2.0,
+    ),
+    Stream(
+        name="debt-next",
+        text="the same, all of it 10 s late: on the next run",
+        noise=white,
+        debt=0.05,
+        comes_after=RUN + WARM_UP,
     ),
     Stream(
         name="failures",

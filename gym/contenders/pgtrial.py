@@ -27,6 +27,7 @@ from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
+from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
 from pgtrial.stats.crossover import fit_crossover
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.fade import Turns, bound_fade
@@ -87,6 +88,7 @@ class Pgtrial:
                 log_ratios=log_ratios[place],
                 after=measured.after[place] if self.method == "blocks" else None,
                 failed=measured.failed[place] if self.method == "blocks" else None,
+                before=None if measured.before is None else measured.before[place],
                 turns=None if measured.turns is None else measured.turns[:, place],
                 late=None if measured.late is None else measured.late[place],
                 guard=plan.method.guard,
@@ -180,14 +182,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One experiment: log ratios of its blocks, (n,). ``after`` and ``failed`` are None where arms share the time;
-    ``turns``, (3, n), and ``late``, (n, shapes), where they do not take turns. ``slice`` and the ``guard`` in it are in
-    seconds.
+    """One experiment: log ratios of its blocks, (n,). ``after``, ``failed`` and ``before`` are None where arms share
+    the time; ``turns``, (3, n), and ``late``, (n, shapes), where they do not take turns. ``slice`` and the ``guard`` in
+    it are in seconds.
     """
 
     log_ratios: NDArray[np.float64]
     after: NDArray[np.bool_] | None
     failed: NDArray[np.intp] | None
+    before: NDArray[np.float64] | None = None
     turns: NDArray[np.float64] | None = None
     late: NDArray[np.float64] | None = None
     guard: float = 0.0
@@ -200,6 +203,8 @@ class Series:
         comparison = compare(values, after, confidence=confidence)
         if is_provisional:
             comparison = widen(comparison)
+        if after is not None and self.before is not None:
+            comparison = bound_carry_over(comparison, find_carry_over(values, after, self.before[:blocks]))
         if self.turns is not None:
             washout, early, late = self.turns[:, :blocks]
             counted = self.slice - self.guard

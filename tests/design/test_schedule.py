@@ -1,4 +1,5 @@
 from collections import Counter
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +48,14 @@ def test_each_arm_runs_before_and_after_the_control_in_two_of_the_first_six_bloc
     for arm in ARMS[1:count]:
         after = sum(places[block, arm.name] > places[block, ARMS[0].name] for block in range(1, 7))
         assert 2 <= after <= 4
+
+
+@given(seed=seeds)
+def test_two_arms_repeat_the_order_of_the_block_before_in_two_or_three_of_the_first_six(seed: int) -> None:
+    slots = plan_schedule(ARMS[:2], blocks=6, seed=seed)
+    orders = ["".join(slot.arm for slot in slots if slot.block == block) for block in range(1, 7)]
+
+    assert sum(one == other for one, other in pairwise(orders)) in (2, 3)
 
 
 def test_a_seed_is_drawn_anew() -> None:

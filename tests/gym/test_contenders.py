@@ -134,7 +134,12 @@ def test_the_verdict_is_that_of_an_analysed_folder(tmp_path, gain, stop):
     plan = plan_of("blocks", 12, stops=stop == "decision")
     confidence = evidence.confidence_at(12)
     assert plan.looks == evidence.looks
-    found = Series(log_ratios=np.log(ratios), after=after, failed=np.zeros(12, dtype=np.intp)).at(
+    arms = ["", *(slot.arm for slot in evidence.slots)]
+    last = dict(
+        zip([slot.number for slot in evidence.slots], [{"": 0, "off": 1, "on": -1}[arm] for arm in arms], strict=False)
+    )
+    before = np.array([last[run.slot.number] - last[control.slot.number] for control, run in evidence.pairs("off")]) / 2
+    found = Series(log_ratios=np.log(ratios), after=after, before=before, failed=np.zeros(12, dtype=np.intp)).at(
         12, confidence=confidence
     )
     _, verdict = conclude([found], evidence.experiment.hypothesis.expect, shifted(MARGIN, 0.0))

@@ -5,6 +5,7 @@ import random
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
@@ -121,8 +122,9 @@ def plan_schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot,
     """Randomised complete blocks: every arm once per block, in an order drawn from ``seed`` for each block anew.
 
     ``arms``: the control first. The first blocks are drawn again until each other arm comes before the control in some
-    of them and after it in others, so that what the place in a block does can be told from what the arm does. A longer
-    schedule begins with the shorter one of the same seed, so blocks can be added later.
+    of them and after it in others, so that what the place in a block does can be told from what the arm does; two arms
+    also until some blocks have the order of the block before and others have not, so that what a run leaves for the
+    next one can be told. A longer schedule begins with the shorter one of the same seed, so blocks can be added later.
     Source: Fisher, The Design of Experiments, 1935, chapter 4; for restricted randomisation Cox, Planning of
     Experiments, 1958, section 5.4.
     """
@@ -152,7 +154,10 @@ def plan_soak(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...
 def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
     control, *others = names
     after = (sum(order.index(name) > order.index(control) for order in orders) for name in others)
-    return all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after)
+    if not all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after):
+        return False
+    alike = [order == before for before, order in pairwise(orders)]
+    return len(others) != 1 or _LEAST_EACH <= sum(alike) <= len(alike) - _LEAST_EACH
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:

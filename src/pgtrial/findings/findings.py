@@ -116,6 +116,7 @@ class Effect(Record):
     log_error: float | None = None  # standard error of log(ratio)
     degrees: int | None = None  # of freedom, of that
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
+    carry_over: float | None = None  # ratio by which a run after one of the arm differs from one after the control
     # By how much log(ratio) may be lower, and higher, for what is not among the good runs of the blocks: failures in
     # excess, and what an arm leaves for others or does late.
     hidden_below: float = 0.0

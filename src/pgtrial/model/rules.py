@@ -19,7 +19,7 @@ class Rules:
     turn is in the interval. ``bears_failures``: failures bear on every effect, not on the claim's alone.
     ``bounds_interruptions``: so does each run that was interrupted, of either arm, as if it had been chosen.
     ``bears_late_of_control``: what the control does later than in its own turn is in the interval, too, where more than
-    two arms take turns.
+    two arms take turns. ``bears_carry_over``: what a run leaves for the next one is in the interval.
     """
 
     version: int
@@ -36,6 +36,7 @@ class Rules:
     bears_failures: bool
     bounds_interruptions: bool
     bears_late_of_control: bool
+    bears_carry_over: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -78,6 +79,7 @@ _FIRST = Rules(
     bears_failures=False,
     bounds_interruptions=False,
     bears_late_of_control=False,
+    bears_carry_over=False,
 )
 _SECOND = Rules(
     version=2,
@@ -94,11 +96,13 @@ _SECOND = Rules(
     bears_failures=False,
     bounds_interruptions=False,
     bears_late_of_control=False,
+    bears_carry_over=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
 _FIFTH = replace(_FOURTH, version=5, bears_late=True, bears_failures=True)
 _SIXTH = replace(_FIFTH, version=6, bounds_interruptions=True)
 _SEVENTH = replace(_SIXTH, version=7, bears_late_of_control=True)
-RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)}
+_EIGHTH = replace(_SEVENTH, version=8, bears_carry_over=True)
+RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)}
 CURRENT = RULES[max(RULES)]

@@ -28,6 +28,8 @@ class Comparison:
     comparison alone; the latter is over the orders of the arms that could have been drawn. ``is_anytime``: the interval
     holds whenever one stops. ``blocks`` counts complete blocks. ``hidden`` is by how much the effect may be lower, and
     higher, because of what is not among them (log ratios, not below zero); ``low`` and ``high`` have it in them.
+    ``carry_over`` is by what a run after one of the arm differs from one after the control (log ratio), where that is
+    known.
     """
 
     ratio: float | None
@@ -44,6 +46,7 @@ class Comparison:
     information: float
     degrees: int
     position: float | None = None
+    carry_over: float | None = None
     is_anytime: bool = False
     hidden: tuple[float, float] = (0.0, 0.0)
     comparisons: int = 1

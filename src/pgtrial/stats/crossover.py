@@ -42,9 +42,9 @@ def fit_crossover(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> 
 
     log_ratios : (n,), log(arm / control). after : (n,), whether the arm ran after the control.
     """
-    groups = [log_ratios[after], log_ratios[~after]]
-    if min(group.size for group in groups) < FEWEST_OF_AN_ORDER:
+    if not has_both_orders(after):
         return None
+    groups = [log_ratios[after], log_ratios[~after]]
     (late, late_sd), (early, early_sd) = (mean_and_sd(group) for group in groups)
     degrees = log_ratios.size - 2
     squares = late_sd**2 * (groups[0].size - 1) + early_sd**2 * (groups[1].size - 1)
@@ -55,6 +55,12 @@ def fit_crossover(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> 
         degrees=degrees,
         information=4 / (1 / groups[0].size + 1 / groups[1].size),
     )
+
+
+def has_both_orders(after: NDArray[np.bool_]) -> bool:
+    """Whether both orders of a block came up often enough that the place can be told from the arm."""
+    late = int(after.sum())
+    return min(late, after.size - late) >= FEWEST_OF_AN_ORDER
 
 
 def randomisation_p(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> float:

@@ -9,14 +9,14 @@ contrast inside blocks; what is left of an exponential approach follows from its
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.interval import mean_and_sd, ratio_of, t_quantile
+from pgtrial.stats.interval import extend, mean_and_sd, t_quantile
 
 SEEN = 0.8  # confidence with which the ratio changes after the washout, for it to bear on a verdict
 _ONE_SIDED = 0.95  # of how much it may change later still
@@ -61,31 +61,8 @@ def bound_fade(comparison: Comparison, turns: Turns, *, is_inverse: bool = False
 
     ``is_inverse``: of times, which become longer where throughput falls.
     """
-    if comparison.low is None or comparison.high is None:
-        return comparison
     more = unfaded(turns) * (-1 if is_inverse else 1)
-    if more == 0:
-        return comparison
-    down, up = max(0.0, -more), max(0.0, more)
-    return replace(
-        comparison,
-        low=ratio_of(math.log(comparison.low) - down),
-        high=ratio_of(math.log(comparison.high) + up),
-        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
-    )
-
-
-def without_hidden(comparison: Comparison) -> Comparison:
-    """The comparison as it would be if its blocks had in them all that there is."""
-    down, up = comparison.hidden
-    if comparison.low is None or comparison.high is None or down == up == 0:
-        return comparison
-    return replace(
-        comparison,
-        low=ratio_of(math.log(comparison.low) + down),
-        high=ratio_of(math.log(comparison.high) - up),
-        hidden=(0.0, 0.0),
-    )
+    return extend(comparison, down=max(0.0, -more), up=max(0.0, more))
 
 
 def _still_there(growth: float, guard: float, counted: float) -> float:

@@ -7,7 +7,6 @@ Sources: Fisher, "Statistical Methods for Research Workers", 5th ed. (1934), sec
 Econ. Stud. 76 (2009) 1071-1102, for the bounds.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact
 
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.interval import ratio_of
+from pgtrial.stats.interval import extend
 
 ALLOWANCE = 2  # failures that chance may have kept away
 ADVERSE = 0.2  # probability by chance, from which on failures decide: what is overlooked makes a false verdict
@@ -89,12 +88,7 @@ def bound_failures(
     kept = _kept_weights(values.size, share)
     mean = float(values.mean())
     down, up = mean - float(kept @ values), float(kept[::-1] @ values) - mean
-    return replace(
-        comparison,
-        low=ratio_of(math.log(comparison.low) - down),
-        high=ratio_of(math.log(comparison.high) + up),
-        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
-    )
+    return extend(comparison, down=down, up=up)
 
 
 def _kept_weights(count: int, share: float) -> NDArray[np.float64]:

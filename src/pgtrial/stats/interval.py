@@ -5,13 +5,13 @@ Source: Student, "The probable error of a mean", Biometrika 6 (1908) 1-25.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from pgtrial.stats.base import Interval
+from pgtrial.stats.base import Comparison, Interval
 
 # Logs of measured ratios that differ by less than this differ only by rounding: no information about noise.
 NO_SPREAD = 1e-12
@@ -165,3 +165,30 @@ def benjamini_hochberg(p: Sequence[float | None]) -> tuple[float | None, ...]:
 
 def _known(p: Sequence[float | None]) -> list[tuple[float, int]]:
     return sorted((value, index) for index, value in enumerate(p) if value is not None)
+
+
+def extend(comparison: Comparison, *, down: float, up: float) -> Comparison:
+    """The comparison with an interval that also holds if the effect is lower by ``down``, or higher by ``up``, because
+    of what is not among its blocks: logarithms, not below zero.
+    """
+    if comparison.low is None or comparison.high is None or down == up == 0:
+        return comparison
+    return replace(
+        comparison,
+        low=ratio_of(math.log(comparison.low) - down),
+        high=ratio_of(math.log(comparison.high) + up),
+        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
+    )
+
+
+def without_hidden(comparison: Comparison) -> Comparison:
+    """The comparison as it would be if its blocks had in them all that there is."""
+    down, up = comparison.hidden
+    if comparison.low is None or comparison.high is None or down == up == 0:
+        return comparison
+    return replace(
+        comparison,
+        low=ratio_of(math.log(comparison.low) + down),
+        high=ratio_of(math.log(comparison.high) - up),
+        hidden=(0.0, 0.0),
+    )

@@ -10,7 +10,7 @@ Westfall & Young, "Resampling-Based Multiple Testing" (1993), section 2.6.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.interval import ratio_of, t_quantile
+from pgtrial.stats.interval import extend, t_quantile
 
 # How an effect may come, in slices of usual length: time constants with which it comes and goes, each with its delays.
 # What has neither is in the slices themselves, and what fades in less than one is in fade.py.
@@ -108,19 +108,8 @@ def bound_late(comparison: Comparison, changes: _Array, *, is_inverse: bool = Fa
 
     ``is_inverse``: of times, which become longer where throughput falls.
     """
-    if comparison.low is None or comparison.high is None:
-        return comparison
     down, up = unseen(changes)
-    if is_inverse:
-        down, up = up, down
-    if down == up == 0:
-        return comparison
-    return replace(
-        comparison,
-        low=ratio_of(math.log(comparison.low) - down),
-        high=ratio_of(math.log(comparison.high) + up),
-        hidden=(comparison.hidden[0] + down, comparison.hidden[1] + up),
-    )
+    return extend(comparison, down=up, up=down) if is_inverse else extend(comparison, down=down, up=up)
 
 
 def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array, *, of: int) -> _Array:

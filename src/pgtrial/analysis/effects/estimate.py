@@ -21,6 +21,7 @@ from pgtrial.model.run import RunRow
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
@@ -156,6 +157,7 @@ def _estimate(
         log_error=comparison.error,
         degrees=comparison.degrees if comparison.error is not None else None,
         position=None if comparison.position is None else math.exp(comparison.position),
+        carry_over=None if comparison.carry_over is None else math.exp(comparison.carry_over),
         margin=margin,
         hidden_below=bounded.hidden[0],
         hidden_above=bounded.hidden[1],
@@ -201,6 +203,7 @@ def compare_metric(
     control, treated = read_pairs(evidence, values, arm, key) if pairs is None else pairs
     after = places(evidence, evidence.pairs(arm))
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
+    comparison = bound_carry_over(comparison, read_carry_over(evidence, arm, control, treated))
     load = evidence.load
     is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
     is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
@@ -211,6 +214,26 @@ def compare_metric(
     if (changes := read_late(evidence, values, arm)) is not None:
         comparison = bound_late(comparison, changes, is_inverse=is_time)
     return comparison
+
+
+def read_carry_over(
+    evidence: Evidence, arm: str, control: NDArray[np.float64], treated: NDArray[np.float64]
+) -> CarryOver | None:
+    """What a run leaves for the next one, of the observations of ``read_pairs``; None where arms share the time of a
+    block, and by older rules.
+
+    Runs that failed leave something behind as well. Nobody's run comes before the first one.
+    """
+    pairs = evidence.pairs(arm)
+    after = places(evidence, pairs) if evidence.rules.bears_carry_over else None
+    if after is None or evidence.control is None:
+        return None
+    owners = [0, *({arm: 1, evidence.control.name: -1}.get(run.slot.arm, 0) for run in evidence.runs)]
+    before = dict(zip((run.id for run in evidence.runs), owners, strict=False))
+    differences = [(before[treated.id] - before[control.id]) / 2 for control, treated in pairs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratios = np.log(treated) - np.log(control)
+    return find_carry_over(log_ratios, np.array(after), np.array(differences))
 
 
 def read_late(evidence: Evidence, values: Values, arm: str) -> NDArray[np.float64] | None:

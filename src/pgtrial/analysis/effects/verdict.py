@@ -21,7 +21,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.stats import power
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge
-from pgtrial.stats.fade import without_hidden
+from pgtrial.stats.interval import without_hidden
 
 _CODES = {
     (Expect.BETTER, Verdict.SUPPORTED): "verdict.better.supported",
@@ -236,7 +236,8 @@ def _needed(
     expect, better = claim.judged
     seen = without_hidden(estimated.comparison)
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
-        return Needed(blocks=None, text=message("needed.left-behind"))
+        is_between_runs = estimated.comparison.carry_over is not None
+        return Needed(blocks=None, text=message("needed.next-run" if is_between_runs else "needed.left-behind"))
     needed = power.blocks_needed(
         estimated.comparison,
         expect=expect,

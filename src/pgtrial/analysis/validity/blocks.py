@@ -89,6 +89,14 @@ def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
                 yield caveat
 
 
+def check_carry_over(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What a run leaves for the next one, where it is in the interval."""
+    if assessment.primary is None or (left := assessment.primary.effect.carry_over) is None:
+        return
+    if any(assessment.primary.comparison.hidden):
+        yield caveat("left-for-next-run", arm=assessment.primary.effect.arm, change=left)
+
+
 def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Runs of the schedule that are missing; but none is, once the rule for stopping has ended the experiment."""
     evidence = assessment.evidence

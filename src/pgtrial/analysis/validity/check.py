@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     blocks.check_soak,
     blocks.check_placebo,
     blocks.check_primary_effect,
+    blocks.check_carry_over,
     blocks.check_completeness,
     blocks.check_unequal_failures,
     blocks.check_invalid_runs,

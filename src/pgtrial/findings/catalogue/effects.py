@@ -74,6 +74,19 @@ EFFECT_CAVEATS = {
         hint=N_("Wait for more blocks."),
         when="there is a rule for stopping, and no error may be spent after so few blocks: no interval",
     ),
+    "left-for-next-run": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "A run that follows one of {arm} differs by {change:change} from one that follows the control. The "
+            "interval reaches as far as if each arm followed its own runs only, as it does in use."
+        ),
+        hint=N_(
+            "Warm up longer, or let a hook wait before each run, until nothing is left of the run before; more blocks "
+            "tell it from chance."
+        ),
+        when="what a run leaves for the next one is beyond its standard error, which is chance in a third of "
+        "experiments; the interval has what would be missing",
+    ),
     "autocorrelated-blocks": Entry(
         severity=Severity.WARNING,
         text=N_(

@@ -112,6 +112,9 @@ NEEDED = {
     "needed.left-behind": Entry(
         text=N_('none, but longer slices, or method = "blocks": what an arm does to later turns may still be missing')
     ),
+    "needed.next-run": Entry(
+        text=N_("more blocks, or a longer warm-up: what a run leaves for the next one may still be missing")
+    ),
     "needed.range": Entry(
         text=plural(
             "about {count} more block would decide the claim ({low} to {high}, as the noise and the effect may be)",

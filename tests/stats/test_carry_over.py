@@ -1,0 +1,110 @@
+"""What a run leaves for the next one, against least squares by hand and a machine of which the truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over
+from pgtrial.stats.paired import compare_blocks
+
+AFTER = np.array([True, False, False, True, True, False, True, False])
+
+
+def runs_before(after):
+    """Of two arms in blocks: nobody's run, then the last one of the block before."""
+    found, last = [], 0
+    for second in after:
+        order = (-1, 1) if second else (1, -1)
+        of_first, of_second = last, order[0]
+        treated, control = (of_second, of_first) if second else (of_first, of_second)
+        found.append((treated - control) / 2)
+        last = order[1]
+    return np.array(found)
+
+
+BEFORE = runs_before(AFTER)
+
+
+def test_runs_before_are_those_of_the_orders() -> None:
+    # ab ba ba ab ab ba ab ba: the order repeats in the third and the fifth block.
+    assert BEFORE.tolist() == [-0.5, 0, -1, 0, -1, 0, 0, 0]
+
+
+def test_what_is_left_is_found_exactly_where_nothing_else_varies() -> None:
+    found = find_carry_over(0.02 + np.where(AFTER, 0.01, -0.01) - 0.05 * BEFORE, AFTER, BEFORE)
+
+    assert found is not None
+    assert found.effect == pytest.approx(-0.05)
+    assert found.error == pytest.approx(0, abs=1e-12)
+    # The mean of both orders' means lacks what the arm does to itself, and has what it does to the control.
+    plain = np.mean([BEFORE[AFTER].mean(), BEFORE[~AFTER].mean()])
+    assert found.missing == pytest.approx(-0.05 * (1 - plain))
+    assert found.is_seen
+
+
+def test_error_is_that_of_the_test_of_two_nested_models() -> None:
+    ratios = np.random.default_rng(4).normal(0, 0.03, AFTER.size)
+    found = find_carry_over(ratios, AFTER, BEFORE)
+    assert found is not None
+
+    places = np.where(AFTER, 1.0, -1.0)
+    squares = []
+    for columns in ([np.ones(8), places], [np.ones(8), places, BEFORE]):
+        design = np.column_stack(columns)
+        left = ratios - design @ np.linalg.solve(design.T @ design, design.T @ ratios)
+        squares.append(float(left @ left))
+    f = (squares[0] - squares[1]) / (squares[1] / (8 - 3))
+    assert (found.effect / found.error) ** 2 == pytest.approx(f)
+    total = np.linalg.solve(design.T @ design, design.T @ ratios)
+    assert found.missing == pytest.approx(total[0] + total[2] - np.mean([ratios[AFTER].mean(), ratios[~AFTER].mean()]))
+
+
+def test_blocks_without_a_ratio_are_left_out() -> None:
+    ratios = np.random.default_rng(5).normal(0, 0.03, AFTER.size)
+    kept = np.arange(8) != 4
+    ratios[4] = math.nan
+
+    assert find_carry_over(ratios, AFTER, BEFORE) == find_carry_over(ratios[kept], AFTER[kept], BEFORE[kept])
+
+
+def test_one_order_only_leaves_the_place_where_it_is() -> None:
+    found = find_carry_over(np.array([0.1, 0.1, 0.2, 0.1]), np.ones(4, dtype=np.bool_), np.array([0.0, 0.0, 1.0, 0.0]))
+
+    assert found is not None
+    assert found.effect == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("after", "before"),
+    [
+        pytest.param([True, False], [0, -1], id="few-blocks"),
+        pytest.param([True, False] * 4, [0] * 8, id="always-the-other-order"),
+        pytest.param([True] * 4 + [False] * 4, [0.5] * 4 + [-0.5] * 4, id="in-step-with-the-place"),
+    ],
+)
+def test_blocks_that_tell_nothing_of_it(after, before) -> None:
+    ratios = np.linspace(0, 0.1, len(after))
+
+    assert find_carry_over(ratios, np.array(after), np.array(before, dtype=np.float64)) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "down", "up"),
+    [
+        (None, 0, 0),
+        (CarryOver(effect=-0.02, error=0.03, missing=-0.04), 0, 0),
+        (CarryOver(effect=-0.04, error=0.03, missing=-0.06), 0.06, 0),
+        (CarryOver(effect=0.04, error=0.03, missing=0.05), 0, 0.05),
+    ],
+)
+def test_interval_is_extended_at_the_side_where_the_effect_may_be(found, down, up) -> None:
+    plain = compare_blocks([100] * 6, [101, 99, 100, 102, 98, 100])
+    assert plain.low is not None
+    assert plain.high is not None
+    bounded = bound_carry_over(plain, found)
+
+    assert bounded.ratio == plain.ratio
+    assert bounded.hidden == (down, up)
+    assert bounded.low == pytest.approx(plain.low * math.exp(-down))
+    assert bounded.high == pytest.approx(plain.high * math.exp(up))
