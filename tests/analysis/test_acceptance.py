@@ -39,7 +39,7 @@ def only(found: tuple[Acceptance, ...], arm: str) -> Acceptance:
 def test_each_arm_is_held_against_the_limit_by_itself() -> None:
     evidence = asking(plan_trial(random.Random(1)), {"at_least": 1000})
 
-    found = judge_acceptance(evidence, measure(evidence, 1, a=1500, b=700), ())
+    found = judge_acceptance(evidence, measure(evidence, 2, a=1500, b=700), ())
 
     assert (only(found, "a").verdict, only(found, "b").verdict) == (Verdict.SUPPORTED, Verdict.REFUTED)
     low, high = ends(only(found, "a"))

@@ -15,9 +15,9 @@ MARGIN = 0.03
 # What b does to itself, what its run does to the next one, and the spread of a run, as logarithms; and the most that
 # may be supported falsely with six and with twelve blocks. Debts within the noise of a run are not seen.
 DEBTS = (
-    ("−5 %, all of it on the next run", 0.0, np.log(0.95), 0.01, (0.08, 0.02)),
-    ("−3 %, 2 points of it", -np.log1p(MARGIN) / 3, -2 * np.log1p(MARGIN) / 3, 0.01, (0.4, 0.33)),
-    ("−3 %, 1 point of it, SD 2 %", -2 * np.log1p(MARGIN) / 3, -np.log1p(MARGIN) / 3, 0.02, (0.13, 0.29)),
+    ("−5 %, all of it on the next run", 0.0, np.log(0.95), 0.01, (0.15, 0.02)),
+    ("−3 %, 2 points of it", -np.log1p(MARGIN) / 3, -2 * np.log1p(MARGIN) / 3, 0.01, (0.56, 0.38)),
+    ("−3 %, 1 point of it, SD 2 %", -2 * np.log1p(MARGIN) / 3, -np.log1p(MARGIN) / 3, 0.02, (0.13, 0.33)),
 )
 
 
@@ -58,7 +58,7 @@ def test_what_a_run_leaves_for_the_next_one_is_in_the_interval() -> None:
         found = [run(0.0, 0.0, sd, blocks=blocks, seed=17) for blocks in EXPERIMENTS]
         for each in found:
             assert each[8][1] <= 0.05
-            assert each[8][0] >= 0.75 * each[7][0]
+            assert each[8][0] >= 0.85 * each[7][0]
         kept.append(
             f"SD {100 * sd:g} %: {', '.join(f'{percent(each[7][0], 1)} → {percent(each[8][0], 1)}' for each in found)}"
         )

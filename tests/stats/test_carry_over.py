@@ -93,9 +93,9 @@ def test_blocks_that_tell_nothing_of_it(after, before) -> None:
     ("found", "down", "up"),
     [
         (None, 0, 0),
-        (CarryOver(effect=-0.02, error=0.03, missing=-0.04), 0, 0),
-        (CarryOver(effect=-0.04, error=0.03, missing=-0.06), 0.06, 0),
-        (CarryOver(effect=0.04, error=0.03, missing=0.05), 0, 0.05),
+        (CarryOver(effect=-0.04, error=0.03, degrees=9, missing=-0.04), 0, 0),
+        (CarryOver(effect=-0.05, error=0.03, degrees=9, missing=-0.06), 0.06, 0),
+        (CarryOver(effect=0.05, error=0.03, degrees=9, missing=0.05), 0, 0.05),
     ],
 )
 def test_interval_is_extended_at_the_side_where_the_effect_may_be(found, down, up) -> None:

@@ -5,8 +5,7 @@ it, and in random order the control more often follows the arm than the arm foll
 as a gain. It is seen because blocks differ in which run came before. Where it may be there, the interval of an effect
 is extended by what is missing for each arm to follow only its own runs, as it does once it is in use.
 Sources: Jones & Kenward, "Design and Analysis of Cross-Over Trials", 3rd ed. (2014), section 2.3; an arm's effect on
-itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661; a term is kept where its t is beyond 1,
-Haitovsky, Am. Statist. 23 (1969) no. 1, 20-21.
+itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
 
 from dataclasses import dataclass, replace
@@ -16,25 +15,26 @@ from numpy.typing import NDArray
 
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.crossover import has_both_orders
-from pgtrial.stats.interval import extend
+from pgtrial.stats.interval import extend, t_quantile
 
-_SEEN = 1.0  # standard errors
+SEEN = 0.8  # confidence with which it is there, for it to bear on a verdict: low, for the reason given in fade.py
 _LEAST = 1e-9  # of the spread of ``before`` that neither the effect nor the place explains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarryOver:
     """``effect``: log ratio by which a run after one of the arm differs from one after the control, with its standard
-    ``error``; ``missing``: what the arm's effect lacks of it.
+    ``error`` and the ``degrees`` of freedom of that; ``missing``: what the arm's effect lacks of it.
     """
 
     effect: float
     error: float
+    degrees: int
     missing: float
 
     @property
     def is_seen(self) -> bool:
-        return abs(self.effect) > _SEEN * self.error
+        return abs(self.effect) > t_quantile((1 + SEEN) / 2, self.degrees) * self.error
 
 
 def find_carry_over(
@@ -63,6 +63,7 @@ def find_carry_over(
     return CarryOver(
         effect=effect,
         error=float(np.sqrt(noise @ noise / degrees / information)),
+        degrees=degrees,
         missing=effect * (1 - float(shares[0, 0])),
     )
 

@@ -84,8 +84,8 @@ EFFECT_CAVEATS = {
             "Warm up longer, or let a hook wait before each run, until nothing is left of the run before; more blocks "
             "tell it from chance."
         ),
-        when="what a run leaves for the next one is beyond its standard error, which is chance in a third of "
-        "experiments; the interval has what would be missing",
+        when="what a run leaves for the next one is seen (at 80 %, so by chance in a fifth of experiments); the "
+        "interval has what would be missing",
     ),
     "autocorrelated-blocks": Entry(
         severity=Severity.WARNING,
