@@ -467,15 +467,15 @@ def test_control_groups_of_the_server_are_read(
     assert not [caveat for caveat in report.caveats if "control group" in caveat.text]
 
 
-@pytest.mark.parametrize(("reader", "who"), [(None, "This machine"), (reader_of(), "The machine of the server")])
-def test_what_a_machine_does_not_offer_is_a_caveat_that_says_which(
+@pytest.mark.parametrize(("reader", "who"), [(None, "this machine"), (reader_of(), "the server's machine")])
+def test_what_cannot_be_read_on_a_machine_is_a_caveat_that_says_which(
     config: SamplerConfig, runner: asyncio.Runner, reader: RemoteReader | None, who: str
 ) -> None:
     config = replace(config, groups=("/nowhere",), remote=reader)
     report = runner.run(sample(config, seconds=INTERVAL))
 
     texts = [caveat.text for caveat in report.caveats if caveat.code == "no-source"]
-    assert f"{who} does not offer statistics of the control group /nowhere." in texts
+    assert f"On {who} pgtrial's account cannot read statistics of the control group /nowhere." in texts
 
 
 def test_directory_without_a_disk_is_a_caveat_that_says_why(

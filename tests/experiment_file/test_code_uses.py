@@ -314,6 +314,9 @@ def test_what_concerns_a_whole_server_is_listed_where_it_is_not_ours(line: str) 
         "CLUSTER victim USING vk",
         "BEGIN; LOCK TABLE victim IN ACCESS EXCLUSIVE MODE",
         "LOCK victim",
+        "NOTIFY jobs",
+        "SELECT pg_notify('jobs', 'x')",
+        "SELECT pg_try_advisory_xact_lock(1)",
     ],
 )
 def test_what_read_only_transactions_allow_is_listed_where_nothing_may_be_written(line: str) -> None:

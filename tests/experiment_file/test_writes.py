@@ -1,10 +1,12 @@
 """What would change an existing database, and when the file lets it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.load import examine
 
 Find = Callable[..., dict[str, SpecProblem]]
 
@@ -43,3 +45,30 @@ def test_writes_have_no_meaning_where_the_database_is_pgtrials_own(find: Find) -
 
     assert list(find(own + ARMS)) == ["target.writes"]
     assert set(find("[target]\nwrites = true\nsettings = 'server'\n" + ARMS)) == {"target.writes", "target.settings"}
+
+
+@pytest.mark.parametrize("where", ["workload.scenario[0].file", "arms.b.workload.scripts.s"])
+@pytest.mark.parametrize("name", ["transaction_read_only", 'U&"transaction\\005fread\\005fonly"'])
+def test_no_script_gives_itself_the_right_to_write(tmp_path: Path, where: str, name: str) -> None:
+    (tmp_path / "read.sql").write_text("SELECT 1;\n")
+    (tmp_path / "write.sql").write_text(f"SET {name} = off;\nDELETE FROM t;\n")
+    first, other = ("write", "read") if where.startswith("workload") else ("read", "write")
+    text = f"""format = 1
+[experiment]
+name = "x"
+[target]
+kind = "server"
+database = "shop"
+[dataset]
+kind = "existing"
+[workload]
+scenario = [{{ name = "s", file = "{first}.sql" }}]
+[arms.a]
+[arms.b.workload]
+scripts = {{ s = "{other}.sql" }}
+"""
+
+    problems = {problem.path: problem for problem in examine(text, tmp_path).problems}
+
+    assert list(problems) == [where]
+    assert "would let the script write to a read-only database" in problems[where].message

@@ -59,6 +59,10 @@ def test_an_error_is_told_in_the_words_of_fio() -> None:
     assert find_errors("", said(failed)) == ("a job ended with error 28",)
 
 
+def test_one_that_was_ended_says_so_although_its_report_has_no_error() -> None:
+    assert find_errors("", said(before="\nfio: terminating on signal 15\n")) == ("terminating on signal 15",)
+
+
 def test_an_option_that_is_wrong_is_told_without_a_report() -> None:
     text = "fio: unrecognized option '--nonsense'\nuse --help\n"
 

@@ -143,7 +143,12 @@ def render_server(look: "ServerLook") -> str:
     """Plain text of at most 80 columns, except for longer words and statements."""
     lines = [fill(f"{name:<12} {text}", 80, subsequent_indent=" " * 13) for name, text in look.facts.items()]
     if look.session:
-        text = f"Settings of the load's sessions, which nobody else feels: {', '.join(look.session)}."
+        whose = (
+            "every session of the load's role in its database"
+            if look.by_role
+            else "the load's sessions, which nobody else feels"
+        )
+        text = f"Settings of {whose}: {', '.join(look.session)}."
         lines.append(_fill(text, first="  ", indent="  "))
     if look.shared:
         text = f"Changed for the whole server, which every application feels: {', '.join(look.shared)}."

@@ -10,7 +10,8 @@ from pgtrial.cli.plan_soak import soak_schedule
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.experiment import SCALED, TargetTable
+from pgtrial.experiment_file.experiment import SCALED, Experiment
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.linux.flushes import lost_flushes
 from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.local import LocalHost
@@ -237,7 +238,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
                 f"about {format_bytes(kept)}."
             )
         return
-    yield _database_text(target, size)
+    yield _database_text(experiment, size)
     if target.database is None and experiment.dataset.load:
         names = ", ".join(experiment.dataset.load)
         yield (
@@ -267,13 +268,22 @@ def place_texts(checked: Checked) -> Iterator[str]:
         )
 
 
-def _database_text(target: TargetTable, size: str) -> str:
+def _database_text(experiment: Experiment, size: str) -> str:
+    target = experiment.target
     if target.database is None:
         return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
-    compared = "Its catalogue, what is written to its tables and its size are compared before and after."
+    compared = "Its catalogue, what is written to its tables and sequences, and its size are compared before and after."
     if target.writes:
         return (
             f'Database "{target.database}" is changed: the arms\' SQL runs in it, and the scripts may write to it. '
             f'{compared} Running this needs --allow-writes. A copy is safer: "pgtrial copy" makes one.'
         )
-    return f'Database "{target.database}" is read-only for the load\'s sessions. {compared}'
+    is_program = experiment.workload.kind == COMMAND
+    who = "The program" if is_program else "A function that a script calls"
+    elsewhere = " What the program does in other databases nobody looks at." if is_program else ""
+    hooks = " Hooks may write." if experiment.hooks.programs() else ""
+    return (
+        f'Database "{target.database}" is read-only for the load\'s sessions. {compared} {who} may switch that off for '
+        "itself: only a role that may not write is certain not to. What is written nevertheless stays; it makes a "
+        f"run invalid while nobody else is connected, and is a caveat otherwise.{elsewhere}{hooks}"
+    )

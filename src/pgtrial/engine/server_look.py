@@ -19,11 +19,13 @@ from pgtrial.postgres.existing.server import open_server
 class ServerLook:
     """``facts`` by name, as one reads them; ``caveats`` cost the analysis something; with an ``error`` nothing can run.
 
-    ``session`` are the settings of the load's sessions, ``shared`` those that change for the whole server.
+    ``session`` are the settings of the load's sessions, or of all sessions of its role, ``shared`` those that change
+    for the whole server.
     """
 
     facts: Mapping[str, str]
     session: tuple[str, ...] = ()
+    by_role: bool = False
     shared: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     error: PgTrialError | None = None
@@ -56,6 +58,7 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
     return ServerLook(
         facts=facts,
         session=tuple(dict.fromkeys(name for settings in survey.own.values() for name in settings)),
+        by_role=target.settings == "role",
         shared=tuple(survey.changing),
         caveats=survey.rights.caveats(writes=target.database is None or target.writes),
         error=refuse_missing(survey.rights, survey.missing) if survey.missing else None,

@@ -216,8 +216,9 @@ OF_SERVER = (
 OF_READERS = (
     _pattern(
         "a change that read-only transactions allow",
-        "vacuum analy reindex cluster lock lo",
-        r"(?m)(?:^|;)[^\S\n]*+(?:vacuum|analy[sz]e|cluster|lock)\b|\breindex\b|\block\s+(?:table\b|/\*|--)"
+        "vacuum analy reindex cluster lock lo notify",
+        r"(?m)(?:^|;)[^\S\n]*+(?:vacuum|analy[sz]e|cluster|lock|notify)\b|\breindex\b|\block\s+(?:table\b|/\*|--)"
+        r"|\bpg_(?:notify|(?:try_)?advisory_\w*lock\w*)\b"
         r"|\blo_(?:creat\w*|from_bytea|put|import\w*|truncate\w*)\b|\blowrite\b",
     ),
 )

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.connection import is_elsewhere
+from pgtrial.experiment_file.escapes import readings
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.knob_checks import check_version
 from pgtrial.experiment_file.places import expand_home, is_directory
@@ -14,6 +14,7 @@ from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 
 _ONLY_SERVER = ("connection", "database", "restart", "writes", "settings")
 _COPY = (
@@ -110,10 +111,12 @@ def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         elif given.key.lower() in _SWITCHES:
             message = f'it decides whether sessions may write, and the database "{target.database}" is read-only'
             found.append((given.path, message, _COPY))
+        elif given.knob == WORKLOAD and given.key.startswith(SCRIPTS) and (switch := _find_switch(folder, given.value)):
+            found.append((given.path, switch, _COPY))
     if workload.kind == COMMAND and target.settings != "role":
         # What makes sessions read-only is PGOPTIONS then, which libpq reads and a program may leave out.
         message = f'nothing keeps a program from writing to the database "{target.database}", which is read-only'
-        hint = f'Write settings = "role" in [target], which makes all sessions of its role read-only. Or: {_COPY}'
+        hint = f'Write settings = "role" in [target]: its sessions are read-only unless they say otherwise. {_COPY}'
         found.append((("workload", "command"), message, hint))
     if workload.mix is not None and workload.mix != "select-only":
         message = f'mix "{workload.mix}" writes to the database "{target.database}", which is read-only'
@@ -123,10 +126,18 @@ def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         if scenario.builtin not in (None, "select-only"):
             message = f'"{scenario.builtin}" writes to the database "{target.database}", which is read-only'
             found.append(((*path, "builtin"), message, _COPY))
-        if scenario.file is not None and folder is not None:
-            with suppress(OSError, UnicodeDecodeError):  # which another check tells
-                match = _SWITCH.search((folder / scenario.file).read_text(encoding="utf-8"))
-                if match is not None:
-                    message = f'"{" ".join(match[0].split())}" would let the script write to a read-only database'
-                    found.append(((*path, "file"), message, _COPY))
+        if scenario.file is not None and (switch := _find_switch(folder, scenario.file)):
+            found.append(((*path, "file"), switch, _COPY))
     yield from dict.fromkeys(found)
+
+
+def _find_switch(folder: FilePath | None, name: str) -> str:
+    """What in a script gives its sessions the right to write, also where its characters are escaped; "" if nothing."""
+    if folder is None:
+        return ""
+    try:
+        texts, _ = readings((folder / name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):  # which another check tells
+        return ""
+    match = next(filter(None, map(_SWITCH.search, texts)), None)
+    return f'"{" ".join(match[0].split())}" would let the script write to a read-only database' if match else ""

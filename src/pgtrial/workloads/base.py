@@ -90,6 +90,7 @@ class Summary:
     latency_mean: float | None = None
     lag_mean: float | None = None
     connection_time: float | None = None
+    said: str = ""  # last, beside its results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,7 @@ def _escaped(path: str) -> str:
 _FACTORS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 # "Jobs: 1 (f=1): [r(1)][40.0%][r=117MiB/s][r=29.9k IOPS][eta 00m:06s]"
 _RATES = re.compile(r"\[(?P<rates>[^\[\]]*) IOPS\]")
+_ENDED = "terminating on signal"
 _RATE = re.compile(r"[rwt]=(?P<number>[0-9.]+)(?P<unit>[kMG]?)(?=,|$)")
 
 
@@ -212,9 +213,10 @@ def parse_summary(_stdout: str, stderr: str) -> Summary:
 
 
 def find_errors(_stdout: str, stderr: str) -> Sequence[str]:
-    """The words of fio, where it says that a job failed or says nothing at its end."""
+    """The words of fio, where it says that a job failed or that it was ended, or says nothing at its end."""
     report, others = _split(stderr)
-    failed = report is None or any(job.get("error", 0) for job in report.get("jobs", ()))
+    was_ended = any(_ENDED in line for line in others)  # after which it reports as if nothing had happened
+    failed = report is None or was_ended or any(job.get("error", 0) for job in report.get("jobs", ()))
     said = tuple(line.removeprefix("fio: ") for line in others if line.startswith("fio: ")) if failed else ()
     if said or report is None or not failed:
         return said

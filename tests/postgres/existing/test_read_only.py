@@ -168,6 +168,46 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     assert message in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE OR REPLACE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1", "Left over: function public.one()."),
+        ("COMMENT ON TABLE orders IS 'x'", "Objects were made, altered or dropped."),
+        ("SELECT nextval('numbers')", "Drawn from: sequence public.numbers."),
+    ],
+)
+def test_a_script_changes_no_object_and_draws_no_number_unnoticed(shop, write, pgtrial, statement, said):
+    write()
+    shop.sql("CREATE SEQUENCE numbers", database="shop")
+    read_write = "SELECT set_config('default_trans' || 'action_read_only', 'off', false)"
+    Path("own.sql").write_text(f"{read_write};\n{statement};\n")
+
+    result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 1
+    assert 'the load has written to database "shop", which is read-only' in result.stderr
+    assert said in result.stderr
+
+
+def test_a_program_gets_a_read_only_session_and_plan_says_what_it_may_do_nevertheless(write, pgtrial, tmp_path):
+    command = 'kind = "command"\ncommand = ["sh", "load.sh"]\nfiles = "load.sh"'
+    scenario = 'scenario = [{ name = "own", file = "own.sql" }]'
+    write(("# writes", 'settings = "role"'), (scenario, command), ("rate     = 100\n", ""))
+    failed = '{\\"t\\": $(date +%s.%N), \\"failed\\": true}'
+    (tmp_path / "load.sh").write_text(
+        f'while :; do psql -qX -c "UPDATE orders SET amount = 1" || echo "{failed}"; sleep 0.1; done\n'
+    )
+
+    plan = " ".join(pgtrial("plan", "shop.toml").stdout.split())
+    result = pgtrial("run", "shop.toml", "--allow-code", "--allow-host-changes")
+
+    assert "The program may switch that off for itself" in plan
+    assert "What the program does in other databases nobody looks at." in plan
+    assert result.returncode == 1
+    assert "requests of the command failed" in result.stderr
+    assert "cannot execute UPDATE in a read-only transaction" in result.stderr
+
+
 def test_no_hook_runs_before_settings_of_the_whole_server_are_refused(shop, write, pgtrial, tmp_path):
     """That one of a library's settings is the whole server's only the server can tell."""
     shop.set_auto_conf("shared_preload_libraries = 'pg_stat_statements'\n")

@@ -106,7 +106,9 @@ class CommandLoad:
         (summary,) = outcome.summaries
         if summary.failed:
             asked = summary.failed + (summary.processed or 0)
-            raise WorkloadError(f"{summary.failed} of {asked} requests of the command failed", hint=_HINT)
+            raise WorkloadError(
+                f"{summary.failed} of {asked} requests of the command failed", detail=summary.said, hint=_HINT
+            )
         if self.stands_still:
             self.standstills.append(
                 await self._stop_and_look(arm, server, clients=self.clients if own is None else own)

@@ -112,9 +112,11 @@ class Listener:
             enough.set()
         elif not self._ended_well(status):
             enough.set()
-            said = self._said.decode("utf-8", "replace")
-            self.trouble = "; ".join(last_words(said)) or f"it ended with status {status} and said nothing"
+            self.trouble = self._last_words() or f"it ended with status {status} and said nothing"
         return self._end(end)
+
+    def _last_words(self) -> str:
+        return "; ".join(last_words(self._said.decode("utf-8", "replace")))
 
     def _ended_well(self, status: int) -> bool:
         good = {-signal.SIGTERM, 128 + signal.SIGTERM, *self.results.good_ends}
@@ -123,7 +125,7 @@ class Listener:
     def _end(self, end: float) -> End:
         return End(
             time=end,
-            summary=Summary(processed=self.done, failed=self.failed),
+            summary=Summary(processed=self.done, failed=self.failed, said=self._last_words()),
             errors=(self.trouble,) if self.trouble else (),
             silences=tuple(self.stops.found),
         )

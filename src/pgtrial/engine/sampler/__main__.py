@@ -78,7 +78,7 @@ class Loop:
         sources = [source for files in self._files for source in files.sources]
         absent = {source: reason for files in self._files for source, reason in files.absent.items()}
         if config["conninfo"] and config["machine"] and config["server_pid"] is None:
-            absent["server"] = "the CPU time of the server's processes: the number of the first one cannot be read"
+            absent["server"] = "the CPU time of the server's processes, of which it does not know the first one"
         databases = dict.fromkeys(filter(None, (config["conninfo"], config["load_conninfo"])))
         self._extensions = Extensions(
             list(databases) if config["load_conninfo"] else [],

@@ -310,8 +310,8 @@ _SILENT = Caveat(
 
 
 def _absent(reason: str, header: Header) -> Caveat:
-    where = "The machine of the server" if header.foreign else "This machine"
-    return _without(f"{where} does not offer {reason}.")
+    where = "the server's machine" if header.foreign else "this machine"
+    return _without(f"On {where} pgtrial's account cannot read {reason}.")
 
 
 def _without(sentence: str) -> Caveat:

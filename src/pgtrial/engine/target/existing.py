@@ -54,6 +54,12 @@ from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 from pgtrial.workloads.tpcc import load_sql
 
+# Who can have changed a database nevertheless.
+_READ_ONLY = (
+    "The load's sessions were read-only: others have done it, or a hook, or a script or program gave itself the right "
+    "to."
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class ServerTarget:
@@ -225,13 +231,17 @@ class ServerTarget:
         """A session can give itself the right to write. Where nobody else was there, whoever wrote was of the load."""
         now = await read_inventory(self.server.control, self.database, catalogue=False)
         written = compare_data(found, now)
+        if now.defined > found.defined and self.before is not None:
+            now = await read_inventory(self.server.control, self.database)
+            differs = compare_catalogues(self.before.catalogue, now.catalogue)
+            written = f"{differs or 'Objects were made, altered or dropped.'} {written}".rstrip()
         if written and not found.others and not now.others:
             raise TargetError(
                 f'the load has written to database "{self.database}", which is read-only',
                 detail=written,
-                hint="A script, or a function that it calls, gives its session the right to write, or does what the "
-                "server lets read-only transactions do. If it may, write writes = true in [target] and run with "
-                '--allow-writes; "pgtrial copy" makes a copy to try it on.',
+                hint="A script or program, or a function that it calls, gives its session the right to write, or does "
+                "what the server lets read-only transactions do. If it may, write writes = true in [target] and run "
+                'with --allow-writes; "pgtrial copy" makes a copy to try it on.',
             )
 
     async def remove(self) -> None:
@@ -248,17 +258,13 @@ class ServerTarget:
     async def _compare(self, before: Inventory) -> None:
         after = await read_inventory(self.server.control, self.database)
         if written := compare_data(before, after):
-            whose = (
-                "The load's sessions were read-only: others have written, or a script gave itself the right to."
-                if self.is_read_only
-                else "What the load has written stays, beside what others have."
-            )
+            whose = "What the load has written stays, beside what others have."
             self.note(
                 Caveat(
                     code="data-changed",
                     severity=Severity.WARNING,
                     text=f'The database "{self.database}" was written to during the experiment. {written}',
-                    hint=whose,
+                    hint=_READ_ONLY if self.is_read_only else whose,
                 )
             )
         differs = compare_catalogues(before.catalogue, after.catalogue)
@@ -267,8 +273,8 @@ class ServerTarget:
                 Caveat(
                     code="catalogue-changed",
                     severity=Severity.WARNING,
-                    text=f'Others have changed the database "{self.database}" during the experiment. {differs}',
-                    hint="The load's sessions were read-only.",
+                    text=f'Objects of the database "{self.database}" were changed during the experiment. {differs}',
+                    hint=_READ_ONLY,
                 )
             )
         elif differs:

@@ -5,10 +5,11 @@ It is read before an experiment and after it, so that a difference is said, whoe
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Error
 
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ServerControl
@@ -72,6 +73,24 @@ _TABLES = """
     WHERE s.schemaname NOT IN ('pg_catalog', 'information_schema') AND s.schemaname !~ '^pg_toast'
         OR s.schemaname = 'pg_catalog' AND s.relname IN ('pg_largeobject', 'pg_largeobject_metadata')
 """
+# Rows of the catalogue of this database, of which statistics alone are written unasked.
+_CATALOGUE_ROWS = """
+    SELECT coalesce(sum(s.n_tup_ins + s.n_tup_upd + s.n_tup_del), 0)::int8
+    FROM pg_catalog.pg_stat_all_tables AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.relid
+    WHERE s.schemaname = 'pg_catalog' AND NOT c.relisshared
+        AND s.relname NOT IN ('pg_statistic', 'pg_statistic_ext_data', 'pg_largeobject', 'pg_largeobject_metadata')
+"""
+# Those that the role may look at; who may draw from one may. A temporary one is its session's.
+_SEQUENCES = """
+    SELECT c.oid::int8 FROM pg_catalog.pg_class AS c
+    WHERE c.relkind = 'S' AND c.relpersistence = 'p' AND CASE WHEN c.relkind = 'S'
+        THEN pg_catalog.has_sequence_privilege(c.oid, 'SELECT, USAGE') END
+"""
+_VALUES = """
+    SELECT oid::regclass::text, pg_catalog.pg_sequence_last_value(oid) FROM pg_catalog.unnest(%s::oid[]) AS oid
+"""
+_PATIENCE = "SET lock_timeout = '1s'"  # reading a sequence waits for who alters it
+_AT_ONCE = 500  # sequences, each of which is locked until the statement ends
 _INDEXES = """
     SELECT s.indexrelid::regclass::text, c.relfilenode::int8
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
@@ -105,13 +124,16 @@ class TableCounts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
     """``catalogue`` has a digest of each object's definition, ``tables`` what the server has counted of each, by name,
-    ``indexes`` the number of each one's file; ``size`` is in bytes, ``others`` the sessions connected to it beside our
-    own.
+    ``indexes`` the number of each one's file, ``sequences`` what was drawn last, where it can be read. ``defined``
+    counts the rows of the catalogue that were ever written; ``size`` is in bytes, ``others`` the sessions connected to
+    it beside our own.
     """
 
     catalogue: Catalogue
     tables: Mapping[str, TableCounts]
     indexes: Mapping[str, int]
+    sequences: Mapping[str, int | None]
+    defined: int
     size: int
     others: int
 
@@ -131,6 +153,8 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
         indexes = await (await connection.execute(_INDEXES)).fetchall()
+        (defined,) = await (await connection.execute(_CATALOGUE_ROWS)).fetchone() or (0,)
+        sequences = await _read_sequences(connection)
         (size,) = await (await connection.execute(_SIZE)).fetchone() or (0,)
         (others,) = await (await connection.execute(_OTHERS)).fetchone() or (0,)
     return Inventory(
@@ -142,6 +166,8 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
             for name, inserted, updated, deleted, vacuumed, analyzed, file in tables
         },
         indexes={str(name): int(file) for name, file in indexes},
+        sequences=sequences,
+        defined=defined,
         size=size,
         others=others,
     )
@@ -159,6 +185,16 @@ async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dic
     return {str(name): str(digest) for name, digest in rows}
 
 
+async def _read_sequences(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, int | None]:
+    await connection.execute(_PATIENCE)
+    oids = [oid for (oid,) in await (await connection.execute(_SEQUENCES)).fetchall()]
+    found: dict[str, int | None] = {}
+    for begin in range(0, len(oids), _AT_ONCE):
+        with suppress(Error):  # one was dropped, or somebody is altering it
+            found |= dict(await (await connection.execute(_VALUES, [oids[begin : begin + _AT_ONCE]])).fetchall())
+    return found
+
+
 def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
     """What is left over, missing or altered in a database that was to be left as found, in sentences; "" if nothing."""
     altered = sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
@@ -174,7 +210,8 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
 
 
 def compare_data(before: Inventory, after: Inventory) -> str:
-    """What was written to tables and indexes in between, and what became of the size, in sentences; "" if nothing was.
+    """What was written to tables, indexes and sequences in between, and what became of the size, in sentences; "" if
+    nothing was.
 
     A server whose statistics were reset in between counts less than before: of that nothing can be said.
     """
@@ -200,6 +237,9 @@ def compare_data(before: Inventory, after: Inventory) -> str:
     both = before.indexes.keys() & after.indexes.keys()
     if rebuilt := sorted(name for name in both if before.indexes[name] != after.indexes[name]):
         said.append(f"Built anew: {', '.join(f'index {name}' for name in rebuilt)}.")
+    both = before.sequences.keys() & after.sequences.keys()
+    if drawn := sorted(name for name in both if before.sequences[name] != after.sequences[name]):
+        said.append(f"Drawn from: {', '.join(f'sequence {name}' for name in drawn)}.")
     if not said:
         return ""
     growth = after.size - before.size
