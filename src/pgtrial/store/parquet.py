@@ -19,10 +19,11 @@ _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
 _MEMORY = "200MB"  # of a DuckDB; what has no room in it is put on the disk …
 _MOST_SPILT = "8GB"  # … up to so much
+_MOST_THREADS = 4  # each of which needs some of that memory
 # What a file may become in memory. No file of real runs has been seen with more than 1.3 values for each byte, an hour
 # of 500 series that never change has 3; equal rows that somebody wrote have thousands.
-_MOST_VALUES = 4  # of a column, for each byte of the file …
-_FREE_VALUES = 100_000  # … and so many more
+_MOST_VALUES = 3  # of a column, for each byte of the file …
+_FREE_VALUES = 500_000  # … and so many more
 _MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
 _FREE_SIZE = 1 << 20  # … and so many more
 _MOST_TEXT = 4096  # bytes of one text
@@ -38,9 +39,8 @@ def connect(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:
         "autoinstall_known_extensions": False,
         "temp_directory": _spill(os.getpid()),
         "max_temp_directory_size": _MOST_SPILT,
+        "threads": threads or min(_MOST_THREADS, os.cpu_count() or 1),
     }
-    if threads is not None:
-        config["threads"] = threads
     db = duckdb.connect(":memory:", config=config)
     db.execute("SET enable_progress_bar = false")  # it is printed to standard output
     return db
