@@ -137,6 +137,22 @@ HIDDEN = [
     "SET any_extension.work_directory TO '/x'",
     'SET LOCAL "any_extension" . "file_path" = \'/x\'',
     "SELECT set_config('any_extension.file_path', '/x', true)",
+    "SET any_extension./**/work_dir = '/x'",
+    "SET any_extension. -- of it\nwork_dir TO '/x'",
+    "SET any_extension/* = a.b; */.work_dir = '/x'",
+    "SET LOCAL /* */ any_extension.work_dir = '/x'",
+    'SET "any_extension"./**/"file_path" = \'/x\'',
+    f"SET any_extension{' ' * 200}.work_dir = '/x'",
+    # functions of whatever an extension has, by its name alone
+    "CREATE EXTENSION whatever",
+    'CREATE EXTENSION IF NOT EXISTS "whatever" CASCADE',
+    'CREATE EXTENSION "pg_trgm2"',
+    'CREATE EXTENSION "PG_TRGM"',
+    "CREATE EXTENSION pg_trgmé",
+    "CREATE EXTENSION/**/whatever",
+    "CREATE/**/EXTENSION whatever",
+    "CREATE -- it\nEXTENSION whatever",
+    "CREATE EXTENSION :name",
     "SELECT pg_reload_conf(), set_config('ssl_crl_dir', '/x', false)",
 ]
 PLAIN = [
@@ -156,6 +172,9 @@ PLAIN = [
     "SELECT a.search_path, b.on_init FROM a, b",
     "CREATE INDEX ON t (http_status)",
     "CREATE EXTENSION hstore",
+    'CREATE EXTENSION IF NOT EXISTS "uuid-ossp" WITH SCHEMA public',
+    "create extension PG_trgm CASCADE",
+    "UPDATE t SET a = 1, -- one\nb = 2",
     "GRANT pg_monitor TO me",
 ]
 

@@ -189,3 +189,38 @@ def test_names_that_are_swapped_while_they_are_listed_do_no_harm(
     finally:
         is_over.set()
         neighbour.join()
+
+
+def ask(server: WebServer, path: str) -> socket.socket:
+    connection = connect(server)
+    connection.sendall(f"GET {path} HTTP/1.1\r\n".encode() + head(server) + b"\r\n")
+    return connection
+
+
+@pytest.mark.parametrize("path", ["/events", "/reports/{}"])
+def test_answers_that_nobody_takes_keep_nobody_out(served: WebServer, tmp_path: Path, path: str) -> None:
+    (tmp_path / "results" / "mine" / layout.REPORT).write_bytes(b"x" * (8 << 20))  # more than a socket has room for
+    (place,) = served.shelf.places()
+    with contextlib.ExitStack() as stack:
+        for _ in range(70):
+            connection = stack.enter_context(ask(served, path.format(place.id)))
+            with contextlib.suppress(ConnectionError):
+                connection.recv(1)  # it has begun, and no more of it is taken
+        assert b"HTTP/1.1 200 " in answers(served, b"GET /api/experiments HTTP/1.1\r\n" + head(served) + b"\r\n")
+
+
+def test_an_answer_that_is_taken_little_by_little_ends(
+    served: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 64 << 20
+    (tmp_path / "results" / "mine" / layout.REPORT).write_bytes(b"x" * size)
+    (place,) = served.shelf.places()
+    monkeypatch.setattr("pgtrial.web.server._SLOWEST", 1 << 30)
+    monkeypatch.setattr(served, "_patience", 0.5)
+    got = 0
+    with ask(served, f"/reports/{place.id}") as connection, contextlib.suppress(ConnectionError):
+        while piece := connection.recv(1 << 16):  # as slowly as not to reach the end before it is ended
+            got += len(piece)
+            wait_until(lambda: not served._deadlines)
+
+    assert 0 < got < size

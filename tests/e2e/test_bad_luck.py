@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.engine.slicer.freeze import family
-from pgtrial.hosts.operations import MARK
+from pgtrial.hosts.operations import MARK, family
 from pgtrial.hosts.processes import identify
 
 QUICK = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))

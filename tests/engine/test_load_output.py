@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
+from pgtrial.hosts.base import Host
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.fio import OUTPUT
 
@@ -17,7 +19,7 @@ PROGRESS = "Jobs: 1 (f=1): [r(1)][50.0%][r=8KiB/s][r=10 IOPS][eta 00m:01s]"
 def play(tmp_path: Path, runner):
     """What becomes of programs that do what these scripts say, and what was told each second."""
 
-    def run(*scripts: str) -> tuple[LoadOutcome, list[tuple[float, float | None]]]:
+    def run(*scripts: str, host: Host | None = None) -> tuple[LoadOutcome, list[tuple[float, float | None]]]:
         told: list[tuple[float, float | None]] = []
         generators = [
             Generator(
@@ -37,7 +39,7 @@ def play(tmp_path: Path, runner):
 
         outcome = runner.run(
             run_generators(
-                LocalHost(mark=str(tmp_path)),
+                host or LocalHost(mark=str(tmp_path)),
                 Path("/bin/sh"),
                 generators,
                 environment={},
@@ -73,13 +75,26 @@ def test_a_program_that_says_nothing_is_named(play) -> None:
     assert outcome.errors == ("job0: fio ended with status 3 and printed nothing",)
 
 
+STOPS = f"pid=$$; (sleep 3; kill -CONT $pid) >/dev/null 2>&1 & kill -STOP $$; printf '%s\\n' '{REPORT}' > /dev/stderr"
+
+
 def test_a_program_that_is_stopped_before_its_first_line_stood_still(play) -> None:
     """It stops itself; who goes on with it is another process, which the program's end does not wait for."""
-    end = f"printf '%s\\n' '{REPORT}' > /dev/stderr"
-
-    stopped, _ = play(f"pid=$$; (sleep 3; kill -CONT $pid) >/dev/null 2>&1 & kill -STOP $$; {end}")
-    went_on, _ = play(f"sleep 3; {end}")
+    stopped, _ = play(STOPS)
+    went_on, _ = play(f"sleep 3; {STOPS.rpartition('; ')[2]}")
 
     ((since, until),) = stopped.silences
     assert until - since > 1.5
     assert went_on.silences == ()
+
+
+def test_so_it_did_on_another_machine(play, sshd, runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+    host = runner.run(SshHost.open(sshd.address))
+    try:
+        stopped, _ = play(STOPS, host=host)
+    finally:
+        runner.run(host.close())
+
+    ((since, until),) = stopped.silences
+    assert until - since > 1.5

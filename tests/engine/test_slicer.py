@@ -15,10 +15,11 @@ import pytest
 
 from pgtrial.design.slices import Step
 from pgtrial.engine.slicer import task as task_module
-from pgtrial.engine.slicer.freeze import family, find_unpinnable, freeze, pin, thaw
+from pgtrial.engine.slicer.freeze import find_unpinnable, freeze, pin, thaw
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import family
 from support import wait_until
 
 # Writes the time down again and again, and so does a child of it, as a server's do.

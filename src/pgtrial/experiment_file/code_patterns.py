@@ -30,6 +30,7 @@ CODE_IN_OPTIONS = re.compile(rf"(?:_|\.){_ENDS}\b|{_OTHERS}".replace("_", "[_-]"
 _FILE = "a file of the server's machine"
 _CATALOG = "the server's own catalogs"
 JOINED = "SQL put together as it runs"
+UNKNOWN_EXTENSION = "an extension that pgtrial does not know"
 _TEXT = r"(?:e?'|u&'|\$|/\*|--|:)"
 # What begins a relation's name, and may be longer than is looked at, is taken for one.
 _OF_NAME = r"\w$\x80-\U0010ffff"  # to PostgreSQL any byte that is not ASCII is a letter
@@ -55,6 +56,15 @@ _READ_OR_WRITTEN = (
 _CALLED = r"\"?\s*+(?:\(|/\*|--)"
 _SERVICES = r"(?:aws_(?:lambda|ml|s3)|azure_(?:ai|cognitive|local_ai|ml|openai|storage)|google_ml\w*)"  # and schemas
 _SERVERS = r"citus_\w*add_\w*node|master_add_node|run_command_on_\w+|(?:pglogical|spock)\"?\s*+\."
+# Those of PostgreSQL itself and of its neighbourhood that run no code, and reach no file or host, by their functions.
+# What the functions of any other do is not in their names.
+HARMLESS = (
+    r"amcheck|autoinc|bloom|btree_gi(?:n|st)|citext|cube|dict_(?:int|xsyn)|earthdistance|fuzzystrmatch|hstore|hll|hypopg"
+    r"|insert_username|intagg|intarray|isn|lo|ltree|moddatetime|pageinspect|pg_(?:buffercache|freespacemap|hint_plan"
+    r"|logicalinspect|overexplain|partman|prewarm|qualstats|repack|stat_kcache|stat_statements|surgery|trgm|visibility"
+    r"|wait_sampling|walinspect)|pgcrypto|pgrowlocks|pgstattuple|plpgsql|postgis(?:_topology)?|rdkit|refint|rum|seg"
+    r"|sslinfo|tablefunc|tcn|timescaledb|topn|tsm_system_(?:rows|time)|unaccent|uuid-ossp|vector|xml2"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +120,13 @@ PATTERNS = (
     _pattern(
         "a setting of an extension that names code or a file",
         "set",
-        rf"\bset\b[^=;'.]{{0,80}}+\.[\s\"]*+\w{{0,80}}?(?:_|\b){_ENDS}\b"
+        rf"\bset\b(?:\s++|[^=;'.\s]){{0,150}}+\.[\s\"]*+\w{{0,80}}?(?:_|\b){_ENDS}\b"
         rf"|\bset_config\"?\s*+\(\s*+'\w{{1,80}}\.\w{{0,80}}?(?:_|\b){_ENDS}'",
+    ),
+    _pattern(
+        "a setting whose name has a comment in it",
+        "set",
+        r"\bset\b(?:\s++|[\w$\".\x80-\U0010ffff]){0,150}+(?:/\*|--)",
     ),
     _pattern(
         "a setting of the whole server",
@@ -185,6 +200,14 @@ PATTERNS = (
         "an extension that reaches other hosts",
         "extension",
         rf"\bextension\s*+(?:if\s+not\s+exists\b\s*+)?+(?:/\*|--|\"?(?:http|pg_net|plproxy|{_SERVICES})\b)",
+    ),
+    _pattern(
+        UNKNOWN_EXTENSION,
+        "extension",
+        r"\bcreate\s++extension\b(?!\s*+(?:if\s++not\s++exists\b\s*+)?+"
+        rf"(?:\"(?-i:{HARMLESS})\"|(?:{HARMLESS})(?![{_OF_NAME}\"])))"
+        r"|\bcreate\s*+(?:/\*|--)",
+        r"\bextension\b",
     ),
     _pattern(JOINED, "execute", rf"\bexecute\b(?!\s+on\b|\s+{_ROUTINE_OF_TRIGGER})", rf"{_ROUTINE}"),
     _pattern(JOINED, "_to_xml ts_ xpath_ crosstab connectby launch schedule", rf"\b(?:{_EXECUTED})\b"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgtrial.experiment_file.code_patterns import (
     CODE_IN_OPTIONS,
+    HARMLESS,
     INSTALLED,
     JOINED,
     OF_READERS,
@@ -18,6 +19,7 @@ from pgtrial.experiment_file.code_patterns import (
     PATTERNS,
     PRELOADS,
     SETTINGS,
+    UNKNOWN_EXTENSION,
     UNTRUSTED,
     Pattern,
 )
@@ -102,9 +104,11 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
     for name, value in arm.settings.items():
         if SETTINGS.fullmatch(name) and value.strip() and not (name in PRELOADS and INSTALLED.fullmatch(value)):
             yield code_use(arm.origin("postgresql", name), f"{name} = {value}")
-    for name in arm.knobs.get("extensions", {}).get("create", "").split(", "):
+    for name in filter(None, arm.knobs.get("extensions", {}).get("create", "").split(", ")):
         if re.fullmatch(UNTRUSTED, name):
             yield code_use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
+        elif not re.fullmatch(HARMLESS, name):
+            yield code_use(arm.origin("extensions", "create"), f"{UNKNOWN_EXTENSION}: {name}")
 
 
 def find_on_server(scripts: Mapping[str, str]) -> tuple[CodeUse, ...]:

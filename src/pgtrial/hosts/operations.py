@@ -22,6 +22,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import IO
 
 MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
@@ -49,6 +50,20 @@ def program_environment(mark: str, role: str = "", is_other: bool = False) -> di
     if is_other:
         kept = {**{name: kept[name] for name in _HARMLESS if name in kept}, "HOME": "/nonexistent"}
     return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **marks}
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants, parents first; [] when it has ended."""
+    found = [pid]
+    for member in found:  # grows while it is gone through
+        try:
+            threads = os.listdir(f"/proc/{member}/task")
+        except (FileNotFoundError, ProcessLookupError):  # the second is where it ends meanwhile
+            continue
+        for thread in threads:
+            with suppress(OSError), open(f"/proc/{member}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found if os.path.exists(f"/proc/{pid}") else []
 
 
 def session_group(mark: str) -> int | None:
@@ -436,6 +451,14 @@ class Operations:
         # The second field, in parentheses, may hold anything.
         fields = text.rpartition(")")[2].split()
         return None if fields[0] in ("Z", "X") else int(fields[19])
+
+    def is_stopped(self, pid: int) -> bool:
+        """Whether a program, or one that it has started, is stopped by a signal."""
+        for member in family(pid):
+            with suppress(OSError), open(f"/proc/{member}/stat", "rb") as file:  # it may just have ended
+                if file.read().rpartition(b") ")[2][:1] in (b"T", b"t"):
+                    return True
+        return False
 
     def find_marked(self, mark: str, only_code: bool = False) -> list[tuple[int, int]]:
         """(pid, start ticks) of all processes that were started for a mark; ``only_code``: by what an experiment

@@ -1,7 +1,9 @@
 """Write and read the Parquet files of a run with DuckDB."""
 
+import atexit
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -15,38 +17,57 @@ from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
+_MEMORY = "200MB"  # of a DuckDB; what has no room in it is put on the disk …
+_MOST_SPILT = "8GB"  # … up to so much
+_MOST_THREADS = 4  # each of which needs some of that memory
 # What a file may become in memory. No file of real runs has been seen with more than 1.3 values for each byte, an hour
 # of 500 series that never change has 3; equal rows that somebody wrote have thousands.
-_MOST_VALUES = 4  # of a column, for each byte of the file …
-_FREE_VALUES = 100_000  # … and so many more
+_MOST_VALUES = 3  # of a column, for each byte of the file …
+_FREE_VALUES = 500_000  # … and so many more
 _MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
 _FREE_SIZE = 1 << 20  # … and so many more
 _MOST_TEXT = 4096  # bytes of one text
 _MOST_GROUPS = 1000  # of rows, each of which DuckDB fills with 122,880; one takes some 100 µs, however few it has
 
 
-def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB of one's own that never loads an extension from elsewhere."""
-    config: dict[str, Any] = {"memory_limit": memory_limit, "autoinstall_known_extensions": False}
-    if threads is not None:
-        config["threads"] = threads
+def connect(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB of one's own that never loads an extension from elsewhere, and puts what has no room in its
+    memory where nobody else can.
+    """
+    config: dict[str, Any] = {
+        "memory_limit": _MEMORY,
+        "autoinstall_known_extensions": False,
+        "temp_directory": _spill(os.getpid()),
+        "max_temp_directory_size": _MOST_SPILT,
+        "threads": threads or min(_MOST_THREADS, os.cpu_count() or 1),
+    }
     db = duckdb.connect(":memory:", config=config)
     db.execute("SET enable_progress_bar = false")  # it is printed to standard output
     return db
 
 
-def session(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
+@cache
+def _spill(pid: int) -> str:
+    """A directory of this process alone. DuckDB's own choice is one in the current directory, of a fixed name, which
+    anybody may have made there, as a link too.
+    """
+    place = tempfile.TemporaryDirectory(prefix="pgtrial-spill-")
+    atexit.register(lambda: place.cleanup() if os.getpid() == pid else None)
+    return place.name
+
+
+def session(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """A connection to a DuckDB shared by the process, because opening one takes longer than most queries.
 
     Create only temporary objects, which vanish when it is closed; SET would affect all connections.
     """
-    return _shared(os.getpid(), memory_limit, threads).cursor()
+    return _shared(os.getpid(), threads).cursor()
 
 
 @cache
-def _shared(pid: int, memory_limit: str, threads: int | None) -> duckdb.DuckDBPyConnection:
+def _shared(pid: int, threads: int | None) -> duckdb.DuckDBPyConnection:
     """One for each process: a fork does not copy the threads of its parent's."""
-    return connect(memory_limit=memory_limit, threads=threads)
+    return connect(threads=threads)
 
 
 def is_little(paths: Iterable[Path]) -> bool:

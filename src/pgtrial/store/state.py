@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.errors import StoreError
@@ -72,6 +72,8 @@ class State:
         try:
             db = connect(path, mode="rw") if write else connect_to_read(path)
         except sqlite3.Error as err:
+            if type(err) is sqlite3.DatabaseError:  # of the file, not of getting at it
+                raise damaged(path, str(err)) from err
             hint = "" if is_own(path) else "Copy the folder into a directory of your own, and name the copy."
             raise StoreError(f'cannot read "{path}": {err}', hint=hint) from err
         state = cls(db, path)
@@ -83,7 +85,9 @@ class State:
         return state
 
     def _check_format(self) -> None:
-        found = dict(self._rows(MetaRow, "WHERE key = 'format'")).get("format", "")
+        found = dict(self._rows(MetaRow, "WHERE key = 'format'")).get("format")
+        if found is None:
+            raise damaged(self._path, "it does not say its format")
         number = read_count(found)
         if number is None or number > layout.FORMAT:
             written = "an unknown format" if number is None else f"format {number}"
@@ -164,6 +168,11 @@ class State:
         if len(set(keys)) < len(keys):
             raise damaged(self._path, f"table {table} has a row twice")
 
+    def _refuse_unknown(self, table: str, what: str, named: Iterable[int | str], known: Collection[int | str]) -> None:
+        unknown = sorted(each for each in named if each not in known)
+        if unknown:
+            raise damaged(self._path, f"table {table} names {what} {unknown[0]}, which is not there")
+
     # -- runs ------------------------------------------------------------------------------------------------
 
     def begin_run(self, slot: Slot, t: float) -> RunRow:
@@ -242,9 +251,13 @@ class State:
         rows = self._rows(AttemptRow, "ORDER BY id")
         self._refuse_twice("run", [row.id for row in rows])
         self._refuse_twice("run", [(row.slot, row.attempt) for row in rows])
-        unknown = {row.slot for row in rows} - slots.keys()
-        if unknown:
-            raise damaged(self._path, f"table run names slot {min(unknown)}, which is not there")
+        known = {row.id for row in rows}
+        self._refuse_unknown(
+            "slot", "arm", (slot.arm for slot in slots.values()), {arm for arm, *_ in self.declared_arms()}
+        )
+        self._refuse_unknown("run", "slot", (row.slot for row in rows), slots)
+        self._refuse_unknown("phase", "run", phases, known)
+        self._refuse_unknown("slice", "run", slices, known)
         return tuple(
             RunRow(
                 id=row.id,

@@ -5,7 +5,9 @@ import errno
 import http.client
 import json
 import logging
+import math
 import re
+import select
 import shutil
 import socket
 import socketserver
@@ -32,6 +34,7 @@ from pgtrial.web.views import describe, side_by_side
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # s, for a whole request to come and for an answer to be taken
 _MOST_CONNECTIONS = 64  # at once; a browser opens some six
+_SLOWEST = 100_000  # bytes of an answer in a second, beside the patience for it: a report by way of a slow network
 _MOST_HEAD = 65536  # bytes of a request's headers, all together
 _LEAVING = 1.0  # s for a thread whose connection was ended to notice that
 _MOST_FIELDS = 10  # of a query
@@ -66,7 +69,7 @@ class WebServer(ThreadingHTTPServer):
         self.stopping = threading.Event()  # first, as the base class closes what it cannot open
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._patience = patience
-        self._deadlines: dict[socket.socket, float] = {}  # of requests that are not whole yet
+        self._deadlines: dict[socket.socket, float] = {}  # of requests to come, and of answers to be taken
         self._lock = threading.Lock()
         super().__init__((HOST, port), Handler)
         self.shelf = Shelf(root=root)
@@ -89,7 +92,7 @@ class WebServer(ThreadingHTTPServer):
         super().server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the connection a thread, if need be that of one which has asked for nothing yet."""
+        """Give the connection a thread, if need be that of one which is waited for."""
         if not (self._free.acquire(blocking=False) or self._make_room()):
             self.shutdown_request(request)
             return
@@ -100,44 +103,45 @@ class WebServer(ThreadingHTTPServer):
             raise
 
     def _make_room(self) -> bool:
-        """End the connection that has been waited for longest; whether its place is free.
+        """End the connection that has least time left; whether its place is free.
 
-        A neighbour who opens many and sends little by little keeps nobody out.
+        A neighbour who opens many and sends little by little keeps nobody out, nor do answers that nobody takes.
         """
         with self._lock:
             if not self._deadlines:
                 return False
-            longest = min(self._deadlines, key=self._deadlines.__getitem__)
-            del self._deadlines[longest]
-            with contextlib.suppress(OSError):  # it has gone by itself
-                longest.shutdown(socket.SHUT_RDWR)
+            self._end(min(self._deadlines, key=self._deadlines.__getitem__))
         return self._free.acquire(timeout=_LEAVING)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.has_come(request)
+            self.expect_nothing(request)
             self._free.release()
 
-    def expect_request(self, connection: socket.socket) -> None:
-        """The next request of a connection is to be whole in time, however often a little of it comes."""
+    def expect(self, connection: socket.socket, more: float = 0.0) -> None:
+        """The next request is to have come as a whole, or the answer to be taken, within the patience and ``more``
+        seconds, however often a little of it does.
+        """
         with self._lock:
-            self._deadlines[connection] = time.monotonic() + self._patience
+            self._deadlines[connection] = time.monotonic() + self._patience + more
 
-    def has_come(self, connection: socket.socket) -> None:
+    def expect_nothing(self, connection: socket.socket) -> None:
         with self._lock:
             self._deadlines.pop(connection, None)
 
+    def _end(self, connection: socket.socket) -> None:
+        del self._deadlines[connection]
+        with contextlib.suppress(OSError):  # it has gone by itself
+            connection.shutdown(socket.SHUT_RDWR)
+
     def service_actions(self) -> None:
-        """Called twice a second: end the connections whose request has not come in time."""
+        """Called twice a second: end the connections that are late."""
         now = time.monotonic()
         with self._lock:
-            late = [connection for connection, deadline in self._deadlines.items() if deadline < now]
-            for connection in late:
-                del self._deadlines[connection]
-                with contextlib.suppress(OSError):  # it has gone by itself
-                    connection.shutdown(socket.SHUT_RDWR)
+            for connection in [connection for connection, deadline in self._deadlines.items() if deadline < now]:
+                self._end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle of an answer is none; what else goes wrong is for the log."""
@@ -199,7 +203,7 @@ class Handler(BaseHTTPRequestHandler):
                 return False
         finally:
             self.rfile = connection
-        self._web.has_come(self.connection)
+        self._web.expect_nothing(self.connection)  # to find the answer takes its time
         if self.headers.defects:  # what follows one may have been meant as a header or not
             self.send_error(HTTPStatus.BAD_REQUEST)
             return False
@@ -210,7 +214,7 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def handle_one_request(self) -> None:
-        self._web.expect_request(self.connection)
+        self._web.expect(self.connection)
         super().handle_one_request()
 
     def version_string(self) -> str:
@@ -323,6 +327,8 @@ class Handler(BaseHTTPRequestHandler):
         self._begin(HTTPStatus.OK, "text/event-stream; charset=utf-8", DATA, length=None)
         if self.command == "HEAD":
             return
+        ended = select.poll()  # by the browser, or by who needs its place
+        ended.register(self.connection, select.POLLIN)
         told, silent_since, web = "", time.monotonic(), self._web
         while not web.stopping.is_set():
             before = time.thread_time()
@@ -337,7 +343,8 @@ class Handler(BaseHTTPRequestHandler):
             elif time.monotonic() - silent_since > _HEARTBEAT:
                 self.wfile.write(b":\n\n")
                 silent_since = time.monotonic()
-            web.stopping.wait(next_pause(time.thread_time() - before))
+            if ended.poll(1000 * next_pause(time.thread_time() - before)):
+                return
 
     def _send_text(self, status: HTTPStatus, text: str, more: Mapping[str, str] | None = None) -> None:
         self._send(status, text.encode(), "text/plain; charset=utf-8", {**DATA, **(more or {})})
@@ -351,7 +358,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _begin(self, status: HTTPStatus, kind: str, more: Mapping[str, str], *, length: int | None) -> None:
-        """The head of an answer; without a ``length`` it ends with the connection."""
+        """The head of an answer; without a ``length`` it ends with the connection, which goes where room is needed."""
+        self._web.expect(self.connection, math.inf if length is None else length / _SLOWEST)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         if length is not None:

@@ -152,14 +152,22 @@ def main() -> int:
                 print(f"{len(found)} mutants, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
             if outcome.problem:
                 print(f"{outcome.label}: {outcome.problem}\n", flush=True)
+    kinds = {kind: [one for one in found if one.label.split()[0] == kind] for kind in KINDS}
+    for kind, mine in kinds.items():
+        if mine and len(mine) < len(found):
+            print(f"{kind}: {_total(mine)}")
+    print(f"{_total(found)}; {time.monotonic() - begun:.0f} s")
+    return any(outcome.problem for outcome in found)
+
+
+def _total(found: Sequence[Outcome]) -> str:
     bad = sum(bool(outcome.problem) for outcome in found)
     statuses = dict(sorted(collections.Counter(outcome.status for outcome in found).items()))
-    print(
-        f"{len(found)} mutants, {bad} problems, {time.monotonic() - begun:.0f} s; exit codes {statuses}; at most "
-        f"{max(one.seconds for one in found):.1f} s of CPU time, {max(one.elapsed for one in found):.1f} s "
-        f"without those in which it waited for a CPU, and {max(one.memory for one in found) >> 20} MB"
+    seconds, elapsed = max(one.seconds for one in found), max(one.elapsed for one in found)
+    return (
+        f"{len(found)} mutants, {bad} problems; exit codes {statuses}; at most {seconds:.1f} s of CPU time, "
+        f"{elapsed:.1f} s without those in which it waited for a CPU, and {max(one.memory for one in found) >> 20} MB"
     )
-    return bool(bad)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ _TICK = 1.0  # s from one reading to the next, where there is only one
 _ALWAYS = ("sessions.active", "sessions.idle", "sessions.idle_in_transaction", "sessions.autovacuum")
 _NO_SESSIONS: _Sessions = ((), np.empty(0), np.empty((0, 0)))
 _LONGEST = max(every for _, every in _RAW.values())
-_MEMORY = "300MB"
 # How many numbers the series of a run may become, and how many for each reading: one in ten seconds becomes ten.
 _FREE_CELLS, _MOST_CELLS = 10_000_000, 100
 # The same for how long a run says it took, for each second and scenario that has transactions; and a second for each
@@ -55,7 +54,7 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     found: list[Timeline] = []
     names = (layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS)
     files = [Path(path) for name in names for path in _paths(evidence, evidence.valid, name)]
-    with parquet.session(memory_limit=_MEMORY, threads=1 if parquet.is_little(files) else None) as db:
+    with parquet.session(threads=1 if parquet.is_little(files) else None) as db:
         for runs in read_together(evidence.valid):
             found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)

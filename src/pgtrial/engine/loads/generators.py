@@ -101,7 +101,7 @@ async def run_generators(
             if generator.results is None:
                 process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
                 stack.push_async_callback(end_process, process)
-                listening = listen(process, output, on_progress, enough)
+                listening = listen(process, output, on_progress, enough, ops=host.ops)
             else:
                 process, teller = await _start_teller(start, generator.results)
                 stack.push_async_callback(_end_session, process)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pgtrial.engine.loads.stops import LONGEST_SILENCE, Stops, watch
 from pgtrial.hosts.base import HostProcess
-from pgtrial.hosts.local import LocalProcess
+from pgtrial.hosts.operations import Operations
 from pgtrial.workloads.base import Output, Progress, Summary
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
@@ -41,9 +41,14 @@ class _Silences:
 
 
 async def listen(
-    process: HostProcess, output: Output, on_progress: Callable[[Progress], None], enough: asyncio.Event
+    process: HostProcess,
+    output: Output,
+    on_progress: Callable[[Progress], None],
+    enough: asyncio.Event,
+    *,
+    ops: Operations,
 ) -> End:
-    """Read both outputs of a generator to their ends.
+    """Read both outputs of a generator to their ends; ``ops`` are those of the machine on which it runs.
 
     One that fails is ``enough`` to end the others: their run cannot count any more.
     """
@@ -55,10 +60,9 @@ async def listen(
     if output.progress == "stderr":
         told, rest = rest, told
     reading = asyncio.create_task(_read_rest(rest))
-    silences, stops = _Silences(last=time.time() if output.is_prompt else None), Stops(process.pid)
-    # What it does before its first line only its state tells, which is not looked at on another machine.
-    is_seen = not output.is_prompt and isinstance(process, LocalProcess)
-    watching = asyncio.create_task(watch(stops)) if is_seen else None
+    silences, stops = _Silences(last=time.time() if output.is_prompt else None), Stops(process.pid, ops)
+    # What it does before its first line only its state tells.
+    watching = None if output.is_prompt else asyncio.create_task(watch(stops))
     try:
         async for line in _read_lines(told):
             progress = output.parse_progress(line)

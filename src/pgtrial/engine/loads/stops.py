@@ -4,9 +4,8 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pgtrial.engine.slicer.freeze import family
+from pgtrial.hosts.operations import Operations
 
 LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
 LOOK = 0.5  # s between two looks at whether it has been stopped
@@ -19,6 +18,7 @@ class Stops:
     """
 
     pid: int
+    ops: Operations = field(default_factory=Operations)  # of the machine on which it runs
     found: list[tuple[float, float]] = field(default_factory=list)
     _looked: float = -math.inf
     _since: float | None = None
@@ -28,7 +28,7 @@ class Stops:
         if now - self._looked < LOOK:
             return
         self._looked = now
-        if not any(map(_is_stopped, family(self.pid))):
+        if not self.ops.is_stopped(self.pid):
             self._since = None
             return
         until = time.time()
@@ -46,11 +46,3 @@ async def watch(stops: Stops) -> None:
     while True:
         stops.look()
         await asyncio.sleep(LOOK)
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
-    except OSError:  # it has just ended
-        return False
-    return state in (b"T", b"t")

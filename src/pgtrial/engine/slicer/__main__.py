@@ -24,7 +24,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from pgtrial.engine.slicer.freeze import family, freeze, pin, thaw
+from pgtrial.engine.slicer.freeze import freeze, pin, thaw
+from pgtrial.hosts.operations import family
 
 _PR_SET_PDEATHSIG = 1
 

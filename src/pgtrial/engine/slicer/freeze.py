@@ -7,19 +7,7 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 
-
-def family(pid: int) -> list[int]:
-    """A process and its descendants, parents first; [] when it has ended."""
-    found = [pid]
-    for member in found:  # grows while it is gone through
-        try:
-            threads = os.listdir(f"/proc/{member}/task")
-        except (FileNotFoundError, ProcessLookupError):  # the second is where it ends meanwhile
-            continue
-        for thread in threads:
-            with suppress(OSError), open(f"/proc/{member}/task/{thread}/children", encoding="ascii") as file:
-                found += map(int, file.read().split())
-    return found if os.path.exists(f"/proc/{pid}") else []
+from pgtrial.hosts.operations import family
 
 
 def freeze(server: int | None, others: Iterable[int], programs: Iterable[int] = ()) -> list[int]:

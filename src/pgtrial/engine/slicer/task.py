@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from pgtrial.design.slices import Step
-from pgtrial.engine.slicer.freeze import family, thaw
+from pgtrial.engine.slicer.freeze import thaw
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.local import own_program
+from pgtrial.hosts.operations import family
 from pgtrial.hosts.processes import end_process, forget_input
 from pgtrial.model.run import Slice
 
