@@ -89,7 +89,9 @@ def find_here(findings: Findings, published: Published) -> Here | None:
     device = _find_device(findings, published.arm)
     for metric in findings.metrics:
         name, _, about = metric.metric.partition("/")
-        if name != published.metric or (name.startswith(OF_DEVICES) and about != device):
+        if (name, metric.scenario) != (published.metric, published.scenario):
+            continue
+        if name.startswith(OF_DEVICES) and about != device:
             continue
         for arm in metric.arms:
             if arm.arm != published.arm:
