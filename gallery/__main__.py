@@ -1,4 +1,4 @@
-"""Run the quick files of the gallery in order, within three hours, and write the pages of docs/gallery anew.
+"""Run the quick files of the gallery in order, within four hours, and write the pages of docs/gallery anew.
 
     python -m gallery --allow-host-changes                # all of them, as root
     python -m gallery --only b1-checkpoint-timeout        # some of them
@@ -23,10 +23,11 @@ from gallery.pages import PAGES, write_index, write_page
 from gallery.prospects import look_ahead
 from gallery.results import answer
 from gallery.runs import Outcome, State, judge_time, newest_folder, run_entry
+from gallery.translated import write_translations
 from pgtrial.store.findings_file import read_findings
 from pgtrial.units import format_duration, parse_duration
 
-LIMIT = "3h"
+LIMIT = "4h"
 FOR_PAGES = 180.0  # s of it
 TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 
@@ -47,6 +48,7 @@ def write_pages(entries: Sequence[Entry], results: Path, folder: Path) -> None:
         found = newest_folder(results / entry.name)
         write_page(entry, read_findings(found) if found else None, folder)
     write_index(entries, folder)
+    write_translations(entries, folder)
 
 
 def show(outcome: Outcome, seconds: float) -> None:

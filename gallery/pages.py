@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from gallery.charts import Picture, draw_charts
 from gallery.entries import FOLDER, Entry
 from gallery.published import (
     FIGURES,
+    Here,
     bottleneck_lines,
     index_table,
     keep_figures,
@@ -69,9 +70,7 @@ def write_index(entries: Sequence[Entry], folder: Path = PAGES) -> None:
     published = [
         row
         for entry in entries
-        for row in rows_of(
-            entry.published, read_figures(entry.name, _figures(folder)), page=f"[{entry.article}]({entry.name}.md)"
-        )
+        for row in rows_of(entry.published, figures_of(entry, folder), page=f"[{entry.article}]({entry.name}.md)")
     ]
     text = _template("index.md.j2").render(rows=rows, published=index_table(published))
     (folder / "index.md").write_text(text, encoding="utf-8")
@@ -100,7 +99,7 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
     """The whole page around a result."""
     place = entry.quick.relative_to(ROOT).as_posix()
     run = f".venv/bin/pgtrial run {place}"
-    figures = read_figures(entry.name, _figures(folder))
+    figures = figures_of(entry, folder)
     return _template("page.md.j2").render(
         entry=entry,
         result=f"{BEGIN}\n\n{result}\n\n{END}",
@@ -117,6 +116,11 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
             for file in (entry.quick, *entry.scripts)
         ],
     )
+
+
+def figures_of(entry: Entry, folder: Path) -> Mapping[str, Here]:
+    """What was found in an experiment, as the pages in ``folder`` have it."""
+    return read_figures(entry.name, _figures(folder))
 
 
 def _figures(folder: Path) -> Path:

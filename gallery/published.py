@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.findings.findings import Findings
+from pgtrial.language import tr
 from pgtrial.model.observable import OF_DEVICES, find_observable
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.values import format_value
@@ -89,7 +90,9 @@ def find_here(findings: Findings, published: Published) -> Here | None:
     device = _find_device(findings, published.arm)
     for metric in findings.metrics:
         name, _, about = metric.metric.partition("/")
-        if name != published.metric or (name.startswith(OF_DEVICES) and about != device):
+        if (name, metric.scenario) != (published.metric, published.scenario):
+            continue
+        if name.startswith(OF_DEVICES) and about != device:
             continue
         for arm in metric.arms:
             if arm.arm != published.arm:
@@ -212,7 +215,7 @@ def index_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _write(metric: str, low: float, high: float, *, is_change: bool) -> str:
     first, last = (change_text(end) if is_change else _value(metric, end) for end in (low, high))
-    return first if first == last else f"{first} to {last}"
+    return first if first == last else tr("{low} to {high}", low=first, high=last)
 
 
 def _write_here(published: Published, here: Here | None) -> str:
@@ -224,7 +227,8 @@ def _write_here(published: Published, here: Here | None) -> str:
     else:
         value = _value(published.metric, here.value)
         ends = [here.low, here.high]
-        interval = _MISSING if None in ends else " to ".join(_value(published.metric, end) for end in ends if end)
+        low, high = (_value(published.metric, end) if end is not None else _MISSING for end in ends)
+        interval = _MISSING if None in ends else tr("{low} to {high}", low=low, high=high)
     text = value if interval == _MISSING else f"{value} ({interval})"
     return escape(f"{text}, {here.note}" if here.note else text)
 

@@ -1,8 +1,10 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import index_values
@@ -106,3 +108,14 @@ def test_whatever_was_sampled_is_in_the_findings_and_can_be_claimed(findings: Fi
     for name in names:
         assert find_observable(name) is not None, name
     assert all(metric.arms[0].arm == "on" for metric in findings.metrics)
+
+
+def test_metrics_of_the_load_stand_by_scenario_as_well(mix_folder: Path) -> None:
+    found = {(metric.metric, metric.scenario): metric for metric in analyze(mix_folder).metrics}
+    scenarios = {scenario for name, scenario in found if name == "pgbench.latency_mean"}
+
+    assert scenarios == {None, "insert", "read", "update"}
+    assert ("cost.wal_bytes", "read") not in found
+    control, other = found["pgbench.latency_mean", "read"].arms
+    assert other.ratio is not None
+    assert (control.median, control.change) == (None, None)

@@ -9,7 +9,9 @@ import duckdb
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.evidence import read_evidence
 from pgtrial.cli.main import main
+from pgtrial.model.run import PhaseName
 from support.programs import needs_program
 
 pytestmark = needs_program("fio", "apt install fio", required_by="PGTRIAL_REQUIRE_FIO")
@@ -132,3 +134,18 @@ def test_without_fio_the_error_says_so(
 
     assert 'program "fio" not found' in capsys.readouterr().err
     assert not (place / "none").exists() or list((place / "none").iterdir()) == []
+
+
+def test_a_given_amount_is_written_once_whatever_time_it_takes(place: Path) -> None:
+    text = TEXT.replace('"randread"', '"write"\nonce = true').replace('duration = "2s"', 'duration = "30s"')
+    (place / "once.toml").write_text(text.format(directory=place / "data"))
+
+    assert main(["run", str(place / "once.toml"), "--results", str(place / "once"), "--quiet"]) == 0
+
+    (folder,) = (place / "once").iterdir()
+    evidence = read_evidence(folder)
+    rates = {one.run: one.value for one in analyze(folder).observations if one.metric == "fio.bandwidth"}
+    for run in evidence.valid:
+        (measured,) = (phase for phase in run.phases if phase.name is PhaseName.MEASURE)
+        assert measured.end - measured.start < 30
+        assert rates[run.id] * (measured.end - measured.start) == pytest.approx(16 << 20, rel=0.001)

@@ -161,3 +161,12 @@ def test_blocks_may_repeat_only_where_they_are_random() -> None:
         '"norandommap" has no meaning with pattern = "write"'
         in find(random.replace("randread", "write"))[place].message
     )
+
+
+def test_only_a_single_job_works_once() -> None:
+    once = WHOLE.replace(WORK, WORK + "once = true\n")
+    two = HEAD + LOAD + "clients = 2\n" + job(pattern="read", size="1MB", once=True)
+    two += job("b", pattern="write", size="1MB") + CACHES
+
+    assert not find(once)
+    assert any(error.message == '"once" is for a single job' for error in find(two).values())

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gallery import charts, entries, pages, results
+from gallery import charts, entries, pages, results, translated
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
@@ -175,6 +175,15 @@ def test_the_pages_in_the_repository_are_current(entry):
     expected = pages.render_page(entry, pages.read_result(path))
 
     assert path.read_text() == expected, "write them anew: python -m gallery --pages"
+
+
+@pytest.mark.parametrize("code", translated.CODES)
+def test_the_page_of_another_language_is_current_and_has_all_texts(code):
+    expected = translated.render(tuple(ENTRIES.values()), code)
+
+    assert (pages.PAGES / f"{code}.md").read_text() == expected, "write it anew: python -m gallery --pages"
+    assert "**✔ подтверждено**" in expected
+    assert "(от −70,7 % до +14,9 %), 15 клиентов" in expected
 
 
 def test_the_repository_has_all_images_of_its_pages_and_no_others():

@@ -106,6 +106,21 @@ def test_values_are_in_the_language_asked_for(story, code: str, direction: str, 
     assert f"Write in {'русский' if code == 'ru' else 'español'}." in told_to_a_model(dossier)
 
 
+def test_a_pack_in_russian_has_no_english_description_of_a_fact(story) -> None:
+    english = {text for _, text, _ in list_facts(make_dossier(story))}
+    with speak(find_language("ru")):
+        dossier = make_dossier(story)
+        pack = write_pack(dossier)
+        same = english & {text for _, text, _ in list_facts(dossier)}
+
+    # What is left are facts of the machine, which are named as the fingerprint names them.
+    assert all(text.startswith(("machine:", "kernel:", "postgres:", "storage:", "load generator:")) for text in same), (
+        same
+    )
+    assert "1. Не пиши факты сам" in pack
+    assert "| идентификатор | что это | значение |" in pack
+
+
 def test_places_of_facts_exist(dossier, story) -> None:
     data = json.loads(story.model_dump_json())
     for fact in dossier.facts:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,22 @@ def test_what_lies_outside_the_window_is_counted_as_outside(tmp_path: Path) -> N
 
     assert (report.transactions, report.counted, report.outside_window) == (480, 400, 80)
     assert report.unlogged == 20
+
+
+def test_of_a_process_that_has_told_all_its_latencies_none_is_missing_after_the_last_line(tmp_path: Path) -> None:
+    lines = [line(STARTED + 0.25, {640: 50}), line(STARTED + 0.5, {640: 40, 700: 1})]
+    log = make_log(tmp_path, lines)
+    whole = {FINE + 640: 100, FINE + 700: 1, FINE + 800: 3}
+
+    found = read_histograms(replace(log, window=(STARTED + 0.0, STARTED + 0.6), all_latencies=whole))
+    at_once = read_histograms(replace(log, files=(), window=(STARTED + 0.0, STARTED + 0.02), all_latencies=whole))
+
+    for each in (found, at_once):
+        (row,) = each.rows
+        assert dict(zip(row.buckets, row.bucket_counts, strict=True)) == whole
+        assert (each.requests, each.unlogged) == (104, 0)
+    with pytest.raises(WorkloadError, match="its report does not have"):
+        read_histograms(replace(log, all_latencies={FINE + 640: 1}))
 
 
 def test_threads_and_directions_are_added_up(tmp_path: Path) -> None:

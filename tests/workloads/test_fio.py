@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,8 +7,9 @@ import pytest
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.file_job import FileJob
+from pgtrial.model.histogram import FINE, bucket_bounds
 from pgtrial.model.run import LoadLevel
-from pgtrial.workloads.fio import find_fio, layout_argv, plan_jobs, trial_argv
+from pgtrial.workloads.fio import OUTPUT, find_fio, layout_argv, plan_jobs, trial_argv
 
 JOB = FileJob(
     name="files",
@@ -140,6 +142,25 @@ def test_without_fio_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: p
 
     assert caught.value.message == 'program "fio" not found'
     assert "apt install fio" in caught.value.hint
+
+
+def test_a_job_that_works_once_ends_by_itself_and_tells_all_its_latencies() -> None:
+    (again,), (once,) = plan(), plan(replace(JOB, once=True))
+    done = {"total_ios": 5, "runtime": 400, "clat_ns": {"bins": {"100": 1, "3984": 1, "4128": 3}}}
+    report = {"timestamp_ms": 1_800_000_000_500, "jobs": [{"write": done, "read": {}}]}
+
+    summary = OUTPUT.parse_summary("", json.dumps(report, indent=1))
+
+    assert "--time_based=1" in again.argv_tail
+    assert "--time_based=1" not in once.argv_tail
+    assert "--output-format=json+" in once.argv_tail
+    assert summary.processed == 5
+    assert summary.work is not None
+    assert (summary.work.started, summary.work.ended) == pytest.approx((1_800_000_000.1, 1_800_000_000.5))
+    assert summary.work.latencies == {FINE + 100: 1, FINE + 6 * 64 + 60: 1, FINE + 7 * 64: 3}
+    for bucket, latency in zip(summary.work.latencies, (100, 3984, 4128), strict=True):
+        low, high = bucket_bounds(bucket)
+        assert low <= latency * 1e-9 < high
 
 
 def test_blocks_repeat_only_where_the_job_says_so() -> None:

@@ -38,6 +38,7 @@ def _job_text(jobs: list[FileJob]) -> str:
         "/".join(dict.fromkeys(job.pattern for job in jobs)),
         f"blocks of {'/'.join(dict.fromkeys(format_bytes(job.block_size) for job in jobs))}",
         "/".join(dict.fromkeys("blocks may repeat" if job.may_repeat else "" for job in jobs)).strip("/"),
+        "/".join(dict.fromkeys("once" if job.once else "" for job in jobs)).strip("/"),
         "/".join(dict.fromkeys("past the page cache" if job.direct else "buffered" for job in jobs)),
         "/".join(dict.fromkeys(f"fsync after {job.fsync} writes" if job.fsync else "" for job in jobs)).strip("/"),
         "/".join(dict.fromkeys(job.engine for job in jobs)),

@@ -30,7 +30,8 @@ from pgtrial.model.load_sessions import NAME, name_on_server
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.stats.steady import is_steady, steady_window
-from pgtrial.store.transactions import LevelLog, LoadLog
+from pgtrial.store.transactions import HistogramLog, LevelLog, LoadLog
+from pgtrial.units import format_duration
 from pgtrial.workloads.base import Generator
 
 MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
@@ -244,8 +245,16 @@ class Measurement(ABC):
         own = [i for i, (owner, _) in enumerate(generators) if owner == name]
         member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
         logs = self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
-        member.logs += [replace(log, frozen=self.freezes) if isinstance(log, LevelLog) else log for log in logs]
+        member.logs += [self._completed(log, outcome) for log in logs]
         member.counted_seconds += math.fsum(s.seconds for s in slices) if slices else window[1] - window[0]
+
+    def _completed(self, log: LoadLog, outcome: LoadOutcome) -> LoadLog:
+        """The log with what it does not know of itself."""
+        if isinstance(log, LevelLog):
+            return replace(log, frozen=self.freezes)
+        if isinstance(log, HistogramLog) and outcome.work is not None:
+            return replace(log, all_latencies=outcome.work.latencies)
+        return log
 
     def _add_slices(self, level: LoadLevel, slices: Mapping[str, Sequence[Slice]]) -> None:
         """Record the slices of each arm, and the time over all of them as measured."""
@@ -329,6 +338,12 @@ class WholeMeasurement(Measurement):
         generators = self._generators(level, seconds=guard + duration, logged=True)
         async with self._counting(level, seconds=duration):
             outcome = await self._run_load(level.label, generators, on_second=on_second)
+        if (work := outcome.work) is not None:
+            if work.ended - work.started > guard + duration:
+                raise InvalidRunError(f"{level.label}: the file was not done in {format_duration(duration)}")
+            record.add_phase(Phase(name=PhaseName.MEASURE, start=work.started, end=work.ended, level=level.index))
+            self._keep(name, level, generators, outcome, window=(work.started, work.ended))
+            return
         start = outcome.started + guard
         record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
         if outcome.all_started > start:

@@ -37,6 +37,7 @@ _LONGEST_NAME = 63  # a run's folder carries it
 _WORK_DEFAULTS = {
     "block_size": DEFAULT_BLOCK_SIZE,
     "norandommap": "off",
+    "once": "off",
     "direct": "off",
     "fsync": "0",
     "engine": DEFAULT_ENGINE,
@@ -316,6 +317,7 @@ def _resolve_jobs(workload: WorkloadTable, common: Mapping[str, str]) -> tuple[F
             size=int(parse_bytes(work["size"])),
             block_size=int(parse_bytes(work["block_size"])),
             may_repeat=work["norandommap"] == "on",
+            once=work["once"] == "on",
             direct=work["direct"] == "on",
             fsync=int(work["fsync"]),
             engine=work["engine"],

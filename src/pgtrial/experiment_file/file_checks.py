@@ -64,7 +64,7 @@ def check_file_jobs(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
         arms = arm_values(experiment)
         found += _check_presence(arms, job)
         for effective in arms.values():
-            found += _check_job(effective, job, index, clients=_most_clients(experiment))
+            found += _check_job(experiment, effective, job, index)
     yield from dict.fromkeys(found)
 
 
@@ -77,7 +77,8 @@ def _check_presence(arms: Mapping[str, Values], job: FileJobTable) -> Iterator[F
             yield ("workload",), message, f"Add {example} to [target.fio], to its job, or to every arm."
 
 
-def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: float) -> Iterator[Found]:
+def _check_job(experiment: Experiment, effective: Values, job: FileJobTable, index: int) -> Iterator[Found]:
+    clients = _most_clients(experiment)
     common = {key: declared for (knob, key), declared in effective.items() if knob == FIO}
     own: Path = ("workload", "job", index)
     for key in WORK:
@@ -101,6 +102,8 @@ def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: flo
     if work["norandommap"] == "on" and work.get("pattern") in {"read", "write"}:
         message = f'"norandommap" has no meaning with pattern = "{work["pattern"]}"'
         yield place("norandommap"), message, "Its blocks are not random. Remove it."
+    if work["once"] == "on" and len(experiment.workload.job) > 1:
+        yield place("once"), '"once" is for a single job', "Several end at different times. Remove it, or the others."
     if "size" in work and parse_bytes(work["size"]) < block * clients:
         blocks = f"blocks of {format_bytes(block)}"
         message = f"a file of {work['size']} is too small for {clients:g} processes with {blocks}"

@@ -50,7 +50,7 @@ def follow_ups(findings: Findings, text: str, folder: Path) -> tuple[FollowUp, .
         changed.get("design", {}).pop("seed", None)
         _name_files(changed, folder)
         told = make_visible(" ".join(reason.split()))  # names of the folder are in it, and must not end the comment
-        written = file_text(f"Suggested by pgtrial: {told}", changed)
+        written = file_text(f"Suggested by pgtrial after {make_visible(folder.absolute().name)}: {told}", changed)
         if not examine(written, None).problems:
             found.append(FollowUp(name=name, reason=reason, text=written))
     return tuple(found)

@@ -301,9 +301,10 @@ class ArmMetric(Record):
 
 
 class MetricFinding(Record):
-    """A metric of which runs have a number, in all arms; the control comes first."""
+    """A metric of which runs have a number, in all arms; the control comes first. ``scenario`` is null in total."""
 
     metric: str
+    scenario: str | None = None
     unit: str
     better: str  # higher | lower | neither
     arms: tuple[ArmMetric, ...]

@@ -35,6 +35,11 @@ class FileWork(Table):
         description="Choose random blocks without regard to those that were chosen before, so that some are repeated "
         "and others left out. Left out: false.",
     )
+    once: Flag | None = Field(
+        default=None,
+        description="Go through the size once and end, as a copy does; the duration is then the longest time that this "
+        "may take. Left out: false, again and again for the duration.",
+    )
     direct: Flag | None = Field(default=None, description="Bypass the page cache (O_DIRECT). Left out: false.")
     fsync: Writes | None = Field(
         default=None, description="Number of writes of a process between calls of fsync. Left out or 0: never."
@@ -70,8 +75,8 @@ class FilesTable(FileWork):
 class Fio(Knob):
     name = FIO
     about = About(
-        sets="the jobs of a load on files: pattern, size of the file, block size, norandommap, direct, fsync, engine "
-        "and depth, and the state of the page cache before a run",
+        sets="the jobs of a load on files: pattern, size of the file, block size, norandommap, once, direct, fsync, "
+        "engine and depth, and the state of the page cache before a run",
         takes_effect="for the load of the arm; the files are created once, at the largest size that any arm needs",
         rights="none",
         verified="each job makes a few requests before anything is measured; fio fails loudly",

@@ -8,8 +8,8 @@ class FileJob:
     """Processes that do the same to one file, which they divide into equal parts.
 
     ``size`` of the file and ``block_size`` of a request are in bytes; ``fsync`` is the number of writes between two
-    calls of fsync, 0 for never; ``may_repeat``: random blocks may come again before all others have; ``depth`` is the
-    number of requests that a process keeps in flight.
+    calls of fsync, 0 for never; ``may_repeat``: random blocks may come again before all others have; ``once``: it ends
+    when it is through the file; ``depth`` is the number of requests that a process keeps in flight.
     """
 
     name: str
@@ -22,6 +22,7 @@ class FileJob:
     depth: int
     share: float
     may_repeat: bool = False
+    once: bool = False
 
     @property
     def writes(self) -> bool:

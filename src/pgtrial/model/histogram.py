@@ -28,6 +28,14 @@ def bucket_of(microseconds: float) -> int:
     return math.ceil(math.log(microseconds) / math.log(GAMMA))
 
 
+def fine_bucket_of(nanoseconds: int) -> int:
+    """Index of fio's bucket with this latency in it."""
+    if nanoseconds < 2 * _STEPS:
+        return FINE + nanoseconds
+    doublings = nanoseconds.bit_length() - 7
+    return FINE + doublings * _STEPS + (nanoseconds >> doublings)
+
+
 def bucket_value(bucket: int) -> float:
     """Representative latency of a bucket, in seconds."""
     if bucket >= FINE:

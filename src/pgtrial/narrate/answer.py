@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from pgtrial.language import ntr, tr
 from pgtrial.narrate.check import PlacedValue
 from pgtrial.narrate.facts import Fact
 from pgtrial.report.markdown import bullets, escape, heading
 from pgtrial.report.text import wrap_lines
-from pgtrial.report.words import plural
 from pgtrial.safe_text import make_visible
 
 _BAR = "| "
@@ -25,14 +25,21 @@ class ModelText:
 
     @property
     def label(self) -> str:
-        return f"Text of a model ({make_visible(self.model)}), not of pgtrial"
+        return tr("Text of a model ({model}), not of pgtrial", model=make_visible(self.model))
 
     @property
     def summary(self) -> str:
         """Who vouches for what."""
-        text = f"pgtrial put {plural(len(self.placed), 'computed fact')} into it. The words between are the model's: "
-        text += "there are no numbers and comparisons among them, but what they say with the facts is not checked."
-        return f"{text} The model's answer was cut off because it became too long." if self.is_cut else text
+        text = ntr(
+            "pgtrial put {count} computed fact into it. The words between are the model's: there are no numbers and "
+            "comparisons among them, but what they say with the facts is not checked.",
+            "pgtrial put {count} computed facts into it. The words between are the model's: there are no numbers and "
+            "comparisons among them, but what they say with the facts is not checked.",
+            len(self.placed),
+        )
+        if self.is_cut:
+            text += " " + tr("The model's answer was cut off because it became too long.")
+        return text
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -47,7 +54,8 @@ def write_model_text(said: ModelText, *, width: int = 80, with_sources: bool = F
         lines += wrap_lines(line.expandtabs(4), width, indent=_BAR) or [_BAR.rstrip()]
     if with_sources:
         lines += ["", *(part for source in said.sources for part in wrap_lines(source, width, indent="    ", first=""))]
-    return "\n".join([*lines, "== End of the model's text =="])
+    end = tr("End of the model's text")
+    return "\n".join([*lines, f"== {end} =="])
 
 
 def write_model_markdown(said: ModelText, *, with_sources: bool = False) -> str:

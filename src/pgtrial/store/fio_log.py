@@ -25,7 +25,8 @@ class HistogramLog:
     """The histogram logs of one fio process at one load level, one file per thread.
 
     ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``interval`` the
-    seconds between two lines.
+    seconds between two lines. ``all_latencies`` are those of the whole process by bucket, where it has told them: then
+    what is after the last line is known.
     """
 
     level: int
@@ -33,6 +34,7 @@ class HistogramLog:
     files: tuple[Path, ...]
     window: tuple[float, float]
     interval: float
+    all_latencies: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +97,33 @@ def read_histograms(log: HistogramLog) -> HistogramRead:
     seconds = _Seconds(log.window)
     requests, unlogged = 0, 0
     inside: list[float] = []
+    rest = dict(log.all_latencies or {})
     for path in log.files:
         with path.open("rb") as file:
             check_whole(file, path, program="fio")
         before: dict[str, float] = {}
         largest = 0
-        for t, direction, found in _lines(path):
+        for told, direction, found in _lines(path):
+            t = told
             begin = before.get(direction, t - log.interval)
             before[direction] = t
             count = sum(found.values())
             requests, largest = requests + count, max(largest, count)
+            if log.all_latencies is not None:  # all were in the window, whose ends are known to 1 ms
+                begin, t = max(begin, log.window[0]), min(t, log.window[1])
+                for bucket, number in found.items() if t > begin else ():
+                    rest[bucket] = rest.get(bucket, 0) - number
             if log.window[0] <= t < log.window[1]:
                 inside.append(t)
             if t > begin:
                 seconds.add(begin, t, found)
         unlogged += 2 * largest
+    if log.all_latencies is not None:
+        if any(count < 0 for count in rest.values()):
+            raise WorkloadError("fio's log has requests that its report does not have")
+        seconds.add(max(inside, default=log.window[0]), log.window[1], rest)
+        requests, unlogged = sum(log.all_latencies.values()), 0
+        inside += log.window
     return HistogramRead(
         requests=requests,
         rows=tuple(_row(second, counts) for second, counts in sorted(seconds.counts.items())),

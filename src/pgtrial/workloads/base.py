@@ -74,7 +74,8 @@ class Progress:
 class Summary:
     """A generator's final report on all its scenarios; times in seconds, None for values not printed.
 
-    ``processed`` excludes ``failed`` and ``skipped``; ``tps`` excludes the time to connect.
+    ``processed`` excludes ``failed`` and ``skipped``; ``tps`` excludes the time to connect. A job that is done when its
+    ``work`` is has that.
     """
 
     processed: int | None
@@ -91,6 +92,18 @@ class Summary:
     lag_mean: float | None = None
     connection_time: float | None = None
     said: str = ""  # last, beside its results
+    work: "Work | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A given amount of requests: from when to when they took, in seconds since the epoch, and their latencies by the
+    buckets of model/histogram.py.
+    """
+
+    started: float
+    ended: float
+    latencies: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

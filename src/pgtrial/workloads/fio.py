@@ -5,7 +5,7 @@ Sources: fio's HOWTO.rst; the options are those of fio 3.0 and newer.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.model.file_job import FileJob
+from pgtrial.model.histogram import fine_bucket_of
 from pgtrial.model.run import LoadLevel
-from pgtrial.workloads.base import Generator, Output, Progress, Summary, derive_seed
+from pgtrial.workloads.base import Generator, Output, Progress, Summary, Work, derive_seed
 
 OLDEST = (3, 0)  # times in nanoseconds
 HISTOGRAM_INTERVAL = 0.25  # s between two histograms of a thread's log; each costs 15 kB until the end
@@ -25,7 +26,8 @@ _PROGRESS_EVERY = "900ms"
 _VERSION = re.compile(r"fio-(?P<version>(?P<major>[0-9]+)\.(?P<minor>[0-9]+)\S*)")
 _ENVIRONMENT = {"LC_ALL": "C"}
 # What it says at its end goes where it says what is wrong, and its progress to the standard output.
-_REPORT = ("--output-format=json", "--output=/dev/stderr")
+_REPORT = ("--output=/dev/stderr", "--output-format=json")
+_WITH_LATENCIES = "--output-format=json+"  # with all of them, by bucket
 _SILENT = ("--eta=never", "--output=/dev/null")  # but for what is wrong
 
 
@@ -84,8 +86,8 @@ def plan_jobs(
         Generator(
             argv_tail=(
                 *_job(job, clients, files),
-                *_REPORT,
-                "--time_based=1",
+                *_REPORT[:1],
+                *((_WITH_LATENCIES,) if job.once else (*_REPORT[1:], "--time_based=1")),
                 f"--runtime={seconds + _SPARE}",
                 f"--randseed={derive_seed(seed, level.index, job.name)}",
                 "--eta=always",
@@ -203,13 +205,24 @@ def parse_summary(_stdout: str, stderr: str) -> Summary:
     report, _ = _split(stderr)
     if report is None:
         return Summary(processed=None)
-    return Summary(
-        processed=sum(
-            job.get(direction, {}).get("total_ios", 0)
-            for job in report.get("jobs", ())
-            for direction in ("read", "write")
-        )
-    )
+    done = [job.get(direction, {}) for job in report.get("jobs", ()) for direction in ("read", "write")]
+    return Summary(processed=sum(one.get("total_ios", 0) for one in done), work=_work(report, done))
+
+
+def _work(report: Mapping[str, Any], done: Sequence[Mapping[str, Any]]) -> Work | None:
+    """Of a job that ended by itself, which is the only one that is asked for all of its latencies.
+
+    The report is written as soon as the last thread has ended; its time is in milliseconds.
+    """
+    one = next((one for one in done if "bins" in one.get("clat_ns", {})), None)
+    if one is None:
+        return None
+    ended = report["timestamp_ms"] / 1000
+    latencies: dict[int, int] = {}
+    for latency, count in one["clat_ns"]["bins"].items():
+        bucket = fine_bucket_of(int(latency))
+        latencies[bucket] = latencies.get(bucket, 0) + count
+    return Work(started=ended - one["runtime"] / 1000, ended=ended, latencies=latencies)
 
 
 def find_errors(_stdout: str, stderr: str) -> Sequence[str]:

@@ -18,7 +18,7 @@ from pgtrial.engine.loads.results import Channel, Listener, work
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end_process
-from pgtrial.workloads.base import Generator, Output, Progress, Results, Summary
+from pgtrial.workloads.base import Generator, Output, Progress, Results, Summary, Work
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 
 
@@ -36,6 +36,11 @@ class LoadOutcome:
     silences: tuple[tuple[float, float], ...] = ()
     summaries: tuple[Summary, ...]
     errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
+
+    @property
+    def work(self) -> Work | None:
+        """What was to be done once, whatever time it took; there is one generator then."""
+        return self.summaries[0].work if self.summaries else None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -90,6 +90,7 @@ def observations_table(findings: Findings) -> Table:
 def metrics_table(findings: Findings) -> Table:
     columns = (
         _METRIC,
+        SCENARIO,
         _UNIT,
         text("better", "which direction is good"),
         ARM,
@@ -106,7 +107,8 @@ def metrics_table(findings: Findings) -> Table:
     )
     rows = (
         (
-            *(one.metric, one.unit, one.better, arm.arm, arm.mean, arm.median, arm.lowest, arm.highest),
+            *(one.metric, one.scenario, one.unit, one.better),
+            *(arm.arm, arm.mean, arm.median, arm.lowest, arm.highest),
             *(*_parts(arm.change), *_parts(arm.ratio)),
         )
         for one in findings.metrics
@@ -116,9 +118,16 @@ def metrics_table(findings: Findings) -> Table:
 
 
 def metric_values_table(findings: Findings) -> Table:
-    columns = (_METRIC, _UNIT, ARM, integer("block", "block"), number("value", "of the run over all load levels"))
+    columns = (
+        _METRIC,
+        SCENARIO,
+        _UNIT,
+        ARM,
+        integer("block", "block"),
+        number("value", "of the run over all load levels"),
+    )
     rows = (
-        (one.metric, one.unit, arm.arm, block, value)
+        (one.metric, one.scenario, one.unit, arm.arm, block, value)
         for one in findings.metrics
         for arm in one.arms
         for block, value in enumerate(arm.values, start=1)

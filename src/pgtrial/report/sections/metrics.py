@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pgtrial.findings.findings import ArmMetric, Findings, MetricFinding
-from pgtrial.language import N_
+from pgtrial.language import N_, tr
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAIT
 from pgtrial.report.cause_words import causes_of, place_arm
@@ -37,7 +37,7 @@ def _rows(findings: Findings, metric: MetricFinding) -> Iterator[Mapping[str, ob
     arms = sorted(metric.arms, key=lambda arm: place_arm(findings, arm.arm))
     for number, arm in enumerate(arms):
         yield {
-            "metric": metric_label(metric.metric) if number == 0 else "",
+            "metric": _label(metric) if number == 0 else "",
             "span": len(arms),
             "arm": arm_label(findings, arm.arm),
             "cells": [
@@ -46,6 +46,11 @@ def _rows(findings: Findings, metric: MetricFinding) -> Iterator[Mapping[str, ob
                 *_effect(arm),
             ],
         }
+
+
+def _label(metric: MetricFinding) -> str:
+    label = metric_label(metric.metric)
+    return tr("{metric} of {scenario}", metric=label, scenario=metric.scenario) if metric.scenario else label
 
 
 def _effect(arm: ArmMetric) -> tuple[str, str]:
