@@ -142,8 +142,13 @@ def test_a_file_that_is_changed_afterwards_changes_nothing(tmp_path: Path) -> No
 def test_a_record_that_lacks_what_was_registered_is_post_hoc(tmp_path: Path, statement: str) -> None:
     folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
     assert not is_post_hoc(folder)
-    # Runs of slots that are gone would be damage.
-    change_record(folder, "DELETE FROM run WHERE slot IN (SELECT number FROM slot WHERE block > 4)", statement)
+    # Runs of slots that are gone would be damage, and so would be their phases.
+    gone = "SELECT number FROM slot WHERE block > 4"
+    without_runs = (
+        f"DELETE FROM phase WHERE run IN (SELECT id FROM run WHERE slot IN ({gone}))",
+        f"DELETE FROM run WHERE slot IN ({gone})",
+    )
+    change_record(folder, *without_runs, statement)
 
     assert is_post_hoc(folder)
 

@@ -24,7 +24,8 @@ from pgtrial.model.rules import RULES
     "--rules",
     default=None,
     type=click.Choice([str(version) for version in RULES]),
-    help="Version of the rules to judge by. Default: those of the experiment's time.",
+    metavar="VERSION",
+    help=f"Version of the rules to judge by, 1 to {max(RULES)}. Default: that of the experiment's time.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
 @options.language

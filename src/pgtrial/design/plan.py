@@ -5,7 +5,9 @@ import random
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
+
+import numpy as np
 
 from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
@@ -20,10 +22,15 @@ from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, Rules
 from pgtrial.model.run import LoadLevel, Slot
+from pgtrial.stats.carry_over import runs_before, unseen_variance
 
 MOST_SEEDS = 2**31
 _BALANCED = 6  # blocks at the start in which no arm is always on the same side of the control
 _LEAST_EACH = 2  # of them with the arm before the control, and as many with it after
+_UNSEEN = (
+    2.6  # variances of a block that what a run leaves is known to at most, which all orders of two arms can have …
+)
+_DRAWS = 20  # … and the best of so many draws of more arms nearly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +128,14 @@ def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
 def plan_schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...]:
     """Randomised complete blocks: every arm once per block, in an order drawn from ``seed`` for each block anew.
 
-    ``arms``: the control first. The first blocks are drawn again until each other arm comes before the control in some
-    of them and after it in others, so that what the place in a block does can be told from what the arm does; two arms
-    also until some blocks have the order of the block before and others have not, so that what a run leaves for the
-    next one can be told. A longer schedule begins with the shorter one of the same seed, so blocks can be added later.
+    ``arms``: the control first. A longer schedule begins with the shorter one of the same seed, so blocks can be added
+    later.
     Source: Fisher, The Design of Experiments, 1935, chapter 4; for restricted randomisation Cox, Planning of
     Experiments, 1958, section 5.4.
     """
     rng = random.Random(seed)
     names = [arm.name for arm in arms]
-    orders = [shuffled(names, rng) for _ in range(_BALANCED)]
-    while not _is_balanced(names, orders):
-        orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+    orders = _draw_first_orders(names, rng)
     orders += [shuffled(names, rng) for _ in range(blocks - _BALANCED)]
     return tuple(
         Slot(number=(block - 1) * len(names) + position, block=block, position=position, arm=name)
@@ -151,13 +154,37 @@ def plan_soak(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...
     )
 
 
+def _draw_first_orders(names: Sequence[str], rng: random.Random) -> list[list[str]]:
+    """Orders of the first blocks: drawn again until each other arm comes before the control in some of them and after
+    it in others, so that what the place does can be told from what the arm does, and until what a run leaves for the
+    next one can be told as well; of many arms that is so in none of the draws, and the best of them has to do.
+    """
+    best, least = list[list[str]](), math.inf
+    for _ in range(_DRAWS):
+        orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+        while not _is_balanced(names, orders):
+            orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+        unseen = max((_unseen(orders, arm=name, control=names[0]) for name in names[1:]), default=0.0)
+        if unseen < least or not best:
+            best, least = orders, unseen
+        if least <= _UNSEEN:
+            break
+    return best
+
+
 def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
     control, *others = names
     after = (sum(order.index(name) > order.index(control) for order in orders) for name in others)
-    if not all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after):
-        return False
-    alike = [order == before for before, order in pairwise(orders)]
-    return len(others) != 1 or _LEAST_EACH <= sum(alike) <= len(alike) - _LEAST_EACH
+    return all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after)
+
+
+def _unseen(orders: Sequence[Sequence[str]], *, arm: str, control: str) -> float:
+    before = iter(runs_before(list(chain(*orders)), arm=arm, control=control))
+    owners = [dict(zip(order, before, strict=False)) for order in orders]
+    return unseen_variance(
+        np.array([order.index(arm) > order.index(control) for order in orders]),
+        np.array([(owner[arm] - owner[control]) / 2 for owner in owners]),
+    )
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ Sources: Jones & Kenward, "Design and Analysis of Cross-Over Trials", 3rd ed. (2
 itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +39,20 @@ class CarryOver:
         return abs(self.effect) > t_quantile((1 + SEEN) / 2, self.degrees) * self.error
 
 
+def runs_before(arms: Sequence[str], *, arm: str, control: str) -> list[int]:
+    """Whose run came before each of those of ``arms``, in order: 1 the arm's, -1 the control's, else 0."""
+    return [{arm: 1, control: -1}.get(last, 0) for last in ("", *arms[:-1])]
+
+
+def unseen_variance(after: NDArray[np.bool_], before: NDArray[np.float64]) -> float:
+    """Variance of the estimate of what is missing in the effect, in variances of a block's log ratio; infinite where
+    blocks in these orders tell nothing of it. ``after`` and ``before`` as for ``find_carry_over``.
+    """
+    own, share = _without_others(before, after)
+    information = float(own @ own)
+    return math.inf if information < _LEAST else (1 - share) ** 2 / information
+
+
 def find_carry_over(
     log_ratios: NDArray[np.float64], after: NDArray[np.bool_], before: NDArray[np.float64]
 ) -> CarryOver | None:
@@ -44,19 +60,14 @@ def find_carry_over(
 
     log_ratios : (n,), log(arm / control), NaN where there is none. after : (n,), whether the arm ran after the control.
     before : (n,), 1 where each of both followed a run of its own, -1 where each followed one of the other's, 0 where
-    both followed the same: half of what the runs before differ by.
+    both followed the same: half of what ``runs_before`` says of both differs by.
     """
     known = np.isfinite(log_ratios)
-    ratios, places, runs = log_ratios[known], np.where(after[known], 1.0, -1.0), before[known]
-    columns = [np.ones(ratios.size)] + ([places] if has_both_orders(after[known]) else [])
-    others = np.column_stack(columns)
-    degrees = ratios.size - others.shape[1] - 1
-    if degrees < 1:
-        return None
-    shares = np.linalg.lstsq(others, np.column_stack([runs, ratios]), rcond=None)[0]
-    own, rest = (np.column_stack([runs, ratios]) - others @ shares).T
+    own, share = _without_others(before[known], after[known])
+    rest, _ = _without_others(log_ratios[known], after[known])
+    degrees = rest.size - (3 if has_both_orders(after[known]) else 2)
     information = float(own @ own)
-    if information < _LEAST:
+    if degrees < 1 or information < _LEAST:
         return None
     effect = float(own @ rest) / information
     noise = rest - effect * own
@@ -64,8 +75,17 @@ def find_carry_over(
         effect=effect,
         error=float(np.sqrt(noise @ noise / degrees / information)),
         degrees=degrees,
-        missing=effect * (1 - float(shares[0, 0])),
+        missing=effect * (1 - share),
     )
+
+
+def _without_others(values: NDArray[np.float64], after: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
+    """Values without what the effect and the place explain of them, and what they are where both orders count alike."""
+    if not has_both_orders(after):
+        mean = float(values.mean()) if values.size else 0.0
+        return values - mean, mean
+    late, early = float(values[after].mean()), float(values[~after].mean())
+    return values - np.where(after, late, early), (late + early) / 2
 
 
 def bound_carry_over(comparison: Comparison, found: CarryOver | None) -> Comparison:

@@ -21,7 +21,7 @@ from pgtrial.model.run import RunRow
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over, runs_before
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
@@ -228,8 +228,8 @@ def read_carry_over(
     after = places(evidence, pairs) if evidence.rules.bears_carry_over else None
     if after is None or evidence.control is None:
         return None
-    owners = [0, *({arm: 1, evidence.control.name: -1}.get(run.slot.arm, 0) for run in evidence.runs)]
-    before = dict(zip((run.id for run in evidence.runs), owners, strict=False))
+    owners = runs_before([run.slot.arm for run in evidence.runs], arm=arm, control=evidence.control.name)
+    before = dict(zip((run.id for run in evidence.runs), owners, strict=True))
     differences = [(before[treated.id] - before[control.id]) / 2 for control, treated in pairs]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratios = np.log(treated) - np.log(control)
