@@ -239,10 +239,27 @@ def test_few_experiments_of_few_blocks_decide_nothing_together(monday, whole, co
     assert compare_as(whole[0], monday).pooled.decision is Decision.INCONCLUSIVE
 
 
+def set_attempt(folder, before):
+    with closing(State.open(folder, write=True)) as state:
+        state.set_meta(**{ATTEMPTS: str(before), ATTEMPTS_DIGEST: attempts_digest(state.meta()[DIGEST], str(before))})
+
+
+def test_where_attempts_are_left_out_nothing_is_decided(write, compare):
+    attempts = [write(f"attempt-{number}", text=EXPERIMENT, seed=30 + number) for number in range(3)]
+    for before, folder in enumerate(attempts):
+        set_attempt(folder, before)
+
+    every, some = claim(compare(*attempts)), claim(compare(attempts[0], attempts[2]))
+
+    assert every.pooled.decision is Decision.BETTER
+    assert "absent-attempts" not in {caveat.code for caveat in every.caveats}
+    assert some.pooled.decision is Decision.INCONCLUSIVE
+    assert some.caveats[0].text.startswith("Of 3 attempts at the claim 1 is not among these experiments: ")
+
+
 def test_attempts_at_a_claim_are_combined_as_surely_as_the_last_of_them(monday, write, compare):
     again = write("again", seed=12)
-    with closing(State.open(again, write=True)) as state:
-        state.set_meta(**{ATTEMPTS: "2", ATTEMPTS_DIGEST: attempts_digest(state.meta()[DIGEST], "2")})
+    set_attempt(again, 2)
 
     pooled = claim(compare(monday, again)).pooled
 

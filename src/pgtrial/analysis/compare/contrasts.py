@@ -103,6 +103,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             if (one := known[subject.key]) is not None
         ]
         pooled = combine_studies(studies) if len(studies) > 1 else None
+        absent = tuple(_find_absent_attempts(group))
         yield Contrast(
             title=group.title,
             arm={name: value for name, value in group.arm.items() if group.control.get(name) != value},
@@ -114,8 +115,26 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             is_overall=matter.level == ALL,
             is_claimed=matter.is_claimed,
             studies=tuple(_study(subject, effect, known[subject.key]) for subject, effect in effects),
-            pooled=describe_pooled(pooled, studies) if pooled else None,
-            caveats=tuple(find_caveats(pooled, studies)) if pooled else (),
+            pooled=describe_pooled(pooled, studies, is_chosen=bool(absent)) if pooled else None,
+            caveats=(*absent, *find_caveats(pooled, studies)) if pooled else (),
+        )
+
+
+def _find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
+    """Attempts at the claim that were made before one of the experiments and are not among them."""
+    numbers = {
+        subject.evidence.attempts_before + 1
+        for subject, _ in group.members
+        if subject.evidence.rules.counts_attempts and subject.evidence.attempts_before is not None
+    }
+    made = max(numbers, default=0)
+    if (absent := made - len(numbers)) > 0:
+        yield make_caveat(
+            "absent-attempts",
+            Severity.WARNING,
+            f"Of {made} attempts at the claim {absent} {'is' if absent == 1 else 'are'} not among these experiments: "
+            "whoever leaves attempts out chooses what the others say, so nothing is decided.",
+            "Compare all attempts, those that were interrupted as well.",
         )
 
 
@@ -215,8 +234,11 @@ def combine_studies(studies: Sequence[Study]) -> Pooled:
     )
 
 
-def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
-    """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike."""
+def describe_pooled(pooled: Pooled, studies: Sequence[Study], *, is_chosen: bool) -> PooledEffect:
+    """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike.
+
+    ``is_chosen``: attempts at the claim are not among them, so nothing is decided.
+    """
     margin = common([study.effect.margin for study in studies])
     better = Better(studies[0].effect.better)
     down = statistics.fmean(study.effect.hidden_below for study in studies)
@@ -246,7 +268,7 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         hidden_below=down,
         hidden_above=up,
         margin=margin,
-        decision=_decide(comparison, studies, margin=margin, better=better),
+        decision=Decision.INCONCLUSIVE if is_chosen else _decide(comparison, studies, margin=margin, better=better),
         provisional=not all(study.subject.is_finished for study in studies),
     )
 
