@@ -190,20 +190,19 @@ def test_the_narrative_is_in_the_language_and_for_programs_in_english(simulated,
 def test_a_model_is_told_facts_in_the_language_that_it_is_to_write_in(simulated, run) -> None:
     _, pack, _ = run("narrate", simulated, "--lang", "ru", "--dossier", "-")
 
-    assert "| `claim.verdict` | verdict on the claim | ⟦supported⟧ |" in pack
+    assert "| `claim.verdict` | ⟦verdict on the claim⟧ | ⟦supported⟧ |" in pack
     assert "Write in русский." in pack
 
 
-def test_what_is_said_of_a_models_text_stays_english_and_its_facts_do_not(simulated, run, tmp_path) -> None:
+def test_what_is_said_of_a_models_text_is_in_the_language_of_its_facts(simulated, run, tmp_path) -> None:
     answer = tmp_path / "answer.txt"
     answer.write_text("Итог: {{claim.verdict}}.", encoding="utf-8")
-    _, english, _ = run("narrate", simulated, "--answer", answer)
     status, told, _ = run("narrate", simulated, "--answer", answer, "--lang", "ru")
-    said = english[english.index("\n\n", english.index("What to do next")) :]
 
     assert status == 0
-    assert said.count("supported") == 1
-    assert told.endswith(said.replace("supported", "⟦supported⟧"))
+    assert "⟦Text of a model (from answer.txt), not of pgtrial⟧" in told
+    assert "| Итог: ⟦supported⟧." in told
+    assert told.rstrip().endswith("== ⟦End of the model's text⟧ ==")
 
 
 @pytest.mark.parametrize("code", [ENGLISH, "ru"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gallery import __main__ as runner
-from gallery import entries, host, prospects, runs
+from gallery import entries, host, prospects, runs, translated
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
@@ -298,7 +298,7 @@ def test_pages_are_written_from_the_newest_folders(tmp_path, capsys):
 
     assert status == 0
     assert sorted(path.name for path in (tmp_path / "pages").glob("*.md")) == sorted(
-        ["index.md", *(f"{name}.md" for name in ENTRIES)]
+        ["index.md", *(f"{name}.md" for name in (*ENTRIES, *translated.CODES))]
     )
     assert "**✔ supported**" in (tmp_path / "pages" / f"{ENTRY.name}.md").read_text()
 

@@ -5,9 +5,6 @@ import random
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-
-import numpy as np
 
 from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
@@ -22,7 +19,6 @@ from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, Rules
 from pgtrial.model.run import LoadLevel, Slot
-from pgtrial.stats.carry_over import runs_before, unseen_variance
 
 MOST_SEEDS = 2**31
 _BALANCED = 6  # blocks at the start in which no arm is always on the same side of the control
@@ -159,12 +155,14 @@ def _draw_first_orders(names: Sequence[str], rng: random.Random) -> list[list[st
     it in others, so that what the place does can be told from what the arm does, and until what a run leaves for the
     next one can be told as well; of many arms that is so in none of the draws, and the best of them has to do.
     """
+    from pgtrial.stats.carry_over import unseen_variance  # with numpy, which whoever only looks at folders does without
+
     best, least = list[list[str]](), math.inf
     for _ in range(_DRAWS):
         orders = [shuffled(names, rng) for _ in range(_BALANCED)]
         while not _is_balanced(names, orders):
             orders = [shuffled(names, rng) for _ in range(_BALANCED)]
-        unseen = max((_unseen(orders, arm=name, control=names[0]) for name in names[1:]), default=0.0)
+        unseen = max((unseen_variance(orders, arm=name, control=names[0]) for name in names[1:]), default=0.0)
         if unseen < least or not best:
             best, least = orders, unseen
         if least <= _UNSEEN:
@@ -176,15 +174,6 @@ def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
     control, *others = names
     after = (sum(order.index(name) > order.index(control) for order in orders) for name in others)
     return all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after)
-
-
-def _unseen(orders: Sequence[Sequence[str]], *, arm: str, control: str) -> float:
-    before = iter(runs_before(list(chain(*orders)), arm=arm, control=control))
-    owners = [dict(zip(order, before, strict=False)) for order in orders]
-    return unseen_variance(
-        np.array([order.index(arm) > order.index(control) for order in orders]),
-        np.array([(owner[arm] - owner[control]) / 2 for owner in owners]),
-    )
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:

@@ -44,11 +44,16 @@ def runs_before(arms: Sequence[str], *, arm: str, control: str) -> list[int]:
     return [{arm: 1, control: -1}.get(last, 0) for last in ("", *arms[:-1])]
 
 
-def unseen_variance(after: NDArray[np.bool_], before: NDArray[np.float64]) -> float:
+def unseen_variance(orders: Sequence[Sequence[str]], *, arm: str, control: str) -> float:
     """Variance of the estimate of what is missing in the effect, in variances of a block's log ratio; infinite where
-    blocks in these orders tell nothing of it. ``after`` and ``before`` as for ``find_carry_over``.
+    blocks with these orders of the arms tell nothing of it.
     """
-    own, share = _without_others(before, after)
+    owners = iter(runs_before([name for order in orders for name in order], arm=arm, control=control))
+    before = [dict(zip(order, owners, strict=False)) for order in orders]
+    own, share = _without_others(
+        np.array([(owner[arm] - owner[control]) / 2 for owner in before]),
+        np.array([order.index(arm) > order.index(control) for order in orders]),
+    )
     information = float(own @ own)
     return math.inf if information < _LEAST else (1 - share) ** 2 / information
 

@@ -89,6 +89,9 @@ class WebServer(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Also ends what is being told as it happens."""
         self.stopping.set()
+        with self._lock:
+            for connection in tuple(self._deadlines):
+                self._end(connection)
         super().server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:

@@ -83,7 +83,7 @@ def test_what_limits_is_named_with_what_is_next(found: Findings) -> None:
     assert texts(ledger) == ["ledger.leads", "ledger.buys", "ledger.next", "ledger.whole"]
     words = say(ledger.text)
     assert words.startswith("What limits “on” most is the flush of the WAL and of files: 1 % less of that time")
-    assert "Next is the CPU time of the server (0.31)." in words
+    assert "Next is the CPU time of the server (0.30)." in words
 
 
 def test_ledger_survives_findings_json(found: Findings) -> None:

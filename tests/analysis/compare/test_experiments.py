@@ -216,7 +216,7 @@ def whole(write):
 
 
 def test_what_the_experiments_bear_is_borne_by_what_is_said_of_them_together(whole, compare_as):
-    plain = compare_as(*whole).pooled
+    plain = compare_as(*whole, hidden_below=0.0, hidden_above=0.0).pooled
     borne = compare_as(*whole, hidden_below=1.0, hidden_above=0.25).pooled
 
     assert plain.decision is Decision.BETTER
