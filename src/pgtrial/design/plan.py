@@ -23,10 +23,9 @@ from pgtrial.model.run import LoadLevel, Slot
 MOST_SEEDS = 2**31
 _BALANCED = 6  # blocks at the start in which no arm is always on the same side of the control
 _LEAST_EACH = 2  # of them with the arm before the control, and as many with it after
-_UNSEEN = (
-    2.6  # variances of a block that what a run leaves is known to at most, which all orders of two arms can have …
-)
-_DRAWS = 20  # … and the best of so many draws of more arms nearly
+# How well the first blocks have to tell what a run leaves, in variances of a block; two and three arms always can.
+_UNSEEN = 2.6
+_DRAWS = 20  # of more arms the best of so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
