@@ -105,6 +105,32 @@ def test_a_process_that_nobody_waits_for_takes_nothing_away():
     assert compare_times(before, [process(5, 1.0)], cpu_seconds=10.0)[CPU_OTHERS] == "1.00"
 
 
+def test_a_child_that_its_parent_does_not_wait_for_hides_nothing_of_others():
+    # Who ignores the signal of its children's end has none of their time.
+    before = [process(2, 1.0), process(3, 50.0, parent=2)]
+    after = [process(2, 1.2), process(4, 3.0)]
+
+    assert compare_times(before, after, cpu_seconds=10.0) == {
+        CPU_OWN: "0.00",
+        CPU_KERNEL: "0.00",
+        CPU_OTHERS: "3.20",
+        OTHERS: "p4 30.0 %, p2 2.0 %",
+    }
+
+
+def test_the_time_of_an_orphan_is_with_init():
+    before = [process(1, 7.0), process(2, 1.0), process(3, 1.0, parent=2), process(4, 50.0, parent=3)]
+    after = [process(1, 58.5), process(2, 1.0)]  # init waited for both: 51 s from before
+
+    assert compare_times(before, after, cpu_seconds=10.0)[CPU_OTHERS] == "0.50"
+
+
+def test_parents_that_go_in_a_circle_are_looked_at_once():
+    before = [process(2, 1.0, parent=3), process(3, 1.0, parent=2), process(4, 9.0, parent=3)]
+
+    assert compare_times(before, before[:2], cpu_seconds=10.0)[CPU_OTHERS] == "0.00"
+
+
 def test_another_process_of_the_same_number_is_another_process():
     before = [process(5, 9.0)]
     after = [replace(process(5, 1.0), start_ticks=777)]

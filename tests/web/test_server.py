@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import math
 import os
 import shutil
 import socket
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 
 from pgtrial.store import layout
-from pgtrial.web.server import STATIC
-from support import write_result_folder
+from pgtrial.web.server import _SOON, STATIC
+from support import wait_until, write_result_folder
 
 PATIENCE = 30.0  # s
 NO_COOKIE = {"Cookie": None}
@@ -290,6 +291,25 @@ def test_the_list_grows_while_somebody_looks(tmp_path: Path, serve) -> None:
         (one,) = following()[1]["experiments"]
 
     assert (one["name"], one["done"]) == ("first", 3)
+
+
+def test_after_a_change_the_next_look_is_soon_however_long_reading_it_took(tmp_path, serve, monkeypatch) -> None:
+    latest: list[float] = []  # s, of each look: the next one is no later
+
+    def next_pause(cost: float, *, most: float) -> float:
+        latest.append(most)
+        return 0.01
+
+    monkeypatch.setattr("pgtrial.web.server.next_pause", next_pause)
+    client = serve(tmp_path)
+    with listening(client, "/events") as following:
+        following()
+        wait_until(lambda: math.inf in latest)
+        write_result_folder(tmp_path / ".part", runs=1).rename(tmp_path / "first")
+        following()
+        wait_until(lambda: latest.count(_SOON) == 2)
+
+    assert latest[0] == _SOON
 
 
 def test_an_experiment_that_vanishes_is_told_and_ends_the_telling(tmp_path: Path, serve) -> None:

@@ -38,6 +38,7 @@ _SLOWEST = 100_000  # bytes of an answer in a second, beside the patience for it
 _MOST_HEAD = 65536  # bytes of a request's headers, all together
 _LEAVING = 1.0  # s for a thread whose connection was ended to notice that
 _MOST_FIELDS = 10  # of a query
+_SOON = 10.0  # s; after a change the next look is no later, however much it took to read what changed
 _HEARTBEAT = 10.0  # s; a browser that has gone is noticed when something is sent to it
 _HTML = "text/html; charset=utf-8"
 _STATIC = Path(__file__).parent / "static"
@@ -340,13 +341,15 @@ class Handler(BaseHTTPRequestHandler):
             except StoreError as err:
                 self.wfile.write(f"event: gone\ndata: {_encode({'error': err.message})}\n\n".encode())
                 return
+            # What has changed was read anew, once; and an experiment that ends changes several times in a row.
+            most = math.inf if text == told else _SOON
             if text != told:
                 self.wfile.write(f"data: {text}\n\n".encode())
                 told, silent_since = text, time.monotonic()
             elif time.monotonic() - silent_since > _HEARTBEAT:
                 self.wfile.write(b":\n\n")
                 silent_since = time.monotonic()
-            if ended.poll(1000 * next_pause(time.thread_time() - before)):
+            if ended.poll(1000 * next_pause(time.thread_time() - before, most=most)):
                 return
 
     def _send_text(self, status: HTTPStatus, text: str, more: Mapping[str, str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """Facts of the moment: CPU time, swap, throttling, other programs. Judged by thresholds, not compared."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.engine.fingerprint.machine import every, find, memory_of
@@ -24,6 +24,7 @@ _CPU = "/sys/devices/system/cpu"
 _TICKS = 100  # per second, in /proc/stat whatever the kernel's own HZ is (proc(5))
 _NAMED = 3  # programs
 _SMALLEST = 0.0005  # share of the CPU time; less is written as 0.0 %
+_ROUNDED = 0.05  # s; user and system time are rounded to ticks each, of a process and of what it waited for
 
 PATTERNS = ("/proc/stat", "/proc/meminfo", "/proc/vmstat", f"{_CPU}/cpu*/thermal_throttle/*_throttle_count")
 
@@ -72,7 +73,7 @@ def compare_times(before: Sequence[ProcessTime], after: Sequence[ProcessTime], *
     """
     used = _used(before, after)
     owners = {"own": CPU_OWN, "kernel": CPU_KERNEL, "other": CPU_OTHERS}
-    facts = {fact: f"{max(0.0, sum(used[whose].values())):.2f}" for whose, fact in owners.items()}
+    facts = {fact: f"{sum(used[whose].values()):.2f}" for whose, fact in owners.items()}
     programs = sorted(used["other"].items(), key=lambda item: -item[1])[:_NAMED]
     named = [
         f"{name} {format_percent(seconds / cpu_seconds)}"
@@ -86,22 +87,28 @@ def _used(before: Sequence[ProcessTime], after: Sequence[ProcessTime]) -> dict[s
     """Whose to name to CPU seconds between the two."""
     then = {(process.pid, process.start_ticks): process for process in before}
     now = {(process.pid, process.start_ticks): process for process in after}
+    grown = {process.pid: process.seconds - then[key].seconds for key, process in now.items() if key in then}
+    for process in (process for key, process in then.items() if key not in now):
+        # Its earlier CPU time is now part of the time of the process that waited for it. Where that is, as a rule, the
+        # time grew by as much; nothing is taken from others, as nobody waits for a child of who ignores its signal.
+        waited = (pid for pid in _reapers(process, before) if grown.get(pid, -1.0) + _ROUNDED >= process.seconds)
+        if reaper := next(waited, None):
+            grown[reaper] -= process.seconds
     used: dict[str, dict[str, float]] = {"own": {}, "kernel": {}, "other": {}}
-
-    def add(process: ProcessTime, seconds: float) -> None:
-        programs = used[process.whose]
-        programs[process.name] = programs.get(process.name, 0.0) + seconds
-
     for key, process in now.items():
-        add(process, process.seconds - (then[key].seconds if key in then else 0.0))
-    alive = {process.pid: process for process in now.values()}
-    pids = {process.pid: process for process in before}
-    for key, process in then.items():
-        if key not in now:
-            # Its earlier CPU time is now part of the time of the process that reaped it: its nearest living ancestor.
-            parent = process.parent
-            while parent in pids and parent not in alive:
-                parent = pids[parent].parent
-            if parent in alive:
-                add(alive[parent], -process.seconds)
+        programs = used[process.whose]
+        seconds = max(0.0, grown[process.pid]) if key in then else process.seconds
+        programs[process.name] = programs.get(process.name, 0.0) + seconds
     return used
+
+
+def _reapers(ended: ProcessTime, before: Sequence[ProcessTime]) -> Iterator[int]:
+    """Who may have waited for a process: its ancestors from the nearest on, and init, which adopts orphans."""
+    parents = {process.pid: process.parent for process in before}
+    seen, pid = set(), ended.parent
+    while pid in parents and pid not in seen:
+        yield pid
+        seen.add(pid)
+        pid = parents[pid]
+    if 1 not in seen:
+        yield 1

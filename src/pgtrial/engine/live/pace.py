@@ -1,6 +1,7 @@
 """How often something is done that must not be felt: so that it takes no more than a thousandth of one CPU."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,9 +12,9 @@ INTERVAL = 1.0  # s; nobody reads faster, and nothing is told more often
 _log = logging.getLogger(__name__)
 
 
-def next_pause(cost: float, *, least: float = INTERVAL) -> float:
-    """Seconds to wait after what took ``cost`` seconds of CPU time."""
-    return max(least, cost / SHARE)
+def next_pause(cost: float, *, most: float = math.inf) -> float:
+    """Seconds to wait after what took ``cost`` seconds of CPU time; at most ``most``."""
+    return min(most, max(INTERVAL, cost / SHARE))
 
 
 class Pulse:
