@@ -1,6 +1,7 @@
 """The tables of a series, as Markdown, and their place in docs/gym-live.md."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from ground_truth.page import put_between, table
@@ -49,13 +50,22 @@ def _summary(series: Series) -> str:
     done = [record for record in series.records if record.is_judged]
     of_kind = {kind: sum(record.kind is kind for record in done) for kind in Kind}
     lost = len(series.records) - len(done)
-    hours = (max(r.ended for r in series.records) - min(r.started for r in series.records)) / 3600 if done else 0.0
+    hours = time_at_work([(record.started, record.ended) for record in series.records]) / 3600
     busy = sum(record.disturbed for record in done) / len(done) if done else 0.0
     return (
         f"{of_kind[Kind.NULL]} of {series.null} planned experiments of equal arms and {of_kind[Kind.PLANTED]} of "
         f"{series.planted} with planted work, in {hours:.1f} h, {series.jobs} at a time; {lost} had no effect to tell. "
         f"Seed {series.seed}; {series.machine}. The neighbour was busy in {busy:.0%} of the time."
     )
+
+
+def time_at_work(spans: Sequence[tuple[float, float]]) -> float:
+    """Seconds in which at least one was at work, each from its start to its end: a series may have paused for days."""
+    total, until = 0.0, -math.inf
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
 
 
 def _verdict_table(scores: list[Score]) -> str:

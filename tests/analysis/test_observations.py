@@ -8,6 +8,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Totals
+from pgtrial.model.rules import RULES
 from pgtrial.model.run import PhaseName
 
 
@@ -28,6 +29,28 @@ def mixed(mix: Evidence) -> Reduction:
 def test_throughput_is_the_count_over_the_window(evidence: Evidence, reduction: Reduction, values: Values) -> None:
     for run in evidence.valid:
         assert values[run.id, "pgbench.tps", None, 0] == pytest.approx(reduction.totals[run.id, 0, None].count / 10)
+
+
+def test_a_transaction_counts_with_the_part_that_was_inside(evidence: Evidence, reduction: Reduction) -> None:
+    totals = {cell: replace(found, inside=found.count + 2.5) for cell, found in reduction.totals.items()}
+    found = {
+        version: observe(replace(evidence, rules=RULES[version]), replace(reduction, totals=totals))
+        for version in (8, 9)
+    }
+    ended = totals[1, 0, None].count
+
+    assert found[8][1, "pgbench.tps", None, 0] == ended / 10
+    assert found[9][1, "pgbench.tps", None, 0] == (ended + 2.5) / 10
+    wal = {version: values[1, "cost.wal_bytes", None, 0] for version, values in found.items()}
+    assert wal[9] * (ended + 2.5) == pytest.approx(wal[8] * ended)
+    assert found[8][1, "pgbench.latency_mean", None, 0] == found[9][1, "pgbench.latency_mean", None, 0]
+
+
+def test_a_load_that_does_not_tell_when_transactions_began_is_counted_by_their_ends(evidence, reduction) -> None:
+    totals = {cell: replace(found, inside=None) for cell, found in reduction.totals.items()}
+    values = observe(evidence, replace(reduction, totals=totals))
+
+    assert values[1, "pgbench.tps", None, 0] == totals[1, 0, None].count / 10
 
 
 def test_latency_of_a_closed_loop_is_clients_over_throughput(evidence: Evidence, values: Values) -> None:

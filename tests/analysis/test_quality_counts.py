@@ -5,6 +5,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.validity.blocks import FEWEST, check_counts
 from pgtrial.model.caveat import Severity
+from pgtrial.model.rules import RULES
 
 Assess = Any
 SECONDS = 10.0  # measured in each run of the simulated experiment
@@ -24,11 +25,22 @@ def test_enough_transactions_are_not_worth_a_word(assess: Assess, evidence: Evid
 def test_few_transactions_are_told_with_what_one_of_them_is_worth(
     assess: Assess, evidence: Evidence, values: Values
 ) -> None:
-    (caveat,) = check_counts(assess(values=with_count(evidence, values, 5, arm="off", block=2)))
+    few = with_count(evidence, values, 5, arm="off", block=2)
+    (caveat,) = check_counts(assess(values=few, rules=RULES[8]))
 
     assert (caveat.code, caveat.severity) == ("few-transactions", Severity.WARNING)
     assert "as few as 5 transactions ended" in caveat.text
     assert "20.0 %" in caveat.text
+
+
+def test_where_each_counts_with_its_part_a_throughput_does_not_move_in_steps(assess, evidence, values) -> None:
+    few = assess(values=with_count(evidence, values, 0.4, arm="off", block=2))
+    unknown = replace(few.reduction.totals[evidence.valid[0].id, 0, None], inside=None)
+
+    assert list(check_counts(few)) == []
+    totals = few.reduction.totals | {(evidence.valid[0].id, 0, None): unknown}
+    (caveat,) = check_counts(replace(few, reduction=replace(few.reduction, totals=totals)))
+    assert "as few as 1 transactions ended" in caveat.text
 
 
 def test_a_run_without_any_makes_the_verdict_invalid_and_is_named(
@@ -53,6 +65,6 @@ def test_the_scenario_of_the_claim_is_named(assess: Assess, evidence: Evidence, 
         for (run, name, scenario, level), value in with_count(evidence, values, 3, arm="off", block=1).items()
         if scenario is None
     }
-    found = replace(assess(), evidence=replace(evidence, experiment=experiment), values=counts)
+    found = replace(assess(), evidence=replace(evidence, experiment=experiment, rules=RULES[8]), values=counts)
 
     assert "3 transactions of report ended" in next(check_counts(found)).text

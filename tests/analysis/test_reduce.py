@@ -242,25 +242,47 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
         (layout.TRANSACTIONS, "list_append(buckets, 7) AS buckets", "values of its histograms are missing"),
         (layout.TRANSACTIONS, "[2000000000 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
         (layout.TRANSACTIONS, "[-1 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
+        (layout.TRANSACTIONS, "-1.0 AS inside", "its times are no numbers"),
+        (layout.TRANSACTIONS, "'nan'::DOUBLE AS inside", "its times are no numbers"),
         (layout.SAMPLES, "value::VARCHAR AS value", 'values of "value" are no numbers'),
     ],
     ids=[
         "a histogram that lacks a value",
         "a latency of years",
         "a latency before it began",
+        "less than no part of a transaction",
+        "a part that is no number",
         "a reading that is a text",
     ],
 )
 def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, said: str) -> None:
-    path = first_file(one, file)
-    name = str(path).replace("'", "''")
-    with parquet.connect() as db:
-        db.execute(f"CREATE TABLE t AS SELECT * REPLACE ({column}) FROM '{name}'")
-        path.unlink()
-        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
+    rewrite(first_file(one, file), f"REPLACE ({column})")
 
     with pytest.raises(StoreError, match=f"is damaged: {said}"):
         reduce_folder(one)
+
+
+def rewrite(path: Path, how: str) -> None:
+    name = str(path).replace("'", "''")
+    with parquet.connect() as db:
+        db.execute(f"CREATE TABLE t AS SELECT * {how} FROM '{name}'")
+        path.unlink()
+        db.execute(f"COPY t TO '{name}' (FORMAT parquet)")
+
+
+def test_runs_of_an_earlier_pgtrial_do_not_tell_what_was_inside(tmp_path: Path) -> None:
+    """Alone, and beside those of a later one that has gone on with the experiment."""
+    folder = write_result_folder(tmp_path / "two", text=SHORT, runs=2)
+    first, second = sorted(folder.glob(f"runs/*/{layout.TRANSACTIONS}"))
+
+    rewrite(second, "EXCLUDE (inside)")
+    mixed = reduce_folder(folder).totals
+    rewrite(first, "EXCLUDE (inside)")
+    old = reduce_folder(folder).totals
+
+    assert mixed[1, 0, None].inside == mixed[1, 0, None].count
+    assert [mixed[2, 0, None].inside, old[1, 0, None].inside, old[2, 0, None].inside] == [None, None, None]
+    assert [old[run, 0, None].count for run in (1, 2)] == [mixed[run, 0, None].count for run in (1, 2)]
 
 
 def test_a_damaged_file_is_named(one: Path) -> None:

@@ -44,6 +44,39 @@ def rows_of(out: Path) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
+def test_a_transaction_counts_with_the_part_of_its_time_that_is_measured(tmp_path: Path) -> None:
+    """Measured are 10 s. A client's line is its number, how long a transaction took, and when that ended."""
+    ended = [(0, 2.0, 1.5), (0, 2.5, 4), (0, 8.0, 12), (1, 25.0, 20), (1, 1.0, 21), (2, 1.0, -1), (3, 0.0, 9.999999)]
+    lines = [
+        f"{client} 1 {lasted * 1e6:.0f} 0 {START + math.floor(end)} {end % 1 * 1e6:.0f}\n"
+        for client, lasted, end in ended
+    ]
+    log = written(tmp_path / "log.1", "".join([*lines, f"4 1 failed 0 {START + 3} 0\n"]))
+
+    report = ingest([log_of(log)], tmp_path / "out.parquet")
+
+    rows = rows_of(tmp_path / "out.parquet")
+    assert [(row["second"], row["count"], row["failed"], row["latency_sum"]) for row in rows] == [
+        (1, 1, 0, 2.0),
+        (3, 0, 1, 0.0),
+        (4, 1, 0, 2.5),
+        (9, 1, 0, 0.0),
+    ]
+    # Of what ended later, 6 of 8 s and 10 of 25 s were measured.
+    assert [row["inside"] for row in rows] == pytest.approx([0.75, 0, 1, 1 + 0.75 + 0.4], abs=1e-5)
+    assert rows[-1]["buckets"] == [0]
+    assert (report.counted, report.failed, report.outside_window) == (3, 1, 4)
+
+
+def test_a_transaction_that_waits_for_its_turn_is_not_at_work(tmp_path: Path) -> None:
+    """Of 4 s it waited 3 s: all of its work was measured."""
+    log = written(tmp_path / "log.1", f"0 1 4000000 0 {START + 2} 0 3000000\n")
+
+    ingest([log_of(log, has_rate=True)], tmp_path / "out.parquet")
+
+    assert [row["inside"] for row in rows_of(tmp_path / "out.parquet")] == [1.0]
+
+
 # The lines below were written by pgbench 15, 16 and 18.
 
 
@@ -211,6 +244,16 @@ def test_no_transaction_of_many_logs_is_lost_or_counted_twice(
     check_sums(tmp_path, lines, has_rate=has_rate, max_tries=max_tries)
 
 
+def part_of(line: Line, window: int, *, has_rate: bool) -> float:
+    """Of its time, without that before its turn, the part between 0 and the window's length in µs."""
+    if not isinstance(line.time, int):
+        return 0.0
+    began = line.offset - line.time + line.lag * has_rate
+    if began >= line.offset:
+        return float(0 <= line.offset < window)
+    return max(0, min(line.offset, window) - max(began, 0)) / (line.offset - began)
+
+
 def check_sums(tmp_path: Path, lines: list[Line], *, has_rate: bool, max_tries: int) -> None:
     files = [tmp_path / f"log.{i}" for i in range(3)]
     for i, file in enumerate(files):
@@ -225,7 +268,12 @@ def check_sums(tmp_path: Path, lines: list[Line], *, has_rate: bool, max_tries: 
     for line in inside:
         groups[line.offset // 10**6, log.scenarios[line.script]].append(line)
     rows = {(row["second"], row["scenario"]): row for row in rows_of(tmp_path / "out.parquet")}
-    assert rows.keys() == groups.keys()
+    after = {(2, log.scenarios[line.script]) for line in lines if line.offset >= 3_000_000}
+    assert groups.keys() <= rows.keys() <= groups.keys() | after
+    for name in log.scenarios:
+        parts = [part_of(line, 3_000_000, has_rate=has_rate) for line in lines if log.scenarios[line.script] == name]
+        mine = [row["inside"] for key, row in rows.items() if key[1] == name]
+        assert sum(mine) == pytest.approx(sum(parts), abs=1e-5)
     for key, group in groups.items():
         row, succeeded = rows[key], [line for line in group if isinstance(line.time, int)]
         assert row["count"] + row["failed"] + row["skipped"] == len(group)

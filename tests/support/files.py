@@ -69,6 +69,7 @@ def transactions_query(rows: Sequence[TransactionRow]) -> Query:
         "second": ("INTEGER", [row.second for row in rows]),
         "scenario": ("VARCHAR", [row.scenario for row in rows]),
         "count": ("BIGINT", [row.count for row in rows]),
+        "inside": ("DOUBLE", [float(row.count) for row in rows]),
         "latency_sum": ("DOUBLE", [row.count * row.latency for row in rows]),
         "failed": ("BIGINT", [row.failed for row in rows]),
         "skipped": ("BIGINT", [row.skipped for row in rows]),

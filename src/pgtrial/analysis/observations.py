@@ -91,7 +91,7 @@ def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, win
         cell: Cell = (run.id, window.level, scenario)
         # The run is valid, so the load ran through the whole window: no row means that no transaction ended in it.
         totals = reduction.totals.get(cell, _NO_TRANSACTIONS)
-        values[load.throughput.name, scenario] = totals.count / window.counted
+        values[load.throughput.name, scenario] = totals.counted(evidence.rules) / window.counted
         if totals.count > 0 and totals.latency_sum is not None:
             values[load.latency_mean.name, scenario] = totals.latency_sum / totals.count
         for metric, latency in _quantiles(load, reduction.histograms.get(cell)).items():
@@ -106,7 +106,7 @@ def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, win
             values[load.bandwidth.name, scenario] = moved / window.counted
         for metric, share in _shares(evidence, totals).items():
             values[metric, scenario] = share
-    transactions = reduction.totals.get((run.id, window.level, None), _NO_TRANSACTIONS).count
+    transactions = reduction.totals.get((run.id, window.level, None), _NO_TRANSACTIONS).counted(evidence.rules)
     if transactions > 0:
         for cost in COSTS:
             if run.slices and not cost.is_of_server:

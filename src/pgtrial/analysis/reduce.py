@@ -166,7 +166,7 @@ def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *
     """A command may tell no more than how many requests it made: the load ``may_lack`` its latencies."""
     found = db.execute(
         "SELECT run FROM counted WHERE count > 0 AND NOT coalesce(isfinite(latency_sum), ?) "
-        "OR NOT coalesce(isfinite(lag_sum), true) LIMIT 1",
+        "OR NOT coalesce(isfinite(lag_sum), true) OR NOT coalesce(isfinite(inside) AND inside >= 0, true) LIMIT 1",
         [may_lack],
     ).fetchone()
     if found is not None:
@@ -187,9 +187,15 @@ def _check_buckets(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:
     return {
         (run, level, scenario): Totals(
-            count=count, latency_sum=latency_sum, failed=failed, skipped=skipped, late=late, lag_sum=lag_sum or 0.0
+            count=count,
+            inside=inside,
+            latency_sum=latency_sum,
+            failed=failed,
+            skipped=skipped,
+            late=late,
+            lag_sum=lag_sum or 0.0,
         )
-        for run, level, scenario, count, latency_sum, failed, skipped, late, lag_sum in _rows(db, "totals")
+        for run, level, scenario, count, inside, latency_sum, failed, skipped, late, lag_sum in _rows(db, "totals")
     }
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.model.rules import Rules
+
 # (run's id, load level's index, scenario or None for all of them)
 Cell = tuple[int, int, str | None]
 
@@ -15,15 +17,21 @@ class Totals:
     """Transactions of a run's measured time at a load level.
 
     ``latency_sum`` is in seconds, of the ``count`` that succeeded, None of a load that tells of no latencies;
-    ``lag_sum`` is the part of it by which they began later than their schedule (open loop).
+    ``lag_sum`` is the part of it by which they began later than their schedule (open loop). ``inside`` counts them by
+    the part of each that lies in the measured time, None where that is not known.
     """
 
     count: int
+    inside: float | None = None
     latency_sum: float | None
     failed: int
     skipped: int
     late: int
     lag_sum: float = 0.0
+
+    def counted(self, rules: Rules) -> float:
+        """How many are in the measured time, by these rules."""
+        return self.inside if rules.counts_parts and self.inside is not None else self.count
 
     @property
     def attempts(self) -> float:

@@ -20,6 +20,8 @@ class Rules:
     ``bounds_interruptions``: so does each run that was interrupted, of either arm, as if it had been chosen.
     ``bears_late_of_control``: what the control does later than in its own turn is in the interval, too, where more than
     two arms take turns. ``bears_carry_over``: what a run leaves for the next one is in the interval.
+    ``counts_parts``: a transaction that began before the measured time or ended after it counts with the part of its
+    time that lies inside, not by its end.
     """
 
     version: int
@@ -37,6 +39,7 @@ class Rules:
     bounds_interruptions: bool
     bears_late_of_control: bool
     bears_carry_over: bool
+    counts_parts: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -80,6 +83,7 @@ _FIRST = Rules(
     bounds_interruptions=False,
     bears_late_of_control=False,
     bears_carry_over=False,
+    counts_parts=False,
 )
 _SECOND = Rules(
     version=2,
@@ -97,6 +101,7 @@ _SECOND = Rules(
     bounds_interruptions=False,
     bears_late_of_control=False,
     bears_carry_over=False,
+    counts_parts=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -104,5 +109,8 @@ _FIFTH = replace(_FOURTH, version=5, bears_late=True, bears_failures=True)
 _SIXTH = replace(_FIFTH, version=6, bounds_interruptions=True)
 _SEVENTH = replace(_SIXTH, version=7, bears_late_of_control=True)
 _EIGHTH = replace(_SEVENTH, version=8, bears_carry_over=True)
-RULES = {rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)}
+_NINTH = replace(_EIGHTH, version=9, counts_parts=True)
+RULES = {
+    rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH)
+}
 CURRENT = RULES[max(RULES)]

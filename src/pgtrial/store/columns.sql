@@ -2,13 +2,15 @@
 --
 -- transactions.parquet: one row per load level, second and scenario, of the measured time only. Latencies of a run of
 -- slices are without the time in which the arm stood still. Of a load on files a row is of a job, and a transaction is a
--- request to a file.
+-- request to a file. The last second has also what of transactions that ended later lies inside.
 CREATE TABLE transactions (
     level        INTEGER NOT NULL,   -- load level
     second       INTEGER NOT NULL,   -- whole seconds of measured time since its start; in a run of slices only the counted
                                  -- parts of its own slices are measured time, one after the other
     scenario     VARCHAR NOT NULL,
     count        BIGINT NOT NULL,    -- transactions that succeeded
+    inside       DOUBLE,         -- the same, but one that began before the measured time or ended after it counts with the
+                                 -- part of its time that lies inside; missing where the beginnings are not known
     latency_sum  DOUBLE,         -- s, of those; missing of a load that tells of no latencies
     failed       BIGINT NOT NULL,    -- given up after a serialization failure or a deadlock
     skipped      BIGINT NOT NULL,    -- open loop: not begun because already too late

@@ -16,6 +16,7 @@ from pgtrial.errors import StoreError
 from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
+_LATER = {"inside": ("transactions", "DOUBLE")}  # columns that were not always there: of which table, and their types
 _LITTLE = 1 << 20  # bytes
 _MEMORY = "200MB"  # of a DuckDB; what has no room in it is put on the disk …
 _MOST_SPILT = "8GB"  # … up to so much
@@ -142,7 +143,22 @@ def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str |
         raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
     if table is not None:
         _check_whole(table, columns, texts)
-    return f"read_parquet([{listed}], filename = true)"
+    return _with_all_columns(listed, columns, table)
+
+
+def _with_all_columns(
+    listed: str, columns: Iterable[tuple[str, str, int, int, int, int | None]], table: str | None
+) -> str:
+    """Also those that an earlier pgtrial did not write: an experiment that was resumed may have files of both."""
+    found: dict[str, set[str]] = {}
+    for name, column, *_ in columns:
+        found.setdefault(name, set()).add(column)
+    known = {frozenset(_LATER.keys() & names) for names in found.values()}
+    files = f"read_parquet([{listed}], filename = true"
+    if len(known) > 1:
+        return f"{files}, union_by_name = true)"
+    lacking = [f"NULL::{kind} AS {name}" for name, (owner, kind) in _LATER.items() if owner == table]
+    return f"(SELECT *, {', '.join(lacking)} FROM {files}))" if lacking and known == {frozenset()} else f"{files})"
 
 
 def _check_sizes(columns: Iterable[tuple[str, str, int, int, int, int | None]]) -> None:

@@ -264,7 +264,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
         # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
         db.execute(f"""
             CREATE OR REPLACE TEMP TABLE bucketed AS
-            SELECT second, slice, part, script,
+            SELECT second, place, slice, part, script,
                    CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})
                         WHEN latency IS NOT NULL THEN 0
                         WHEN time IN ('failed', 'serialization', 'deadlock') THEN {_FAILED}
@@ -277,6 +277,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
                    count(*) FILTER (retries > 0)         AS retried,
                    sum(retries::DOUBLE)                  AS retries,
                    sum(lag::DOUBLE)                      AS lag,
+                   sum(inside)                           AS inside,
                    min(ended)                            AS first,
                    max(ended)                            AS last
             FROM {_placed(db, log, lines or read_logs(log))}
@@ -290,20 +291,21 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
     names = "[" + ", ".join(quote(name) for name in log.scenarios) + "]"
     db.execute(f"""
         INSERT INTO transactions BY NAME
-        SELECT {log.level} AS level, second, {names}[script + 1] AS scenario,
-               coalesce(sum(lines) FILTER (bucket >= 0), 0)              AS count,
-               coalesce(sum(latency), 0) / 1e6                           AS latency_sum,
-               coalesce(sum(lines) FILTER (bucket = {_FAILED}), 0)       AS failed,
-               coalesce(sum(lines) FILTER (bucket = {_SKIPPED}), 0)      AS skipped,
-               sum(late)                                                 AS late,
-               coalesce(sum(retried) FILTER (bucket >= 0), 0)            AS retried,
-               sum(retries)                                              AS retries,
-               sum(lag) FILTER (bucket >= 0) / 1e6                       AS lag_sum,
-               coalesce(list(bucket ORDER BY bucket) FILTER (bucket >= 0), []) AS buckets,
-               coalesce(list(lines ORDER BY bucket) FILTER (bucket >= 0), [])  AS bucket_counts
-        FROM bucketed
-        WHERE second IS NOT NULL
-        GROUP BY second, script
+        SELECT {log.level} AS level, place AS second, {names}[script + 1] AS scenario,
+               coalesce(sum(lines) FILTER (ended_inside AND bucket >= 0), 0)              AS count,
+               {"NULL" if log.slices else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"} AS inside,
+               coalesce(sum(latency) FILTER (ended_inside), 0) / 1e6                      AS latency_sum,
+               coalesce(sum(lines) FILTER (ended_inside AND bucket = {_FAILED}), 0)       AS failed,
+               coalesce(sum(lines) FILTER (ended_inside AND bucket = {_SKIPPED}), 0)      AS skipped,
+               coalesce(sum(late) FILTER (ended_inside), 0)                               AS late,
+               coalesce(sum(retried) FILTER (ended_inside AND bucket >= 0), 0)            AS retried,
+               coalesce(sum(retries) FILTER (ended_inside), 0)                            AS retries,
+               sum(lag) FILTER (ended_inside AND bucket >= 0) / 1e6                       AS lag_sum,
+               coalesce(list(bucket ORDER BY bucket) FILTER (ended_inside AND bucket >= 0), []) AS buckets,
+               coalesce(list(lines ORDER BY bucket) FILTER (ended_inside AND bucket >= 0), [])  AS bucket_counts
+        FROM (SELECT *, second IS NOT NULL AS ended_inside FROM bucketed)
+        WHERE place IS NOT NULL
+        GROUP BY place, script
     """)
     if log.slices:
         db.execute(f"""
@@ -318,7 +320,11 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
 
 
 def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
-    """The lines of a log as a table expression, with second (NULL outside the measured time), slice and part."""
+    """The lines of a log as a table expression, with second (NULL outside the measured time), slice and part.
+
+    ``inside`` is the part of a transaction's time that lies in the measured time, NULL in a run of slices; ``place``
+    the second to which that belongs.
+    """
     lines = f"""
         (SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
                 {"" if log.max_tries != 1 else ", 0 AS retries"}
@@ -327,12 +333,21 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
     """
     if log.slices:
         create_table(db, log.slices)
-        return placed(lines, frozen=log.frozen)
+        return f"(SELECT *, second AS place, NULL::DOUBLE AS inside FROM {placed(lines, frozen=log.frozen)})"
     start, end = (round(t * 1e6) for t in log.window)
+    ends_inside = f"ended >= {start} AND ended < {end}"
+    # A transaction of an open loop that waits for its turn is not at work yet. Parts are whole multiples of 2**-20, so
+    # that their sums are exact in whatever order.
     return f"""
         (SELECT *, NULL::INTEGER AS slice, NULL::INTEGER AS part,
-                CASE WHEN ended >= {start} AND ended < {end} THEN (ended - {start}) // 1000000 END::INTEGER AS second
-         FROM {lines})
+                CASE WHEN {ends_inside} THEN (ended - {start}) // 1000000 END::INTEGER AS second,
+                CASE WHEN {ends_inside} THEN (ended - {start}) // 1000000
+                     WHEN inside > 0 THEN {(end - start - 1) // 1_000_000} END::INTEGER AS place
+         FROM (SELECT *, CASE WHEN began < ended
+                              THEN round(greatest(0, least(ended, {end}) - greatest(began, {start}))
+                                         / (ended - began) * 1048576) / 1048576
+                              WHEN latency IS NOT NULL THEN ({ends_inside})::INTEGER END::DOUBLE AS inside
+               FROM (SELECT *, ended - latency::BIGINT + coalesce(lag, 0) AS began FROM {lines})))
     """
 
 

@@ -439,3 +439,10 @@ def test_a_real_experiment_is_run_and_recorded(programs, monkeypatch, tmp_path):
     assert len(found.blocks) == 2
     assert found.verdict == "inconclusive"  # two blocks decide nothing
     assert (runs.state_directory(tmp_path) / "attempts.jsonl").is_file()
+
+
+def test_a_series_that_paused_was_at_work_only_in_between() -> None:
+    hours = [(0.0, 10.0), (5.0, 20.0), (6.0, 7.0), (100_000.0, 100_001.5)]
+
+    assert page.time_at_work(hours) == 21.5
+    assert page.time_at_work([]) == 0

@@ -1,5 +1,6 @@
 """Checks of the design: are there enough blocks, are they alike, and does the placebo show no effect?"""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -254,7 +255,7 @@ def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
             )
         elif empty:
             yield caveat("no-transactions", about=empty, level=label, runs=len(empty), of=len(counts))
-        elif counts and (fewest := min(counts.values())) < FEWEST:
+        elif counts and (fewest := min(counts.values())) < FEWEST and not _counts_parts(assessment, level):
             step = 1 / fewest
             if scenario:
                 yield caveat("few-transactions.of-scenario", level=label, scenario=scenario, count=fewest, step=step)
@@ -263,16 +264,26 @@ def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def _counts(assessment: Assessment, level: LoadLevel) -> dict[int, int]:
-    """By the id of a run; none of runs whose number of transactions at the level is not known."""
+    """By the id of a run, more than zero as a whole one where any part of one was inside; none of runs whose number of
+    transactions at the level is not known.
+    """
     evidence = assessment.evidence
     control = evidence.control.name if evidence.control else ""
     name, scenario = evidence.load.throughput.name, evidence.experiment.hypothesis.scenario
     return {
-        run.id: round(rate * counted_seconds(run, level.index))
+        run.id: math.ceil(round(rate * counted_seconds(run, level.index), 6))
         for run in evidence.valid
         if run.slot.arm in {control, evidence.hypothesis_arm}
         and (rate := assessment.values.get((run.id, name, scenario, level.index))) is not None
     }
+
+
+def _counts_parts(assessment: Assessment, level: LoadLevel) -> bool:
+    """Whether a throughput does not move in steps, as each transaction counts with the part of it that was inside."""
+    evidence = assessment.evidence
+    cells = [(run.id, level.index, evidence.experiment.hypothesis.scenario) for run in evidence.valid]
+    known = [assessment.reduction.totals[cell] for cell in cells if cell in assessment.reduction.totals]
+    return evidence.rules.counts_parts and all(totals.inside is not None for totals in known)
 
 
 def check_engagement(assessment: Assessment) -> Iterator[CaveatFinding]:

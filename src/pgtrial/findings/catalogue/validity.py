@@ -254,7 +254,7 @@ VALIDITY_CAVEATS = {
             "{step:percent}."
         ),
         hint=_MORE_TO_COUNT,
-        when="… at which fewer than 20 ended: a throughput of so few moves in steps",
+        when="… at which fewer than 20 ended, of a load that is counted by ends: a throughput of so few moves in steps",
     ),
     "few-transactions.of-scenario": Entry(
         text=N_(
