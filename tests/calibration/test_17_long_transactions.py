@@ -9,12 +9,13 @@ import pytest
 
 from calibration.trials import Row, compare, conclude, misses, most, observe, percent, plan_trial, record
 from pgtrial.model.rules import RULES
+from pgtrial.model.run import Slice
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import parquet
 from pgtrial.store.pgbench_log import LevelLog
 from pgtrial.store.transactions import ingest
 
-EXPERIMENTS = 100
+EXPERIMENTS, BLOCKS = 100, 60
 CLIENTS, WINDOW, GUARD = 8, 10.0, 1.0  # s; all clients begin at once, and end what they have begun
 START = 1_700_000_000
 MARGIN = 0.03
@@ -49,9 +50,64 @@ def throughputs(rng, place, seconds, spread):
         level=0, scenarios=("report",), files=(log,), window=window, latency_limit=None, has_rate=False, max_tries=1
     )
     ingest([told], out := place / "transactions.parquet")
+    return [count / WINDOW for count in read_counts(out)]
+
+
+def take_turns(rng, place, seconds, effect):
+    """Log ratio of b to a in a block, by parts and by ends: 24 slices of each arm, of 0.5 to 1.5 s, the first half of
+    each does not count, and what is under way stands still meanwhile.
+    """
+    own, now = {"a": [], "b": []}, 0.0
+    for number in range(24):
+        for arm in ("ab", "ba")[number % 2]:
+            own[arm].append((number, now, now := now + rng.uniform(0.5, 1.5)))
+    ratios = []
+    for arm, faster in (("a", 1.0), ("b", 1 + effect)):
+        slices = tuple(
+            Slice(level=0, number=number, started=START + begin, counted=START + (begin + end) / 2, ended=START + end)
+            for number, begin, end in own[arm]
+        )
+        write_turns(rng, log := place / "log", own[arm], seconds / faster * math.exp(rng.normal(0, 0.01)))
+        told = LevelLog(
+            level=0,
+            scenarios=("report",),
+            files=(log,),
+            window=(slices[0].counted, slices[-1].ended),
+            latency_limit=None,
+            has_rate=False,
+            max_tries=1,
+            slices=slices,
+        )
+        ingest([told], out := place / "transactions.parquet", slices=place / "slices.parquet")
+        ratios.append(np.log(read_counts(out)) - math.log(sum(piece.seconds for piece in slices)))
+    return ratios[1] - ratios[0]
+
+
+def write_turns(rng, path, pieces, seconds):
+    before = np.cumsum([0.0, *(end - begin for _, begin, end in pieces)])
+
+    def clock(own):
+        """When the arm has been at work for so long."""
+        if own < 0:
+            return pieces[0][1] + own
+        place = min(int(np.searchsorted(before, own, side="right")) - 1, len(pieces) - 1)
+        return pieces[place][1] + own - before[place]
+
+    lines = []
+    for client in range(CLIENTS):
+        own = -2.0
+        while own < before[-1]:
+            began, own = own, own + seconds * math.exp(rng.normal(0, 0.03))
+            end = clock(own)
+            whole = math.floor(end)
+            lasted, rest = (end - clock(began)) * 1e6, (end - whole) * 1e6
+            lines.append(f"{client} 0 {lasted:.0f} 0 {START + whole} {rest:.0f}\n")
+    path.write_text("".join(lines))
+
+
+def read_counts(path):
     with parquet.session(threads=1) as db:
-        counts = db.execute("SELECT sum(inside), sum(count) FROM read_parquet(?)", [str(out)]).fetchone()
-    return [count / WINDOW for count in counts]
+        return db.execute("SELECT sum(inside), sum(count) FROM read_parquet(?)", [str(path)]).fetchone()
 
 
 def run(rng, seeds, place, *, seconds, spread, noise, effect, expect):
@@ -81,6 +137,14 @@ def test_a_long_transaction_counts_with_the_part_that_was_inside(tmp_path) -> No
         for version, texts in told.items():
             supported, missed = found[version]
             texts.append(f"{name}: {percent(supported, 1)}, the truth outside the interval in {percent(missed, 1)}")
+    blocks = np.array([take_turns(rng, tmp_path, 1.0, -0.05) for _ in range(BLOCKS)])
+    (parts, ends), (mean, _) = blocks.std(axis=0, ddof=1), blocks.mean(axis=0)
+    assert abs(mean - math.log(0.95)) < 0.005
+    assert parts < 0.02
+    assert ends > 0.1
+    turns = "turns of a second and reports of a second, SD of a block"
+    told[8].append(f"{turns}: {percent(ends, 1)}")
+    told[9].append(f"{turns}: {percent(parts, 1)}")
     record(
         Row(
             number=17,

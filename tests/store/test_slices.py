@@ -22,7 +22,9 @@ def slice_of(number: int, started: float, ended: float, guard: float = 0.1) -> S
 SLICES = (slice_of(0, 0, 1), slice_of(3, 3, 4), slice_of(5, 5, 6))
 
 
-def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice, ...] = SLICES):
+def ingested(
+    tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice, ...] = SLICES, *, frozen: bool = True
+):
     """Lines are (end in seconds from START, latency in µs); rows of both files."""
     log = tmp_path / "log.1"
     micros = [(round(end * 1e6), latency) for end, latency in lines]
@@ -41,6 +43,7 @@ def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice
         has_rate=False,
         max_tries=1,
         slices=slices,
+        frozen=frozen,
     )
     out, sliced = tmp_path / "transactions.parquet", tmp_path / "slices.parquet"
     report = ingest([whole], out, slices=sliced)
@@ -50,6 +53,28 @@ def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice
             "SELECT slice, part, count, latency_sum FROM read_parquet(?) ORDER BY 1, 2", [str(sliced)]
         ).fetchall()
     return report, seconds, parts
+
+
+def inside(tmp_path: Path, lines: list[tuple[float, int]], **how) -> list[tuple[int, float]]:
+    """(second of measured time, transactions by the part of each that counts)"""
+    ingested(tmp_path, lines, **how)
+    with parquet.session() as db:
+        rows = db.execute(
+            "SELECT second, inside FROM read_parquet(?) ORDER BY 1", [str(tmp_path / "transactions.parquet")]
+        )
+        return rows.fetchall()
+
+
+def test_a_transaction_counts_with_the_part_of_its_own_time_that_counts(tmp_path):
+    # Begun at 0.9 s, ended at 3.5: at work for 0.6 s, of which 0.1 s of guard time do not count.
+    assert inside(tmp_path, [(3.5, 2_600_000)]) == [(1, pytest.approx(0.5 / 0.6, abs=1e-5))]
+    # Ended in guard time: what was before that counts.
+    assert inside(tmp_path, [(3.05, 2_150_000)]) == [(0, pytest.approx(0.1 / 0.15, abs=1e-5))]
+    # Ended after the last slice, and begun in it; and all in guard time.
+    assert inside(tmp_path, [(6.5, 1_000_000)]) == [(2, pytest.approx(0.5, abs=1e-5))]
+    assert inside(tmp_path, [(5.05, 10_000)]) == []
+    # By the clock, where nothing stands still.
+    assert inside(tmp_path, [(3.5, 2_600_000)], frozen=False) == [(1, pytest.approx(0.5 / 2.6, abs=1e-5))]
 
 
 def test_only_what_ends_in_counted_time_counts(tmp_path):
@@ -89,9 +114,13 @@ def test_many_lines_against_the_same_arithmetic_in_python(tmp_path):
     report, seconds, parts = ingested(tmp_path, lines)
 
     def own_time(t: float) -> float:
+        """After the last slice it goes on."""
         if t < 0:
             return t
-        return sum(max(0.0, min(t, s.ended - START) - (s.started - START)) for s in SLICES)
+        return sum(max(0.0, min(t, s.ended - START) - (s.started - START)) for s in SLICES) + max(0.0, t - 6)
+
+    def counted_time(t: float) -> float:
+        return sum(max(0.0, min(t, s.ended - START) - (s.counted - START)) for s in SLICES)
 
     expected: dict[tuple[int, int], list[float]] = {}
     for end, latency in lines:
@@ -103,6 +132,12 @@ def test_many_lines_against_the_same_arithmetic_in_python(tmp_path):
     assert {(number, part): count for number, part, count, _ in parts} == {k: len(v) for k, v in expected.items()}
     for number, part, _, latency in parts:
         assert latency == pytest.approx(sum(expected[number, part]), abs=1e-3)
+    counts = [
+        (counted_time(end) - counted_time(end - latency / 1e6)) / (own_time(end) - own_time(end - latency / 1e6))
+        for end, latency in lines
+        if own_time(end) > own_time(end - latency / 1e6)
+    ]
+    assert sum(part for _, part in inside(tmp_path, lines)) == pytest.approx(sum(counts), rel=1e-4)
     counted = sum(len(found) for (_, part), found in expected.items() if part >= 0)
     assert report.counted == counted == sum(count for _, count, _ in seconds)
     assert all(later > earlier for (earlier, *_), (later, *_) in pairwise(seconds))

@@ -42,26 +42,40 @@ def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None
 def placed(lines: str, *, frozen: bool = True) -> str:
     """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's
     own time, and with slice, part and second. In the guard time of a slice the part is -1 and the second NULL; outside
-    of slices all are NULL.
+    of slices all are NULL. ``inside`` is the part of a transaction's time that counts, in whichever slices, and
+    ``place`` the second of measured time up to which it does.
 
-    Before the first slice the arm's time is everybody's. Where clients are not ``frozen`` between their slices, a
-    latency is what it is by the clock.
+    Before the first slice the arm's time is everybody's, and after the last one. Where clients are not ``frozen``
+    between their slices, a latency is what it is by the clock.
     """
     inside = "ended >= e.slice_started AND ended < e.slice_ended"
     counts = "ended >= e.slice_counted AND ended < e.slice_ended"
-    own = f"greatest(0, ({_own_time('ended', 'e')}) - ({_own_time('ended - lines.latency::BIGINT', 'b')}))"
+    own = f"greatest(0, ({_own_time('ended', 'e')}) - ({_own_time('began', 'b')}))"
+    lasted = f"{own} + greatest(0, ended - (SELECT max(slice_ended) FROM slice))" if frozen else "lines.latency"
+    until = _counted("ended", "e")
+    part = f"({until} - {_counted('began', 'b')}) / ({lasted})"
     return f"""
-        (SELECT lines.* REPLACE (CASE WHEN lines.latency IS NOT NULL THEN {own if frozen else "lines.latency"}
-                                 END AS latency),
+        (SELECT lines.* EXCLUDE (began)
+                REPLACE (CASE WHEN lines.latency IS NOT NULL THEN {own if frozen else "lines.latency"} END AS latency),
                 CASE WHEN {inside} THEN e.slice END AS slice,
                 CASE WHEN {counts}
                      THEN {PARTS} * (ended - e.slice_counted) // (e.slice_ended - e.slice_counted)
                      WHEN {inside} THEN {WASHOUT_PART} END AS part,
-                CASE WHEN {counts} THEN (e.counted_before + ended - e.slice_counted) // 1000000 END AS second
-         FROM {lines} AS lines
+                CASE WHEN {counts} THEN (e.counted_before + ended - e.slice_counted) // 1000000 END AS second,
+                greatest(0, {until} - 1) // 1000000 AS place,
+                CASE WHEN lines.latency IS NULL THEN NULL
+                     WHEN {lasted} > 0 THEN least(1, {part})
+                     ELSE ({counts})::INTEGER END::DOUBLE AS inside
+         FROM (SELECT *, ended - coalesce(latency, 0)::BIGINT AS began FROM {lines}) AS lines
          ASOF LEFT JOIN slice AS e ON lines.ended >= e.slice_started
-         ASOF LEFT JOIN slice AS b ON lines.ended - coalesce(lines.latency, 0)::BIGINT >= b.slice_started)
+         ASOF LEFT JOIN slice AS b ON lines.began >= b.slice_started)
     """
+
+
+def _counted(t: str, joined: str) -> str:
+    """µs of the arm's slices up to ``t`` that count."""
+    until = f"greatest(0, least({t}, {joined}.slice_ended) - {joined}.slice_counted)"
+    return f"coalesce({joined}.counted_before + {until}, 0)"
 
 
 def _own_time(t: str, joined: str) -> str:

@@ -259,6 +259,8 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
         return merge_reports([])
     # Their sum is missing where one of them is.
     numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
+    # In turns the beginning of what a command tells is not known, nor how long a transaction waited for its own.
+    inside = "NULL" if log.slices and (lines or log.has_rate) else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"
     limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
     try:
         # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
@@ -293,7 +295,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
         INSERT INTO transactions BY NAME
         SELECT {log.level} AS level, place AS second, {names}[script + 1] AS scenario,
                coalesce(sum(lines) FILTER (ended_inside AND bucket >= 0), 0)              AS count,
-               {"NULL" if log.slices else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"} AS inside,
+               {inside} AS inside,
                coalesce(sum(latency) FILTER (ended_inside), 0) / 1e6                      AS latency_sum,
                coalesce(sum(lines) FILTER (ended_inside AND bucket = {_FAILED}), 0)       AS failed,
                coalesce(sum(lines) FILTER (ended_inside AND bucket = {_SKIPPED}), 0)      AS skipped,
@@ -322,8 +324,8 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
 def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
     """The lines of a log as a table expression, with second (NULL outside the measured time), slice and part.
 
-    ``inside`` is the part of a transaction's time that lies in the measured time, NULL in a run of slices; ``place``
-    the second to which that belongs.
+    ``inside`` is the part of a transaction's time that lies in the measured time, ``place`` the second to which that
+    belongs, NULL where there is none. Parts are whole multiples of 2**-20, so that their sums are exact in any order.
     """
     lines = f"""
         (SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
@@ -331,23 +333,30 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
                 {"" if log.has_rate else ", NULL::BIGINT AS lag"}
          FROM {source})
     """
-    if log.slices:
-        create_table(db, log.slices)
-        return f"(SELECT *, second AS place, NULL::DOUBLE AS inside FROM {placed(lines, frozen=log.frozen)})"
+    return f"""
+        (SELECT * REPLACE (round(inside * 1048576) / 1048576 AS inside,
+                           CASE WHEN second IS NOT NULL OR inside > 0 THEN coalesce(second, place) END AS place)
+         FROM {_in_slices(db, log, lines) if log.slices else _in_window(log, lines)})
+    """
+
+
+def _in_slices(db: duckdb.DuckDBPyConnection, log: LevelLog, lines: str) -> str:
+    create_table(db, log.slices)
+    return placed(lines, frozen=log.frozen)
+
+
+def _in_window(log: LevelLog, lines: str) -> str:
     start, end = (round(t * 1e6) for t in log.window)
     ends_inside = f"ended >= {start} AND ended < {end}"
-    # A transaction of an open loop that waits for its turn is not at work yet. Parts are whole multiples of 2**-20, so
-    # that their sums are exact in whatever order.
+    # A transaction of an open loop that waits for its turn is not at work yet.
     return f"""
         (SELECT *, NULL::INTEGER AS slice, NULL::INTEGER AS part,
                 CASE WHEN {ends_inside} THEN (ended - {start}) // 1000000 END::INTEGER AS second,
-                CASE WHEN {ends_inside} THEN (ended - {start}) // 1000000
-                     WHEN inside > 0 THEN {(end - start - 1) // 1_000_000} END::INTEGER AS place
-         FROM (SELECT *, CASE WHEN began < ended
-                              THEN round(greatest(0, least(ended, {end}) - greatest(began, {start}))
-                                         / (ended - began) * 1048576) / 1048576
-                              WHEN latency IS NOT NULL THEN ({ends_inside})::INTEGER END::DOUBLE AS inside
-               FROM (SELECT *, ended - latency::BIGINT + coalesce(lag, 0) AS began FROM {lines})))
+                {(end - start - 1) // 1_000_000} AS place,
+                CASE WHEN began < ended
+                     THEN greatest(0, least(ended, {end}) - greatest(began, {start})) / (ended - began)
+                     WHEN latency IS NOT NULL THEN ({ends_inside})::INTEGER END::DOUBLE AS inside
+         FROM (SELECT *, ended - latency::BIGINT + coalesce(lag, 0) AS began FROM {lines}))
     """
 
 
