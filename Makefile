@@ -4,7 +4,7 @@
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
-# make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
+# make attack     10,000 damaged and forged folders, bundles, journals and files; an hour of a processor that nobody else uses
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour

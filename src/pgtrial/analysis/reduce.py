@@ -34,6 +34,7 @@ from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 from pgtrial.store.rows import damaged
+from pgtrial.store.run_rows import most_rows
 from pgtrial.store.slices import WASHOUT_PART
 
 MAX_POINTS = 300  # per run and metric of a time series
@@ -66,14 +67,14 @@ def reduce_runs(evidence: Evidence) -> Reduction:
     with parquet.session(threads=1 if is_little else None) as db:
         try:
             _create_windows(db, evidence, widths)
-            _create_source(db, "transactions", transactions, is_kept=is_little)
+            _create_source(db, evidence, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
             _check_latencies(db, transactions, may_lack=evidence.experiment.workload.kind == COMMAND)
             db.execute(_query("latencies"))
             _check_buckets(db, transactions)
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
-            found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
+            found_waits, autovacuum = _waits(db, evidence, waits, is_kept=is_little)
             sessions, polls = _sessions(db) if waits else ({}, {})
             background = _background(db) if waits else {}
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
@@ -146,12 +147,19 @@ def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: M
 
 
 def _create_source(
-    db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path], *, is_kept: bool = False
+    db: duckdb.DuckDBPyConnection,
+    evidence: Evidence,
+    name: str,
+    files: Mapping[int, Path],
+    *,
+    is_kept: bool = False,
 ) -> None:
     """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
-    several queries open the files only once. StoreError names a file in which values are missing.
+    several queries open the files only once. StoreError names a file in which values are missing, or that has more rows
+    than a run of that length.
     """
-    source = parquet.source(db, list(files.values()), table=name)
+    most = most_rows(evidence.folder, evidence.valid, f"{name}.parquet")
+    source = parquet.source(db, list(files.values()), table=name, most_rows=most)
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
@@ -275,7 +283,7 @@ def _read_counters(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Map
     counters = _Counters()
     if not files:
         return counters
-    _create_source(db, "samples", files)
+    _create_source(db, evidence, "samples", files)
     for runs in read_together([run for run in evidence.valid if run.id in files]):
         found = fetch_readings(db, _query("readings"), [[run.id for run in runs], [*COUNTERS, WAIT_COUNTS]])
         for run in runs:
@@ -314,12 +322,12 @@ def _add_wait_counts(counters: _Counters, run: RunRow, readings: Readings) -> No
 
 
 def _waits(
-    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, is_kept: bool
+    db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path], *, is_kept: bool
 ) -> tuple[dict[tuple[int, int], tuple[Wait, ...]], dict[tuple[int, int], float]]:
     """Waits, and the average number of autovacuum workers; see Reduction."""
     if not files:
         return {}, {}
-    _create_source(db, "waits", files, is_kept=is_kept)
+    _create_source(db, evidence, "waits", files, is_kept=is_kept)
     _check_waits(db, files)
     db.execute(_query("sampled"))
     waits: dict[tuple[int, int], list[Wait]] = {}
@@ -378,7 +386,7 @@ def _parts(
     """Transactions by slice and quarter, and in all guard time; a slice without a row had none."""
     if not files:
         return {}, {}
-    _create_source(db, "slices", files)
+    _create_source(db, evidence, "slices", files)
     places = {
         (run.id, window.level): {each.number: place for place, each in enumerate(slices_of(run, window.level))}
         for run in evidence.valid

@@ -8,7 +8,7 @@ import platform
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,14 @@ from pgtrial.export.redacted_files import (
 )
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
+from pgtrial.model.run import RunRow
 from pgtrial.report.html import write_html
 from pgtrial.safe_files import read_file, write_file
-from pgtrial.store import layout
+from pgtrial.store import layout, parquet
 from pgtrial.store.findings_file import write_findings
 from pgtrial.store.own_place import is_own
 from pgtrial.store.plans import read_plan
+from pgtrial.store.run_rows import most_rows
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
 
@@ -120,6 +122,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
             _link(folder / path, to / path)
         left_out = tuple(str(path) for path in files if not _can_be_packed(path))
         return Copied(name=portable(folder.resolve().name), left_out=left_out, still_in=())
+    _check_rows(folder, files, runs)
     tables = read_plan(folder).experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     given |= {*_given_names(tables)}
     _learn(folder, files, known, tables=tables, state=to / layout.STATE)
@@ -152,6 +155,12 @@ def _can_be_packed(path: Path) -> bool:
     """Whether the name is one that an archive may have, and the file none of the raw ones of a run."""
     is_raw = path.parts[0] == layout.RUNS and len(path.parts) > _DEPTH
     return not is_raw and str(path).isprintable() and "\\" not in str(path)
+
+
+def _check_rows(folder: Path, files: Sequence[Path], runs: Sequence[RunRow]) -> None:
+    for name in COLUMN_FILES:
+        most = most_rows(folder, runs, name)
+        parquet.check_rows([folder / path for path in files if folder / path in most], most)
 
 
 def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, Any], state: Path) -> None:

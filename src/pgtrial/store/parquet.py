@@ -4,7 +4,7 @@ import atexit
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -23,12 +23,15 @@ _MOST_SPILT = "8GB"  # … up to so much
 _MOST_THREADS = 4  # each of which needs some of that memory
 # What a file may become in memory. No file of real runs has been seen with more than 1.3 values for each byte, an hour
 # of 500 series that never change has 3; equal rows that somebody wrote have thousands.
-_MOST_VALUES = 3  # of a column, for each byte of the file …
-_FREE_VALUES = 500_000  # … and so many more
+_MOST_VALUES = 3  # of a column, for each byte of a file …
+_FREE_VALUES = 500_000  # … and so many more, of all files together
 _MOST_SIZE = 100  # bytes that have been unpacked, for each byte of the file …
 _FREE_SIZE = 1 << 20  # … and so many more
 _MOST_TEXT = 4096  # bytes of one text
 _MOST_GROUPS = 1000  # of rows, each of which DuckDB fills with 122,880; one takes some 100 µs, however few it has
+
+# File, column, its values, their bytes unpacked, groups of rows, values that are missing in one of them, rows.
+_Column = tuple[str, str, int, int, int, int | None, int]
 
 
 def connect(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -101,15 +104,17 @@ def read(
     parameters: Sequence[Any] = (),
     *,
     db: duckdb.DuckDBPyConnection | None = None,
+    most_rows: Mapping[Path, int] | None = None,
 ) -> "dict[str, Any]":
     """Run a query over Parquet files; ``{files}`` in it stands for the table. Columns as numpy arrays.
 
+    ``most_rows`` are those that a file may have, as in ``source``.
     ``db`` is for several queries one after the other: a new one takes longer than most of them.
     """
     if not paths:
         return {}
     with nullcontext(db) if db is not None else session() as used:
-        files = source(used, paths)
+        files = source(used, paths, most_rows=most_rows)
         try:
             result: dict[str, Any] = used.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:
@@ -117,9 +122,15 @@ def read(
     return result
 
 
-def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str | None = None) -> str:
+def source(
+    db: duckdb.DuckDBPyConnection,
+    paths: Sequence[Path],
+    *,
+    table: str | None = None,
+    most_rows: Mapping[Path, int] | None = None,
+) -> str:
     """Files as a table for FROM, with their name in the column filename. StoreError where one is damaged, or forged so
-    that a small file becomes a large one when it is read.
+    that a small file becomes a large one when it is read, or has more rows than ``most_rows`` says of it.
 
     With a ``table`` of columns.sql also where one lacks values that are to be in each row, or has texts in the place of
     numbers. What the files say of themselves is read once for all of that.
@@ -128,7 +139,7 @@ def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str |
     try:
         columns = db.execute(
             "SELECT file_name, path_in_schema, sum(num_values), sum(total_uncompressed_size), count(*), "
-            "max(stats_null_count) "
+            "max(stats_null_count), sum(row_group_num_rows) "
             f"FROM parquet_metadata([{listed}]) GROUP BY ALL ORDER BY ALL"
         ).fetchall()
         texts = db.execute(
@@ -137,7 +148,7 @@ def source(db: duckdb.DuckDBPyConnection, paths: Sequence[Path], *, table: str |
             f"FROM parquet_schema([{listed}]) WHERE type = 'BYTE_ARRAY' GROUP BY file_name) "
             "GROUP BY columns ORDER BY ALL"
         ).fetchall()
-        _check_sizes(columns)
+        _check_sizes(columns, {str(path): most for path, most in (most_rows or {}).items()})
         _check_texts(db, texts)
     except (duckdb.Error, OSError) as err:
         raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
@@ -161,10 +172,22 @@ def _with_all_columns(
     return f"(SELECT *, {', '.join(lacking)} FROM {files}))" if lacking and known == {frozenset()} else f"{files})"
 
 
-def _check_sizes(columns: Iterable[tuple[str, str, int, int, int, int | None]]) -> None:
-    for name, column, values, unpacked, groups, _ in columns:
-        size = Path(name).stat().st_size
-        if values > _MOST_VALUES * size + _FREE_VALUES:
+def check_rows(paths: Sequence[Path], most_rows: Mapping[Path, int]) -> None:
+    """StoreError where ``source`` would raise it, before anything is read."""
+    if paths:
+        with session(threads=1) as db:
+            source(db, paths, most_rows=most_rows)
+
+
+def _check_sizes(columns: Iterable[_Column], most_rows: Mapping[str, int]) -> None:
+    sizes: dict[str, int] = {}
+    more: dict[str, int] = {}  # values of a column beyond those for which the files' bytes are
+    for name, column, values, unpacked, groups, _, rows in columns:
+        size = sizes.setdefault(name, Path(name).stat().st_size)
+        more[column] = more.get(column, 0) + max(0, values - _MOST_VALUES * size)
+        if rows > most_rows.get(name, rows):
+            raise StoreError(f'file "{name}" is damaged: it has {rows:,} rows, more than a run as short as this writes')
+        if more[column] > _FREE_VALUES:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {values:,} values of "{column}"')
         if unpacked > _MOST_SIZE * size + _FREE_SIZE:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {unpacked:,} bytes of "{column}"')
@@ -187,14 +210,14 @@ def _check_texts(db: duckdb.DuckDBPyConnection, texts: Iterable[tuple[list[str],
 
 def _check_whole(
     table: str,
-    columns: Iterable[tuple[str, str, int, int, int, int | None]],
+    columns: Iterable[_Column],
     texts: Iterable[tuple[list[str], list[str]]],
 ) -> None:
     for named, names in texts:
         for column in _required(table):
             if column in named and column not in _texts(table):
                 raise StoreError(f'file "{names[0]}" is damaged: values of "{column}" are no numbers')
-    for name, column, *_, missing in columns:
+    for name, column, *_, missing, _ in columns:
         if missing and column in _required(table):
             raise StoreError(f'file "{name}" is damaged: values of "{column}" are missing')
 

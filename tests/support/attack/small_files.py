@@ -32,6 +32,48 @@ def make_rows(folder: Path) -> None:
         rewrite(folder / layout.RUNS / RUN / name, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(500000)")
 
 
+def pad(path: Path, size: int) -> None:
+    """Make a file larger by bytes that nobody reads: between what it holds and what it says of that."""
+    content = path.read_bytes()
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:end] + b"\0" * size + content[end:])
+
+
+def make_padded(folder: Path) -> None:
+    """Two million readings, in a file that is as large as that of so many is."""
+    path = folder / layout.RUNS / RUN / layout.SAMPLES
+    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(100000)")
+    pad(path, 2_000_000)
+
+
+def make_padded_times(folder: Path) -> None:
+    """The same, each at a time of its own."""
+    path = folder / layout.RUNS / RUN / layout.SAMPLES
+    query = "SELECT old.* REPLACE (t + i / 1e6 AS t) FROM (FROM old LIMIT 20) AS old, range(100000) AS r(i)"
+    rewrite(path, query)
+    pad(path, 2_000_000)
+
+
+def make_padded_waits(folder: Path) -> None:
+    """Two million sampled sessions."""
+    path = folder / layout.RUNS / RUN / layout.WAITS
+    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(100000)")
+    pad(path, 2_000_000)
+
+
+def make_padded_transactions(folder: Path) -> None:
+    """Two million seconds."""
+    path = folder / layout.RUNS / RUN / layout.TRANSACTIONS
+    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 10) AS old, range(200000)")
+    pad(path, 30_000_000)
+
+
+def make_all(folder: Path) -> None:
+    """Of each run as many readings as are let through of one file alone."""
+    for path in folder.glob(f"{layout.RUNS}/*/{layout.SAMPLES}"):
+        rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(25000)")
+
+
 def make_lists(folder: Path) -> None:
     """A histogram of twenty million buckets."""
     query = (
@@ -82,6 +124,11 @@ def make_month(folder: Path) -> None:
 
 WAYS: dict[str, Callable[[Path], None]] = {
     "rows": make_rows,
+    "padded": make_padded,
+    "padded-times": make_padded_times,
+    "padded-waits": make_padded_waits,
+    "padded-transactions": make_padded_transactions,
+    "all": make_all,
     "lists": make_lists,
     "texts": make_texts,
     "objects": make_objects,
@@ -96,7 +143,7 @@ def main(way: str, command: str) -> int:
     """Give pgtrial such a folder; says how it ended, and 1 if that took much."""
 
     def mutant(directory: Path) -> Sequence[Sequence[str]]:
-        folder = write_result_folder(directory / "gift", runs=2)
+        folder = write_result_folder(directory / "gift", runs=18 if way == "all" else 2)
         WAYS[way](folder)
         if command == "report":
             return (("report", str(folder), "-o", str(directory / "out.html")),)

@@ -7,6 +7,7 @@ from pgtrial.findings.naming import UNKNOWN_STATEMENT
 from pgtrial.findings.session_time import StatementUse
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout, parquet
+from pgtrial.store.run_rows import most_rows
 
 MOST_STATEMENTS = 12  # of an arm, by the time they take
 # From the first reading of a run to the last: what is divided by the calls needs no window. A queryid is another one in
@@ -38,7 +39,8 @@ def describe_statements(evidence: Evidence) -> tuple[StatementUse, ...]:
 
 
 def _describe_arm(evidence: Evidence, arm: str) -> list[StatementUse]:
-    columns = parquet.read(_files(evidence, arm), _INCREASES)
+    most = most_rows(evidence.folder, evidence.valid, layout.STATEMENTS)
+    columns = parquet.read(_files(evidence, arm), _INCREASES, most_rows=most)
     if not columns:
         return []
     names = ("calls", "exec_time", "rows", "hit", "read", "dirtied", "wal_bytes")
