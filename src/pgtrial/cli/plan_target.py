@@ -284,6 +284,7 @@ def _database_text(experiment: Experiment, size: str) -> str:
     hooks = " Hooks may write." if experiment.hooks.programs() else ""
     return (
         f'Database "{target.database}" is read-only for the load\'s sessions. {compared} {who} may switch that off for '
-        "itself: only a role that may not write is certain not to. What is written nevertheless stays; it makes a "
-        f"run invalid while nobody else is connected, and is a caveat otherwise.{elsewhere}{hooks}"
+        "itself: only a role that may not write is certain not to. What is written nevertheless stays; it ends the "
+        "experiment where nobody else is connected, or where sessions of the load are seen writing, and is a caveat "
+        f"otherwise.{elsewhere}{hooks}"
     )
