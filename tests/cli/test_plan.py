@@ -266,6 +266,7 @@ def test_a_soak_says_its_windows_and_when_server_and_data_begin(
     text = " ".join(out.split()).replace("warm- up", "warm-up")
 
     for fact in (
+        "with the sampler's readings, about 2 MB; what stays there",
         "soak what drifts in each arm, looked at alone; no claim is decided, and no arm compared",
         "measured 24 windows of 2 min 30 s for each arm; before the first one a warm-up: until steady",
         "24 windows of 2 min 30 s for each of 2 arms, one arm after the other: ",
