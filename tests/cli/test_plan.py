@@ -266,6 +266,7 @@ def test_a_soak_says_its_windows_and_when_server_and_data_begin(
     text = " ".join(out.split()).replace("warm- up", "warm-up")
 
     for fact in (
+        "with the sampler's readings, about 2 MB; what stays there",
         "soak what drifts in each arm, looked at alone; no claim is decided, and no arm compared",
         "measured 24 windows of 2 min 30 s for each arm; before the first one a warm-up: until steady",
         "24 windows of 2 min 30 s for each of 2 arms, one arm after the other: ",
@@ -302,3 +303,22 @@ def test_check_counts_the_windows_of_a_soak_and_names_no_control(
     assert re.search(r"arms +small, large$", out, re.MULTILINE)
     assert re.search(r"soak +24 windows of 2 min 30 s for each arm$", out, re.MULTILINE)
     assert re.search(r"runs +48 windows, about 2 h", out)
+
+
+def test_what_is_repeated_and_what_is_waived_is_in_the_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    waived = '[[waive]]\ncaveat = "cpu-steal"\nreason = "the runner has neighbours"\n'
+    file.write_text(TEXT.replace("placebo = true", 'disturbed = "30%"\nrepeats = 1') + waived)
+
+    assert main(["plan", str(file)]) == 0
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert "took more than 30 % of the CPU time is run again, at most once." in out
+    assert "cpu-steal, because the runner has neighbours" in out
+
+
+def test_a_plan_without_waivers_does_not_speak_of_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file)]) == 0
+
+    out = capsys.readouterr().out
+    assert "Waived" not in out
+    assert "run again" not in out

@@ -5,7 +5,7 @@ import json
 ALL = ("before_dataset", "after_dataset", "before_block", "after_block", "before_run", "after_run")
 HOOK = """#!/bin/sh
 echo "$PGTRIAL_HOOK ${PGTRIAL_BLOCK:--} ${PGTRIAL_RUN:--} ${PGTRIAL_ARM:--}" >>"$1"
-test -d "$PGTRIAL_FOLDER"
+cd / && test -d "$PGTRIAL_FOLDER"
 """
 
 

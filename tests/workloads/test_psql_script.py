@@ -62,6 +62,25 @@ def test_plain_commands_of_psql_execute_nothing(tmp_path: Path, line: str) -> No
     assert uses(read(tmp_path, f"{line}\n")) == []
 
 
+@pytest.mark.parametrize(
+    "command", [r"\if :have", r"  \elif :have", r"\echo rows: :have", r"\qecho :have :{?have}", r"\warn :have"]
+)
+def test_a_variable_that_decides_or_is_shown_is_no_sql_also_behind_a_condition(tmp_path: Path, command: str) -> None:
+    script = read(tmp_path, f"\\set have yes\n\\if :{{?have}}\n{command}\nSELECT 1;\n\\endif\n")
+
+    assert uses(script) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["SELECT 1 :have", r"\if :have \\ SELECT 1 :have", r"\echo 1 :'have'", r"\if `x` :have", r"SELECT 1 \if :have"],
+)
+def test_a_variable_that_may_be_sql_is_listed_behind_a_condition(tmp_path: Path, line: str) -> None:
+    script = read(tmp_path, f"\\set have yes\n\\if :{{?have}}\n{line}\n\\endif\n")
+
+    assert any(use.what == f"SQL put together as it runs: {line}" for use in script.uses)
+
+
 def test_data_are_not_looked_at_and_what_follows_them_is(tmp_path: Path) -> None:
     script = read(tmp_path, "COPY t (a)\n  FROM stdin;\n\\! not a command\nPROGRAM\n\\.\n\\! id\n")
 

@@ -19,7 +19,7 @@ from pgtrial.cli.plan_facts import (
     takes_effect,
 )
 from pgtrial.cli.plan_files import jobs_text
-from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
+from pgtrial.cli.plan_method import detectable_text, disturbed_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_soak import soak_measured, soak_question
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.terminal import echo
@@ -59,6 +59,7 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
             [*host_changes(checked, previews, width=_WIDTH), *map(_fill, place_texts(checked))],
         ),
         ("Code that it executes", _code(checked)),
+        ("Waived: no reason for an invalid verdict", _waived(checked)),
         ("Notes", [_fill(note) for note in plan_notes(checked)]),
     )
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
@@ -181,7 +182,7 @@ def _levels(checked: Checked) -> list[str]:
 
 def _schedule(checked: Checked) -> list[str]:
     plan = checked.plan
-    texts = [text for text in (looks_text(plan), starts_text(checked)) if text]
+    texts = [text for text in (looks_text(plan), starts_text(checked), disturbed_text(plan)) if text]
     if plan.steps:
         return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
     if plan.experiment.design.soak is not None:
@@ -249,6 +250,11 @@ def _code(checked: Checked) -> list[str]:
         if uses
         else []
     )
+
+
+def _waived(checked: Checked) -> list[str]:
+    """Caveats that the file accepts, with its reasons."""
+    return [_fill(f"{one.caveat}, because {one.reason}") for one in checked.plan.experiment.waive]
 
 
 def _fill(text: str) -> str:

@@ -78,6 +78,19 @@ def order_lines(plan: Plan, *, width: int) -> Iterator[str]:
         yield _fill(f"block 1 begins: {', '.join(shown)}{rest}", width)
 
 
+def disturbed_text(plan: Plan) -> str:
+    """When a run or block counts as disturbed by others, and is run again, "" if it never does."""
+    design = plan.experiment.design
+    if design.disturbed is None:
+        return ""
+    what = "block" if plan.steps else "run"
+    often = "once" if design.repeats == 1 else f"{design.repeats} times"
+    return (
+        f"A {what} in which other programs and the hypervisor took more than {format_share(design.disturbed)} of the "
+        f"CPU time is run again, at most {often}. The last one counts, whatever it is."
+    )
+
+
 def looks_text(plan: Plan) -> str:
     """When the experiment may end early, "" if it may not."""
     looks, design = plan.looks, plan.experiment.design

@@ -83,6 +83,7 @@ def _wrap(text: str, width: int) -> str:
 
 _LOGGED = 40  # bytes of pgbench's log, of a transaction
 _USUAL_RATE = 1000  # transactions per second
+_READ = 14_000  # bytes of the sampler's readings, of a second; more with more sessions
 _KEPT = 1500  # bytes of the result folder, of a second of load
 _RESTORES = {
     "each-run": "restored before each run",
@@ -233,9 +234,9 @@ def place_texts(checked: Checked) -> Iterator[str]:
             window = checked.plan.experiment.workload.duration
             log, kept = _LOGGED * _USUAL_RATE * window, _KEPT * window * len(checked.plan.slots)
             yield (
-                "In a soak data grow as the load makes them. Beside them lies pgbench's log of one window at a time, "
-                f"{format_bytes(log)} at {_USUAL_RATE:,} transactions a second; what stays in the result folder is "
-                f"about {format_bytes(kept)}."
+                "In a soak data grow as the load makes them. In the result folder lies pgbench's log of one window at "
+                f"a time, {format_bytes(log)} at {_USUAL_RATE:,} transactions a second, with the sampler's readings, "
+                f"about {format_bytes(_READ * window)}; what stays there is about {format_bytes(kept)}."
             )
         return
     yield _database_text(experiment, size)
@@ -284,6 +285,7 @@ def _database_text(experiment: Experiment, size: str) -> str:
     hooks = " Hooks may write." if experiment.hooks.programs() else ""
     return (
         f'Database "{target.database}" is read-only for the load\'s sessions. {compared} {who} may switch that off for '
-        "itself: only a role that may not write is certain not to. What is written nevertheless stays; it makes a "
-        f"run invalid while nobody else is connected, and is a caveat otherwise.{elsewhere}{hooks}"
+        "itself: only a role that may not write is certain not to. What is written nevertheless stays; it ends the "
+        "experiment where nobody else is connected, or where sessions of the load are seen writing, and is a caveat "
+        f"otherwise.{elsewhere}{hooks}"
     )

@@ -291,6 +291,8 @@ async def _try_and_plan(
         restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
+    if isinstance(target, ServerTarget):
+        target.load_sessions = tuple(shared.beginning_of_names(arm.name) for arm in arms)
     return Schedule(
         planned=plan,
         folder=folder,

@@ -37,7 +37,7 @@ class Hooks:
             about |= {"PGTRIAL_RUN": str(slot.number), "PGTRIAL_ARM": slot.arm}
         self.tell(Preparing(step=f"running the hook {moment}"))
         started = time.time()
-        environment = {"PGTRIAL_HOOK": moment, "PGTRIAL_FOLDER": str(self.folder), **about}
+        environment = {"PGTRIAL_HOOK": moment, "PGTRIAL_FOLDER": str(self.folder.absolute()), **about}
         completed = await self._finish(argv, environment)
         status = None if completed is None else completed.status
         self.state.add_event(started, HOOK, moment=moment, seconds=time.time() - started, status=status)

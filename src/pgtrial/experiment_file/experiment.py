@@ -275,7 +275,8 @@ class HooksTable(Table):
     """Programs that are run at certain moments, outside of measured time, with the rights of pgtrial.
 
     By its environment each is told what it is about: PGTRIAL_HOOK, PGTRIAL_FOLDER, of a block PGTRIAL_BLOCK, of a run
-    PGTRIAL_RUN and PGTRIAL_ARM as well. Running them needs --allow-code.
+    PGTRIAL_RUN and PGTRIAL_ARM as well. They start in the directory where pgtrial was started: give programs of your
+    own with their whole path. Running them needs --allow-code.
     """
 
     before_dataset: Command = Field(default=(), description="Before the data are prepared, or found prepared.")

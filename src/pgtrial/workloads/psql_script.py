@@ -72,6 +72,10 @@ _SETS_TEXT = re.compile(r"\\set\s+(?P<name>\S+)\s+(?!-?[\d.]+\s*$)|\\gset\b")
 _PIECE = re.compile(
     r"""(?<!:):(?:(?P<quote>['"])(\w+)(?P=quote)|([^\W\d]\w*))|(?<![:\d]):(\d\w*)"""
 )  # not a time of day, nor a slice of an array
+# They decide or show what a variable holds, and psql looks no further into it, in whatever state it reads the line.
+_DECIDES_OR_SHOWS = re.compile(
+    r"\s*\\(?:if|elif|echo|qecho|warn)(?:\s+(?::\w+|:\{\?\w+\}|[\w.,=/()-]+:?))*\s*", re.ASCII
+)
 _ANY = "*"
 # Psql sets them by itself, to what the server says: an error's text may be anything.
 _SAID_BY_SERVER = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE", "SQLSTATE")
@@ -158,7 +162,7 @@ class PsqlScript:
 
     def _is_put_together(self, line: str, *, is_command: bool) -> bool:
         """Whether a variable is a part of its SQL, of which a command of psql has none."""
-        if is_command and is_one_command(line.strip()):
+        if _DECIDES_OR_SHOWS.fullmatch(line) or (is_command and is_one_command(line.strip())):
             return False
         known = self._texts.union(_SAID_BY_SERVER)
         names = (found[2] or found[3] or found[4] for found in _PIECE.finditer(line))

@@ -189,6 +189,62 @@ def test_a_script_changes_no_object_and_draws_no_number_unnoticed(shop, write, p
     assert said in result.stderr
 
 
+_READ_WRITE = "SELECT set_config('default_trans' || 'action_read_only', 'off', false)"
+
+
+@contextlib.contextmanager
+def neighbour(shop, statement: str) -> Iterator[None]:
+    """Another client of the database, which does the same again and again."""
+    text = f"{statement};\n\\sleep 20 ms\n"
+    Path("neighbour.sql").write_text(text)
+    pgbench = subprocess.Popen(
+        ["pgbench", "-n", "-T", "600", "-f", "neighbour.sql", f"{shop.connection('boss')} dbname=shop"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: shop.sql("SELECT 1 FROM pg_stat_activity WHERE application_name = 'pgbench'"))
+        yield
+    finally:
+        pgbench.kill()
+        pgbench.wait()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE orders SET amount = amount + 1 WHERE id = :client_id + 1", "seen at it: public.orders"),
+        ("ALTER TABLE orders SET (fillfactor = :i)", "seen at it: public.orders"),
+    ],
+    ids=["rows", "an object"],
+)
+def test_a_load_is_seen_writing_where_others_are_connected_too(shop, write, pgtrial, statement, said):
+    write(('duration = "1s"', 'duration = "4s"'))
+    lines = ["\\set i random(50, 100)", "BEGIN", statement, "SELECT pg_sleep(0.1)", "END"]
+    Path("own.sql").write_text(f"{_READ_WRITE};\n" + lines[0] + "\n" + "".join(f"{line};\n" for line in lines[1:]))
+
+    with neighbour(shop, "SELECT 1"):
+        result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 1
+    assert 'the load has written to database "shop", which is read-only' in result.stderr
+    assert said in result.stderr
+
+
+def test_a_load_that_only_reads_is_not_taken_for_the_neighbour_who_writes(shop, write, pgtrial):
+    write(('duration = "1s"', 'duration = "4s"'))
+    lines = ("BEGIN", "SELECT txid_current(), count(*) FROM orders", "SELECT pg_sleep(0.1)", "END")
+    Path("own.sql").write_text("".join(f"{line};\n" for line in lines))
+
+    with neighbour(shop, "UPDATE orders SET amount = amount + 1 WHERE id = 1"):
+        result = pgtrial("run", "shop.toml", "--allow-code")
+
+    assert result.returncode == 0, result.stderr
+    (found,) = Path("results").glob("*/findings.json")
+    (changed,) = (one for one in json.loads(found.read_text())["caveats"] if one["code"] == "data-changed")
+    assert re.search(r"In \d+ looks none of the load's sessions was writing", changed["hint"])
+
+
 def test_a_program_gets_a_read_only_session_and_plan_says_what_it_may_do_nevertheless(write, pgtrial, tmp_path):
     command = 'kind = "command"\ncommand = ["sh", "load.sh"]\nfiles = "load.sh"'
     scenario = 'scenario = [{ name = "own", file = "own.sql" }]'

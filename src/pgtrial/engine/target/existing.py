@@ -38,7 +38,13 @@ from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
-from pgtrial.postgres.existing.inventory import Inventory, compare_catalogues, compare_data, read_inventory
+from pgtrial.postgres.existing.inventory import (
+    Inventory,
+    compare_catalogues,
+    compare_data,
+    find_written,
+    read_inventory,
+)
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSettings, ServerSql
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
@@ -46,6 +52,7 @@ from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.role_settings import refuse_kept
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, options_of, read_session
+from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
@@ -66,7 +73,8 @@ class ServerTarget:
     """A server that keeps running; ``database`` is the load's, made anew from ``prepared`` ("": it was there before).
 
     ``before`` is what was in a database that was there before, and ``note`` records a caveat about the whole. ``own``
-    are the settings of the load's sessions, ``shared`` those of the whole server, by arm.
+    are the settings of the load's sessions, ``shared`` those of the whole server, by arm. ``load_sessions`` are how the
+    names of the load's sessions begin, once it is to be measured.
     """
 
     experiment: Experiment
@@ -92,6 +100,9 @@ class ServerTarget:
     altered: bool = field(default=False, init=False)  # the arm's SQL has changed the data
     confirmed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)  # as of RunningServer
     found: Inventory | None = field(default=None, init=False)  # of a read-only database when the arm was started
+    load_sessions: Sequence[str] = field(default=(), init=False)
+    watch: WriteWatch | None = field(default=None, init=False)  # while an arm runs in a read-only database
+    looks: int = field(default=0, init=False)  # that found none of the load's sessions writing
     log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
     log_end: LogMark | None = field(default=None, init=False)  # the end of what has been copied of it
 
@@ -155,8 +166,23 @@ class ServerTarget:
         self.log_mark = await mark_log(self.server)
         if self.is_read_only:
             self.found = await read_inventory(self.server.control, self.database, catalogue=False)
+            self._begin_to_watch(run)
         self.confirmed = IN_DATABASE | self.changes.confirmed(wanted)
         return await self.serve(arm)
+
+    def _begin_to_watch(self, run: int | None) -> None:
+        if self.load_sessions:
+            self.watch = WriteWatch(
+                control=self.server.control,
+                database=self.database,
+                names=self.load_sessions,
+                seed=f"{self.experiment.experiment.name}/{run}",
+            )
+            self.watch.start()
+
+    async def _end_watching(self) -> Seen:
+        watch, self.watch = self.watch, None
+        return Seen() if watch is None else await watch.stop()
 
     async def serve(self, arm: Arm) -> RunningServer:
         """The server as the sessions of an arm find it; what is changed for them all was changed by ``start``."""
@@ -212,7 +238,7 @@ class ServerTarget:
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
             return ()
-        arm = self.running
+        arm, seen = self.running, await self._end_watching()
         try:
             if self.prepared and not immediate:
                 await undo_sql(arm, self.server.conninfo(self.database))
@@ -224,25 +250,32 @@ class ServerTarget:
             raise refusal
         if self.found is not None:
             found, self.found = self.found, None
-            await self._refuse_writing(found)
+            await self._refuse_writing(found, seen)
         return undone
 
-    async def _refuse_writing(self, found: Inventory) -> None:
-        """A session can give itself the right to write. Where nobody else was there, whoever wrote was of the load."""
+    async def _refuse_writing(self, found: Inventory, seen: Seen) -> None:
+        """A session can give itself the right to write. Where nobody else was there, whoever wrote was of the load;
+        otherwise it was where one of its sessions was ``seen`` writing to what was written to.
+        """
         now = await read_inventory(self.server.control, self.database, catalogue=False)
         written = compare_data(found, now)
+        own = seen.written & find_written(found, now)
+        if now.defined > found.defined:
+            own |= seen.altered
         if now.defined > found.defined and self.before is not None:
             now = await read_inventory(self.server.control, self.database)
             differs = compare_catalogues(self.before.catalogue, now.catalogue)
             written = f"{differs or 'Objects were made, altered or dropped.'} {written}".rstrip()
-        if written and not found.others and not now.others:
+        if written and (own or (not found.others and not now.others)):
+            seen_at = f" Sessions of the load were seen at it: {', '.join(sorted(own))}." if own else ""
             raise TargetError(
                 f'the load has written to database "{self.database}", which is read-only',
-                detail=written,
+                detail=f"{written}{seen_at}",
                 hint="A script or program, or a function that it calls, gives its session the right to write, or does "
                 "what the server lets read-only transactions do. If it may, write writes = true in [target] and run "
                 'with --allow-writes; "pgtrial copy" makes a copy to try it on.',
             )
+        self.looks += seen.looks
 
     async def remove(self) -> None:
         try:
@@ -255,6 +288,12 @@ class ServerTarget:
         if before is not None:
             await self._compare(before)
 
+    def _who_may_have(self) -> str:
+        """Who can have changed a database whose load may only read."""
+        return (
+            f"{_READ_ONLY} In {self.looks} looks none of the load's sessions was writing." if self.looks else _READ_ONLY
+        )
+
     async def _compare(self, before: Inventory) -> None:
         after = await read_inventory(self.server.control, self.database)
         if written := compare_data(before, after):
@@ -264,7 +303,7 @@ class ServerTarget:
                     code="data-changed",
                     severity=Severity.WARNING,
                     text=f'The database "{self.database}" was written to during the experiment. {written}',
-                    hint=_READ_ONLY if self.is_read_only else whose,
+                    hint=self._who_may_have() if self.is_read_only else whose,
                 )
             )
         differs = compare_catalogues(before.catalogue, after.catalogue)
@@ -274,7 +313,7 @@ class ServerTarget:
                     code="catalogue-changed",
                     severity=Severity.WARNING,
                     text=f'Objects of the database "{self.database}" were changed during the experiment. {differs}',
-                    hint=_READ_ONLY,
+                    hint=self._who_may_have(),
                 )
             )
         elif differs:

@@ -102,6 +102,7 @@ _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
     WHERE datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid()
         AND coalesce(backend_type, '') NOT LIKE 'autovacuum%'
+        AND application_name IS DISTINCT FROM 'pgtrial watch' -- ours, which has just ended
 """
 
 Catalogue = Mapping[str, str]
@@ -246,6 +247,13 @@ def compare_data(before: Inventory, after: Inventory) -> str:
     if growth:
         said.append(f"The database is {format_bytes(abs(growth))} {'larger' if growth > 0 else 'smaller'}.")
     return " ".join(said)
+
+
+def find_written(before: Inventory, after: Inventory) -> frozenset[str]:
+    """Names of the tables, indexes and sequences of which ``compare_data`` says something."""
+    was = {**before.tables, **before.indexes, **before.sequences}
+    now = {**after.tables, **after.indexes, **after.sequences}
+    return frozenset(name for name in was.keys() & now.keys() if was[name] != now[name])
 
 
 def to_text(catalogue: Catalogue) -> str:

@@ -1,0 +1,96 @@
+"""To which objects of a read-only database the load's own sessions write, where others may write to it as well.
+
+The server counts what was written, and not by whom. So while the load is at work its sessions, which have names of
+their own, are looked at: one that has a transaction id and holds a lock for writing on a table writes to it. A
+transaction that may only read can have such an id, but no such lock with it, unless by LOCK TABLE.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from pgtrial.errors import PgTrialError
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.server import ServerControl
+
+APPLICATION = "pgtrial watch"
+_INTERVAL = 0.5  # s between two looks, on average; at random moments, so that none keeps step with the load
+_FIND = """
+    SELECT DISTINCT c.oid::regclass::text, l.mode <> 'RowExclusiveLock'
+    FROM pg_catalog.pg_locks AS l
+    JOIN pg_catalog.pg_class AS c ON c.oid = l.relation
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
+    -- Decided before the lock table is read: a load that only reads costs a look at the sessions.
+    WHERE EXISTS (
+            SELECT FROM pg_catalog.pg_stat_get_activity(NULL) AS s, pg_catalog.unnest(%(names)s::text[]) AS beginning
+            WHERE s.backend_xid IS NOT NULL AND pg_catalog.starts_with(s.application_name, beginning)
+        )
+        AND l.locktype = 'relation' AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
+        AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+        AND a.backend_xid IS NOT NULL
+        AND EXISTS (
+            SELECT FROM pg_catalog.unnest(%(names)s::text[]) AS beginning
+            WHERE pg_catalog.starts_with(a.application_name, beginning)
+        )
+"""
+_WITH_SCHEMAS = "SET search_path = ''"  # as names stand in an inventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Objects to which sessions of the load were seen writing, and those that they were changing as such, in so many
+    ``looks``.
+    """
+
+    written: frozenset[str] = frozenset()
+    altered: frozenset[str] = frozenset()
+    looks: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class WriteWatch:
+    """Looks at sessions whose names begin with one of ``names``, between ``start`` and ``stop``.
+
+    A server that does not answer ends the looks: what happens to it is for others to tell.
+    """
+
+    control: ServerControl
+    database: str
+    names: Sequence[str]
+    seed: str
+    _written: set[str] = field(default_factory=set, init=False)
+    _altered: set[str] = field(default_factory=set, init=False)
+    _looks: int = field(default=0, init=False)
+    _task: "asyncio.Task[None] | None" = field(default=None, init=False)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> Seen:
+        """What was seen. A second call gives the same."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError, PgTrialError):
+                await self._task
+            self._task = None
+        return Seen(written=frozenset(self._written), altered=frozenset(self._altered), looks=self._looks)
+
+    async def _watch(self) -> None:
+        rng = random.Random(self.seed)
+        async with connect(self.control.conninfo(self.database), application=APPLICATION) as connection:
+            await connection.execute(_WITH_SCHEMAS)
+            while True:
+                await asyncio.sleep(rng.uniform(0, 2 * _INTERVAL))
+                rows = await (await connection.execute(_FIND, {"names": list(self.names)})).fetchall()
+                self._note(rows)
+
+    def _note(self, rows: Iterable[tuple[str, bool]]) -> None:
+        self._looks += 1
+        for name, alters in rows:
+            self._written.add(name)
+            if alters:
+                self._altered.add(name)
