@@ -51,7 +51,7 @@ LOADS = {
         script=f"BEGIN;\n{_SELECT * 10}COMMIT;\n",
     ),
     "writes": RecordedLoad(text="a real server's writes, recorded", option=_UPDATE),
-    "hours": RecordedLoad(text="a real server's writes, recorded for longer than an hour", option=_UPDATE),
+    "hours": RecordedLoad(text="a real server's writes, recorded for two hours", option=_UPDATE),
 }
 
 
