@@ -157,9 +157,7 @@ def source(
     return _with_all_columns(listed, columns, table)
 
 
-def _with_all_columns(
-    listed: str, columns: Iterable[tuple[str, str, int, int, int, int | None]], table: str | None
-) -> str:
+def _with_all_columns(listed: str, columns: Iterable[_Column], table: str | None) -> str:
     """Also those that an earlier pgtrial did not write: an experiment that was resumed may have files of both."""
     found: dict[str, set[str]] = {}
     for name, column, *_ in columns:
