@@ -88,10 +88,13 @@ def _used(before: Sequence[ProcessTime], after: Sequence[ProcessTime]) -> dict[s
     then = {(process.pid, process.start_ticks): process for process in before}
     now = {(process.pid, process.start_ticks): process for process in after}
     grown = {process.pid: process.seconds - then[key].seconds for key, process in now.items() if key in then}
+    parents = {process.pid: process.parent for process in before}
     for process in (process for key, process in then.items() if key not in now):
         # Its earlier CPU time is now part of the time of the process that waited for it. Where that is, as a rule, the
         # time grew by as much; nothing is taken from others, as nobody waits for a child of who ignores its signal.
-        waited = (pid for pid in _reapers(process, before) if grown.get(pid, -1.0) + _ROUNDED >= process.seconds)
+        waited = (
+            pid for pid in _reapers(process.parent, parents) if grown.get(pid, -1.0) + _ROUNDED >= process.seconds
+        )
         if reaper := next(waited, None):
             grown[reaper] -= process.seconds
     used: dict[str, dict[str, float]] = {"own": {}, "kernel": {}, "other": {}}
@@ -102,10 +105,9 @@ def _used(before: Sequence[ProcessTime], after: Sequence[ProcessTime]) -> dict[s
     return used
 
 
-def _reapers(ended: ProcessTime, before: Sequence[ProcessTime]) -> Iterator[int]:
-    """Who may have waited for a process: its ancestors from the nearest on, and init, which adopts orphans."""
-    parents = {process.pid: process.parent for process in before}
-    seen, pid = set(), ended.parent
+def _reapers(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    """Who may have waited for a child of ``pid``: that and its ancestors, and init, which adopts orphans."""
+    seen: set[int] = set()
     while pid in parents and pid not in seen:
         yield pid
         seen.add(pid)
