@@ -4,6 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, read_evidence
@@ -242,9 +244,10 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
         (layout.TRANSACTIONS, "list_append(buckets, 7) AS buckets", "values of its histograms are missing"),
         (layout.TRANSACTIONS, "[2000000000 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
         (layout.TRANSACTIONS, "[-1 for b in buckets] AS buckets", "its histograms have latencies of no clock"),
-        (layout.TRANSACTIONS, "-1.0 AS inside", "its times are no numbers"),
-        (layout.TRANSACTIONS, "'nan'::DOUBLE AS inside", "its times are no numbers"),
+        (layout.TRANSACTIONS, "-1.0 AS inside", "its times or counts are no numbers"),
+        (layout.TRANSACTIONS, "'nan'::DOUBLE AS inside", "its times or counts are no numbers"),
         (layout.SAMPLES, "value::VARCHAR AS value", 'values of "value" are no numbers'),
+        (layout.SAMPLES, "-1e40 AS value", 'a reading of ".*" is 1e\\+40'),
     ],
     ids=[
         "a histogram that lacks a value",
@@ -253,12 +256,24 @@ def test_a_missing_transactions_file_is_named(one: Path) -> None:
         "less than no part of a transaction",
         "a part that is no number",
         "a reading that is a text",
+        "a reading of no machine",
     ],
 )
 def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, said: str) -> None:
     rewrite(first_file(one, file), f"REPLACE ({column})")
 
     with pytest.raises(StoreError, match=f"is damaged: {said}"):
+        reduce_folder(one)
+
+
+def test_counts_that_are_missing_where_the_file_does_not_say_so_are_damage(one: Path) -> None:
+    path = first_file(one, layout.TRANSACTIONS)
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("skipped")
+    missing = pa.nulls(len(table), table.schema.field(column).type)
+    pq.write_table(table.set_column(column, "skipped", missing), path, write_statistics=False)
+
+    with pytest.raises(StoreError, match="is damaged: its times or counts are no numbers"):
         reduce_folder(one)
 
 

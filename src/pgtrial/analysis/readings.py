@@ -17,6 +17,7 @@ _TOGETHER = 600  # s of measured time that are read together
 # whoever forges a file can have another object and another moment in each row, and whatever puts them side by side
 # would have no room.
 _FREE_CELLS, _MOST_CELLS = 5_000_000, 200
+_LARGEST = 1e30  # of readings: bytes of all the disks there are come to some 1e22, and its square is still a number
 
 
 def read_together(runs: Sequence[RunRow]) -> Iterator[tuple[RunRow, ...]]:
@@ -53,6 +54,8 @@ def fetch_readings(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequen
     end = 0
     for run, metric, about, count in keys:
         start, end = end, end + count
+        if (largest := np.abs(values[start:end]).max()) > _LARGEST:
+            raise StoreError(f'run {run} is damaged: a reading of "{metric}" is {largest:g}')
         found.setdefault(run, {})[metric, about] = times[start:end], values[start:end]
     return dict(found)
 

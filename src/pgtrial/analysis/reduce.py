@@ -69,7 +69,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             _create_windows(db, evidence, widths)
             _create_source(db, evidence, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
-            _check_latencies(db, transactions, may_lack=evidence.experiment.workload.kind == COMMAND)
+            _check_counted(db, transactions, may_lack=evidence.experiment.workload.kind == COMMAND)
             db.execute(_query("latencies"))
             _check_buckets(db, transactions)
             buckets = db.execute(_query("buckets")).fetchnumpy()
@@ -170,15 +170,19 @@ def _create_source(
     )
 
 
-def _check_latencies(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, may_lack: bool) -> None:
-    """A command may tell no more than how many requests it made: the load ``may_lack`` its latencies."""
+def _check_counted(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, may_lack: bool) -> None:
+    """A command may tell no more than how many requests it made: the load ``may_lack`` its latencies.
+
+    Also of counts that are missing although the file says of itself that none is.
+    """
     found = db.execute(
         "SELECT run FROM counted WHERE count > 0 AND NOT coalesce(isfinite(latency_sum), ?) "
-        "OR NOT coalesce(isfinite(lag_sum), true) OR NOT coalesce(isfinite(inside) AND inside >= 0, true) LIMIT 1",
+        "OR NOT coalesce(isfinite(lag_sum), true) OR NOT coalesce(isfinite(inside) AND inside >= 0, true) "
+        "OR count + failed + skipped + late IS NULL LIMIT 1",
         [may_lack],
     ).fetchone()
     if found is not None:
-        raise StoreError(f'file "{files[found[0]]}" is damaged: its times are no numbers')
+        raise StoreError(f'file "{files[found[0]]}" is damaged: its times or counts are no numbers')
 
 
 def _check_buckets(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
