@@ -2,6 +2,8 @@
 
 import math
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,11 +58,15 @@ def findings(folder: Path) -> Findings:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+def duet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Off and on at the same time, on sets of CPUs of unequal speed."""
-    text = DUET
     simulation = Simulation(speeds=(1.0, 1.5))
-    return analyze(write_result_folder(tmp_path_factory.mktemp("sliced") / "duet", text=text, simulation=simulation))
+    return write_result_folder(tmp_path_factory.mktemp("sliced") / "duet", text=DUET, simulation=simulation)
+
+
+@pytest.fixture(scope="module")
+def pair(duet: Path) -> Findings:
+    return analyze(duet)
 
 
 def test_throughput_is_of_the_counted_time(shared: Evidence, reduction: Reduction, findings: Findings) -> None:
@@ -264,3 +270,11 @@ def test_unequal_sets_of_cpus_cancel_and_are_told(pair: Findings) -> None:
     (caveat,) = [c for c in pair.caveats if c.code == "unequal-cpus"]
 
     assert "is faster by +5" in caveat.text or "is faster by +4" in caveat.text
+
+
+def test_slices_that_no_plan_has_tell_nothing_of_the_cpus(duet: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(duet, tmp_path / "forged")
+    with closing(sqlite3.connect(copy / layout.STATE)) as db, db:
+        db.execute("UPDATE slice SET number = number + 10000")
+
+    assert "unequal-cpus" not in {caveat.code for caveat in analyze(copy).caveats}

@@ -287,6 +287,8 @@ def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: i
     on_first: list[float] = []
     on_second: list[float] = []
     for ratio, each in zip(ratios or (), slices_of(run, level), strict=False):
+        if each.number >= len(steps):  # of another plan, in a folder that was damaged
+            return None
         (on_first if steps[each.number].arms[0] == run.slot.arm else on_second).append(ratio)
     if not on_first or not on_second:
         return None
