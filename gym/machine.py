@@ -55,7 +55,7 @@ class Measured:
     ``times``: mean seconds of testing until so many observations of both arms are there, (observations,). ``turns``:
     where arms take turns, log ratios of the treated arm to the control before what counts of each slice and in both
     halves of that, (3, experiments, observations), and ``late``: by how much they would change for what comes late,
-    (experiments, observations, shapes).
+    and its standard errors, (2, experiments, observations, shapes).
     """
 
     control: NDArray[np.float64]
@@ -77,7 +77,7 @@ class Measured:
             times=self.times[:count],
             before=None if self.before is None else self.before[:, :count],
             turns=None if self.turns is None else self.turns[:, :, :count],
-            late=None if self.late is None else self.late[:, :count],
+            late=None if self.late is None else self.late[:, :, :count],
         )
 
     def with_effect(self, ratio: float) -> "Measured":
@@ -227,12 +227,12 @@ def _debts(
 
 def _late(schedule: Schedule, edges: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """What ``late_changes`` makes of each observation; ``edges`` (5, …) and ``rates`` (4, experiments, stretches)."""
-    found = np.empty((schedule.experiments, schedule.observations, len(SHAPES)))
+    found = np.empty((2, schedule.experiments, schedule.observations, len(SHAPES)))
     for observation in range(schedule.observations):
         mine = schedule.observation == observation
         for place in range(schedule.experiments):
             arm = schedule.arm[place, mine].astype(np.intp)
-            found[place, observation] = late_changes(
+            found[:, place, observation] = late_changes(
                 Speeds(
                     started=edges[:-1, place, mine].ravel(),
                     ended=edges[1:, place, mine].ravel(),

@@ -133,6 +133,13 @@ STREAMS = (
         fades=0.5,
     ),
     Stream(
+        name="debt-slow",
+        text="the same, which begins and ends within 4 s: as long as four turns",
+        noise=white,
+        debt=0.05,
+        fades=4.0,
+    ),
+    Stream(
         name="debt-late",
         text="the same, all of it from 2 s after the arm began until 2 s after it ended: some slices late",
         noise=white,

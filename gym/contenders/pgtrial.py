@@ -33,7 +33,7 @@ from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import Attempts, bound_failures, excess_share
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile
-from pgtrial.stats.late import bound_late
+from pgtrial.stats.late import Late, bound_late
 
 Method = Literal["blocks", "interleaved", "duet"]
 MARGIN = 0.03  # of the claims
@@ -90,7 +90,7 @@ class Pgtrial:
                 failed=measured.failed[place] if self.method == "blocks" else None,
                 before=None if measured.before is None else measured.before[place],
                 turns=None if measured.turns is None else measured.turns[:, place],
-                late=None if measured.late is None else measured.late[place],
+                late=None if measured.late is None else measured.late[:, place],
                 guard=plan.method.guard,
                 slice=plan.method.slice or 0.0,
             )
@@ -183,7 +183,7 @@ class Found:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One experiment: log ratios of its blocks, (n,). ``after``, ``failed`` and ``before`` are None where arms share
-    the time; ``turns``, (3, n), and ``late``, (n, shapes), where they do not take turns. ``slice`` and the ``guard`` in
+    the time; ``turns``, (3, n), and ``late``, (2, n, shapes), where they do not take turns. ``slice`` and the ``guard`` in
     it are in seconds.
     """
 
@@ -211,7 +211,8 @@ class Series:
             turns = Turns(washout=washout, early=early, late=late, guard=self.guard, counted=counted)
             comparison = bound_fade(comparison, turns)
         if self.late is not None:
-            comparison = bound_late(comparison, self.late[:blocks])
+            change, error = self.late[:, :blocks]
+            comparison = bound_late(comparison, Late(change=change, error=error))
         failed = 0 if self.failed is None else int(self.failed[:blocks].sum())
         if not failed:
             return Found(blocks=blocks, comparison=comparison, bounded=comparison)

@@ -99,7 +99,9 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
         (0.0, 1.0, "1"),
         (0.0, 2.0, "2"),
         (0.0, 4.0, "4"),
+        (0.0, 7.0, "7"),
         (0.0, 8.0, "8"),
+        (0.0, 10.0, "10"),
         (1.0, 2.0, "2 slices, and fades in 1"),
     ):
         seeds, effects, supported, reversed_, held = random.Random(1), [], 0, 0, 0
@@ -126,14 +128,14 @@ def test_what_a_slice_leaves_behind_is_not_a_gain_of_the_arm_that_leaves_it() ->
         if delay < 2:
             assert supported == 0
         late += supported
-    assert late <= 0.05 * 4 * EXPERIMENTS
+    assert late <= 0.05 * 6 * EXPERIMENTS
     record(
         Row(
             number=1,
             defect="b slows down what comes after it by 10 %, whoever runs it (turns, truth −10 %, “not worse by 3 %”)",
             before="next slice: +2.5 %, supported in 100 %, no caveat",
             after="; ".join(told)
-            + f"; supported in none, and in {percent(late, 4 * EXPERIMENTS)} of those that come 2 slices late and more",
+            + f"; supported in none, and in {percent(late, 6 * EXPERIMENTS)} of those that come 2 slices late and more",
         )
     )
 

@@ -32,8 +32,8 @@ def measure(evidence, own, left, sd):
 
 
 def run(own, left, sd, *, blocks, seed):
-    """Shares of experiments that are supported, and of intervals without the truth, by rules 7 and 8."""
-    seeds, found = random.Random(seed), {8: [], 7: []}
+    """Shares of experiments that are supported, and of intervals without the truth, by rules 7 and 10."""
+    seeds, found = random.Random(seed), {10: [], 7: []}
     for _ in range(EXPERIMENTS[blocks]):
         evidence = plan_trial(seeds, blocks=blocks, margin=MARGIN)
         values = measure(evidence, own, left, sd)
@@ -51,16 +51,16 @@ def test_what_a_run_leaves_for_the_next_one_is_in_the_interval() -> None:
     for name, own, left, sd, limits in DEBTS:
         found = [run(own, left, sd, blocks=blocks, seed=16) for blocks in EXPERIMENTS]
         for limit, each in zip(limits, found, strict=True):
-            assert each[8][0] <= limit
-        for version, told in ((7, before), (8, after)):
+            assert each[10][0] <= limit
+        for version, told in ((7, before), (10, after)):
             told.append(f"{name}: {', '.join(percent(each[version][0], 1) for each in found)}")
     for sd in (0.01, 0.02):
         found = [run(0.0, 0.0, sd, blocks=blocks, seed=17) for blocks in EXPERIMENTS]
         for experiments, each in zip(EXPERIMENTS.values(), found, strict=True):
-            assert each[8][1] <= min(each[7][1], most(experiments, 0.05) / experiments)
-            assert each[8][0] >= 0.85 * each[7][0]
+            assert each[10][1] <= min(each[7][1], most(experiments, 0.05) / experiments)
+            assert each[10][0] >= 0.85 * each[7][0]
         kept.append(
-            f"SD {100 * sd:g} %: {', '.join(f'{percent(each[7][0], 1)} → {percent(each[8][0], 1)}' for each in found)}"
+            f"SD {100 * sd:g} %: {', '.join(f'{percent(each[7][0], 1)} → {percent(each[10][0], 1)}' for each in found)}"
         )
     record(
         Row(

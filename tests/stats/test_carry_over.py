@@ -90,21 +90,24 @@ def test_blocks_that_tell_nothing_of_it(after, before) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "down", "up"),
+    ("found", "at_most", "down", "up"),
     [
-        (None, 0, 0),
-        (CarryOver(effect=-0.04, error=0.03, degrees=9, missing=-0.04), 0, 0),
-        (CarryOver(effect=-0.05, error=0.03, degrees=9, missing=-0.06), 0.06, 0),
-        (CarryOver(effect=0.05, error=0.03, degrees=9, missing=0.05), 0, 0.05),
+        (None, True, 0, 0),
+        (CarryOver(effect=-0.04, error=0.03, degrees=9, lacking=1.0), True, 0, 0),
+        # The 95 % point of t with 9 degrees of freedom is 1.833113.
+        (CarryOver(effect=-0.05, error=0.03, degrees=9, lacking=1.2), True, 0.06 + 1.833113 * 0.036, 0),
+        (CarryOver(effect=0.05, error=0.03, degrees=9, lacking=1.0), True, 0, 0.05 + 1.833113 * 0.03),
+        (CarryOver(effect=-0.05, error=0.03, degrees=9, lacking=1.2), False, 0.06, 0),
+        (CarryOver(effect=0.05, error=0.03, degrees=9, lacking=1.0), False, 0, 0.05),
     ],
 )
-def test_interval_is_extended_at_the_side_where_the_effect_may_be(found, down, up) -> None:
+def test_interval_is_extended_at_the_side_where_the_effect_may_be(found, at_most, down, up) -> None:
     plain = compare_blocks([100] * 6, [101, 99, 100, 102, 98, 100])
     assert plain.low is not None
     assert plain.high is not None
-    bounded = bound_carry_over(plain, found)
+    bounded = bound_carry_over(plain, found, at_most=at_most)
 
     assert bounded.ratio == plain.ratio
-    assert bounded.hidden == (down, up)
+    assert bounded.hidden == pytest.approx((down, up), abs=1e-7)
     assert bounded.low == pytest.approx(plain.low * math.exp(-down))
     assert bounded.high == pytest.approx(plain.high * math.exp(up))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgtrial.design.slices import interleave
-from pgtrial.stats.late import SHAPES, Speeds, bound_late, late_changes, unseen
+from pgtrial.stats.late import SHAPES, Late, Speeds, bound_late, late_changes, unseen
 from pgtrial.stats.paired import compare_blocks
 
 STEP = 0.01  # s of the oracle's clock
@@ -77,11 +77,11 @@ def test_among_three_arms_what_the_control_does_later_is_put_right_by_the_contro
             seed, arm_effect=0.02, late=-0.1, delay=delay * SLICE, fade=fade * SLICE, seconds=12.0, arms="abc", of=0
         )
 
-        change = late_changes(speeds, of=0)[SHAPES.index(shape)]
+        change = late_changes(speeds, of=0)[0][SHAPES.index(shape)]
 
         # The control alone is slower by all that comes later; b has nothing of the kind.
         assert log_ratio(speeds) + change == pytest.approx(0.02 + 0.1, abs=0.012)
-        assert abs(late_changes(speeds)[SHAPES.index(shape)] + log_ratio(speeds) - 0.12) > 0.02  # the arm's does not
+        assert abs(late_changes(speeds)[0][SHAPES.index(shape)] + log_ratio(speeds) - 0.12) > 0.02  # the arm's does not
 
 
 def test_of_two_arms_each_is_what_the_other_is_not():
@@ -97,7 +97,7 @@ def test_of_a_shape_that_is_there_the_change_puts_the_ratio_right(shape):
     for seed in ("1", "2", "3"):
         speeds = block(seed, arm_effect=0.02, late=-0.1, delay=delay * SLICE, fade=fade * SLICE)
 
-        change = late_changes(speeds)[SHAPES.index(shape)]
+        change = late_changes(speeds)[0][SHAPES.index(shape)]
 
         # Alone, without the other arm, b is slower by what it does at once and by all that comes later.
         assert log_ratio(speeds) + change == pytest.approx(0.02 - 0.1, abs=0.006)
@@ -117,15 +117,15 @@ def test_the_change_is_that_of_least_squares_on_regressors_made_by_hand():
     (*_, late), *_ = np.linalg.lstsq(weight[:, None] * table, weight * np.log(speeds.rate), rcond=None)
     mean = [np.average(lies[speeds.arm == arm], weights=seconds[speeds.arm == arm]) for arm in (0, 1)]
 
-    assert late_changes(speeds)[SHAPES.index(shape)] == pytest.approx(late * (1 - mean[1] + mean[0]), abs=0.004)
+    assert late_changes(speeds)[0][SHAPES.index(shape)] == pytest.approx(late * (1 - mean[1] + mean[0]), abs=0.004)
 
 
 def test_a_block_tells_nothing_of_what_comes_after_its_end():
-    found = dict(zip(SHAPES, late_changes(block("1", seconds=2.0)), strict=True))
+    found = dict(zip(SHAPES, late_changes(block("1", seconds=2.0))[0], strict=True))
 
     assert math.isnan(found[8.0, 0.0])
     assert math.isfinite(found[1.0, 0.0])
-    assert unseen(np.full((6, len(SHAPES)), np.nan)) == (0.0, 0.0)
+    assert unseen(Late(change=np.full((6, len(SHAPES)), np.nan), error=None)) == (0.0, 0.0)
 
 
 def test_a_block_without_one_of_the_arms_tells_nothing():
@@ -143,17 +143,31 @@ def test_a_block_without_one_of_the_arms_tells_nothing():
     assert np.isnan(late_changes(alone)).all()
 
 
+def test_the_error_of_a_change_is_by_how_much_it_scatters():
+    rng, count, found = np.random.default_rng(3), 300, []
+    for _ in range(count):
+        found.append(late_changes(block("5", noise=0.03, rng=rng)))
+    changes, errors = np.moveaxis(np.array(found), 1, 0)
+    known = np.isfinite(changes[0])
+
+    assert known.sum() > 60
+    assert changes[:, known].std(axis=0) == pytest.approx(errors[:, known].mean(axis=0), rel=0.2)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("blocks", [6, 12, 20])
-def test_where_nothing_comes_late_something_is_seen_in_a_fifth_at_most(blocks):
+def test_where_nothing_comes_late_something_is_seen_in_a_fifth_at_most(blocks, is_weighted):
     rng, seen, count = np.random.default_rng(blocks), 0, 1000
     mixing = rng.normal(size=(len(SHAPES), len(SHAPES)))  # shapes resemble each other
     for _ in range(count):
-        seen += unseen(rng.normal(size=(blocks, len(SHAPES))) @ mixing) != (0.0, 0.0)
+        change = rng.normal(size=(blocks, len(SHAPES))) @ mixing
+        error = rng.uniform(0.5, 2, (blocks, len(SHAPES))) if is_weighted else None
+        seen += unseen(Late(change=change, error=error)) != (0.0, 0.0)
 
     assert seen / count == pytest.approx(0.2, abs=4 * math.sqrt(0.2 * 0.8 / count))
 
 
-def test_which_shapes_are_seen_is_decided_by_all_flips_of_signs_over_blocks():
+def test_by_older_rules_all_flips_of_signs_decide_on_the_t_statistics_of_the_blocks():
     rng = np.random.default_rng(4)
     for _ in range(40):
         changes = rng.normal(0.4, 1, size=(6, len(SHAPES)))
@@ -164,12 +178,31 @@ def test_which_shapes_are_seen_is_decided_by_all_flips_of_signs_over_blocks():
         own = np.abs(changes.mean(axis=0)) / changes.std(axis=0, ddof=1)
         chances = [np.mean(np.array(largest) >= one * (1 - 1e-12)) for one in own]
 
-        assert (unseen(changes) != (0.0, 0.0)) == (min(chances) <= 0.2 + 1 / 32)
+        assert (unseen(Late(change=changes, error=None)) != (0.0, 0.0)) == (min(chances) <= 0.2 + 1 / 32)
+
+
+def test_all_flips_of_signs_decide_on_means_weighted_by_what_each_block_knows():
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        changes, errors = rng.normal(0.4, 1, size=(6, len(SHAPES))), rng.uniform(0.5, 2, (6, len(SHAPES)))
+
+        def statistics(values, errors=errors):
+            means = np.average(values, weights=1 / errors**2, axis=0)
+            return np.abs(means) * np.sqrt((1 / errors**2).sum(axis=0))
+
+        largest = [statistics(np.array(signs)[:, None] * changes).max() for signs in product((-1.0, 1.0), repeat=6)]
+        chances = [np.mean(np.array(largest) >= one * (1 - 1e-12)) for one in statistics(changes)]
+
+        assert (unseen(Late(change=changes, error=errors)) != (0.0, 0.0)) == (min(chances) <= 0.2 + 1 / 32)
 
 
 @pytest.mark.parametrize(
     ("late", "delay", "fade", "blocks"),
-    [(-0.05, 2.0, 0.0, 6), (-0.05, 3.0, 0.0, 6), (-0.1, 8.0, 0.0, 6), (-0.1, 2.0, 1.0, 12)],
+    [
+        *((-0.05, delay, 0.0, 6) for delay in (2.0, 3.0)),
+        *((-0.1, delay, 0.0, 6) for delay in (7.0, 8.0, 9.5, 12.0)),
+        *((-0.1, 2.0, 1.0, 12), (-0.1, 11.0, 0.5, 12)),
+    ],
 )
 def test_the_interval_holds_what_comes_late_and_did_not_before(late, delay, fade, blocks):
     rng, held, before = np.random.default_rng(1), 0, 0
@@ -180,19 +213,21 @@ def test_the_interval_holds_what_comes_late_and_did_not_before(late, delay, fade
             for number in range(blocks)
         ]
         plain = compare_blocks(np.ones(blocks), np.exp([log_ratio(one) for one in speeds]))
-        bound = bound_late(plain, np.array([late_changes(one) for one in speeds]))
+        change, error = np.moveaxis(np.array([late_changes(one) for one in speeds]), 1, 0)
+        bound = bound_late(plain, Late(change=change, error=error))
         before += plain.low <= math.exp(late) <= plain.high
         held += bound.low <= math.exp(late) <= bound.high
 
     assert before <= 0.2 * count
-    assert held >= 0.75 * count
+    assert held >= 0.9 * count
 
 
 def test_what_slows_the_machine_lengthens_times():
     changes = np.full((6, len(SHAPES)), -0.1) + np.random.default_rng(1).normal(0, 0.001, (6, len(SHAPES)))
     plain = compare_blocks([100] * 6, [101, 99, 100, 102, 98, 100])
 
-    speed, time = bound_late(plain, changes), bound_late(plain, changes, is_inverse=True)
+    late = Late(change=changes, error=None)
+    speed, time = bound_late(plain, late), bound_late(plain, late, is_inverse=True)
 
     assert (speed.high, time.low) == (plain.high, plain.low)
     assert speed.low < plain.low * 0.91

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,8 +130,11 @@ def windows(run: RunRow) -> tuple[Window, ...]:
 
 
 TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
-LATE = tuple(f"turn.late.{number}" for number in range(len(SHAPES)))  # and of those of what comes later than they do
-LATE_OF_CONTROL = tuple(f"turn.late.control.{number}" for number in range(len(SHAPES)))  # among more than two arms
+# Of what comes later than they do, as ``late_changes`` gives it; of the control's among more than two arms.
+LATE, LATE_OF_CONTROL = (
+    tuple(tuple(f"turn.late.{side}.{what}.{number}" for number in range(len(SHAPES))) for what in ("change", "error"))
+    for side in ("arm", "control")
+)
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
@@ -218,12 +221,14 @@ def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, 
         if speeds:
             sides = {1: LATE} if len(block) == 2 else {1: LATE, 0: LATE_OF_CONTROL}
             found[run.id] = {
-                name: float(change)
+                name: float(value)
                 for side, names in sides.items()
-                for name, change in zip(
-                    names, np.mean([late_changes(each, of=side) for each in speeds], axis=0), strict=True
+                for name, value in zip(
+                    chain.from_iterable(names),
+                    np.mean([late_changes(each, of=side) for each in speeds], axis=0).ravel(),
+                    strict=True,
                 )
-                if math.isfinite(change)
+                if math.isfinite(value)
             }
     return found
 

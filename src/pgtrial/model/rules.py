@@ -21,7 +21,8 @@ class Rules:
     ``bears_late_of_control``: what the control does later than in its own turn is in the interval, too, where more than
     two arms take turns. ``bears_carry_over``: what a run leaves for the next one is in the interval.
     ``counts_parts``: a transaction that began before the measured time or ended after it counts with the part of its
-    time that lies inside, not by its end.
+    time that lies inside, not by its end. ``bears_all_that_is_left``: what comes later than eight slices is in the
+    interval as well, and what a run leaves for the next one as large as it may be, not as it is estimated.
     """
 
     version: int
@@ -40,6 +41,7 @@ class Rules:
     bears_late_of_control: bool
     bears_carry_over: bool
     counts_parts: bool
+    bears_all_that_is_left: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -84,6 +86,7 @@ _FIRST = Rules(
     bears_late_of_control=False,
     bears_carry_over=False,
     counts_parts=False,
+    bears_all_that_is_left=False,
 )
 _SECOND = Rules(
     version=2,
@@ -102,6 +105,7 @@ _SECOND = Rules(
     bears_late_of_control=False,
     bears_carry_over=False,
     counts_parts=False,
+    bears_all_that_is_left=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -110,7 +114,9 @@ _SIXTH = replace(_FIFTH, version=6, bounds_interruptions=True)
 _SEVENTH = replace(_SIXTH, version=7, bears_late_of_control=True)
 _EIGHTH = replace(_SEVENTH, version=8, bears_carry_over=True)
 _NINTH = replace(_EIGHTH, version=9, counts_parts=True)
+_TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
 RULES = {
-    rules.version: rules for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH)
+    rules.version: rules
+    for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH)
 }
 CURRENT = RULES[max(RULES)]

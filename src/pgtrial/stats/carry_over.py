@@ -3,7 +3,7 @@
 What a run leaves behind that outlasts restored data, the start of the server and the warm-up is paid by the run after
 it, and in random order the control more often follows the arm than the arm follows itself: a cost of the arm comes out
 as a gain. It is seen because blocks differ in which run came before. Where it may be there, the interval of an effect
-is extended by what is missing for each arm to follow only its own runs, as it does once it is in use.
+is extended by the most that may be missing for each arm to follow only its own runs, as it does once it is in use.
 Sources: Jones & Kenward, "Design and Analysis of Cross-Over Trials", 3rd ed. (2014), section 2.3; an arm's effect on
 itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
@@ -20,23 +20,35 @@ from pgtrial.stats.crossover import has_both_orders
 from pgtrial.stats.interval import extend, t_quantile
 
 SEEN = 0.8  # confidence with which it is there, for it to bear on a verdict: low, for the reason given in fade.py
+_ONE_SIDED = 0.95  # of how large it may be
 _LEAST = 1e-9  # of the spread of ``before`` that neither the effect nor the place explains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarryOver:
     """``effect``: log ratio by which a run after one of the arm differs from one after the control, with its standard
-    ``error`` and the ``degrees`` of freedom of that; ``missing``: what the arm's effect lacks of it.
+    ``error`` and the ``degrees`` of freedom of that; ``lacking``: how many times that the arm's effect lacks.
     """
 
     effect: float
     error: float
     degrees: int
-    missing: float
+    lacking: float
 
     @property
     def is_seen(self) -> bool:
         return abs(self.effect) > t_quantile((1 + SEEN) / 2, self.degrees) * self.error
+
+    @property
+    def missing(self) -> float:
+        """In the arm's effect."""
+        return self.effect * self.lacking
+
+    @property
+    def most_missing(self) -> float:
+        """What is missing at most, on the side on which it is."""
+        reach = t_quantile(_ONE_SIDED, self.degrees) * self.error * abs(self.lacking)
+        return self.missing + math.copysign(reach, self.missing)
 
 
 def runs_before(arms: Sequence[str], *, arm: str, control: str) -> list[int]:
@@ -80,7 +92,7 @@ def find_carry_over(
         effect=effect,
         error=float(np.sqrt(noise @ noise / degrees / information)),
         degrees=degrees,
-        missing=effect * (1 - share),
+        lacking=1 - share,
     )
 
 
@@ -93,11 +105,14 @@ def _without_others(values: NDArray[np.float64], after: NDArray[np.bool_]) -> tu
     return values - np.where(after, late, early), (late + early) / 2
 
 
-def bound_carry_over(comparison: Comparison, found: CarryOver | None) -> Comparison:
-    """The comparison with an interval that also holds if runs leave behind what is seen."""
+def bound_carry_over(comparison: Comparison, found: CarryOver | None, *, at_most: bool = True) -> Comparison:
+    """The comparison with an interval that also holds if runs leave behind what is seen: as much as that may be, or
+    without ``at_most`` as much as is estimated.
+    """
     if found is None:
         return comparison
     comparison = replace(comparison, carry_over=found.effect)
     if not found.is_seen:
         return comparison
-    return extend(comparison, down=max(0.0, -found.missing), up=max(0.0, found.missing))
+    missing = found.most_missing if at_most else found.missing
+    return extend(comparison, down=max(0.0, -missing), up=max(0.0, missing))

@@ -26,7 +26,7 @@ from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.interval import holm
-from pgtrial.stats.late import bound_late
+from pgtrial.stats.late import NEAR, Late, bound_late
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval
@@ -203,7 +203,8 @@ def compare_metric(
     control, treated = read_pairs(evidence, values, arm, key) if pairs is None else pairs
     after = places(evidence, evidence.pairs(arm))
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
-    comparison = bound_carry_over(comparison, read_carry_over(evidence, arm, control, treated))
+    left = read_carry_over(evidence, arm, control, treated)
+    comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     load = evidence.load
     is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
     is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
@@ -211,8 +212,8 @@ def compare_metric(
         return comparison
     if (turns := _read_turns(evidence, values, arm)) is not None:
         comparison = bound_fade(comparison, turns, is_inverse=is_time)
-    if (changes := read_late(evidence, values, arm)) is not None:
-        comparison = bound_late(comparison, changes, is_inverse=is_time)
+    if (late := read_late(evidence, values, arm)) is not None:
+        comparison = bound_late(comparison, late, is_inverse=is_time)
     return comparison
 
 
@@ -236,15 +237,26 @@ def read_carry_over(
     return find_carry_over(log_ratios, np.array(after), np.array(differences))
 
 
-def read_late(evidence: Evidence, values: Values, arm: str) -> NDArray[np.float64] | None:
-    """(blocks, shapes) as ``stats.late`` takes them; None where the arms did not take turns, or by older rules."""
-    if not evidence.rules.bears_late:
+def read_late(evidence: Evidence, values: Values, arm: str) -> Late | None:
+    """What comes later than in the arms' own turns; None where they did not take turns, or by older rules."""
+    rules = evidence.rules
+    if not rules.bears_late:
         return None
-    names = (*LATE, *LATE_OF_CONTROL) if evidence.rules.bears_late_of_control else LATE
-    changes = np.array(
-        [[values.get((run.id, name, None, ALL), np.nan) for name in names] for _, run in evidence.pairs(arm)]
+    shapes = slice(None if rules.bears_all_that_is_left else len(NEAR))
+    sides = (LATE, LATE_OF_CONTROL) if rules.bears_late_of_control else (LATE,)
+    runs = [run.id for _, run in evidence.pairs(arm)]
+    change, error = (
+        np.array(
+            [
+                [values.get((run, name, None, ALL), np.nan) for side in sides for name in side[what][shapes]]
+                for run in runs
+            ]
+        )
+        for what in (0, 1)
     )
-    return changes if np.isfinite(changes).any() else None
+    if not np.isfinite(change).any():
+        return None
+    return Late(change=change, error=error if rules.bears_all_that_is_left else None)
 
 
 def _read_turns(evidence: Evidence, values: Values, arm: str) -> Turns | None:

@@ -194,8 +194,8 @@ def check_late(assessment: Assessment) -> Iterator[CaveatFinding]:
     """What comes later than in an arm's own turn, as far as the interval of its throughput bears it."""
     evidence = assessment.evidence
     for arm in evidence.arms:
-        changes = read_late(evidence, assessment.values, arm.name)
-        down, up = (math.expm1(one) for one in unseen(changes)) if changes is not None else (0.0, 0.0)
+        late = read_late(evidence, assessment.values, arm.name)
+        down, up = (math.expm1(one) for one in unseen(late)) if late is not None else (0.0, 0.0)
         if _is_large(1 + max(down, up), evidence.margin):
             yield caveat("comes-late", arm=arm.name, down=1 / (1 + down), up=1 + up)
 
