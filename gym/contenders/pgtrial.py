@@ -183,8 +183,8 @@ class Found:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One experiment: log ratios of its blocks, (n,). ``after``, ``failed`` and ``before`` are None where arms share
-    the time; ``turns``, (3, n), and ``late``, (2, n, shapes), where they do not take turns. ``slice`` and the ``guard`` in
-    it are in seconds.
+    the time; ``turns``, (3, n), and ``late``, (2, n, shapes), where they do not take turns. ``slice`` and the ``guard``
+    in it are in seconds.
     """
 
     log_ratios: NDArray[np.float64]
