@@ -27,7 +27,14 @@ _NOISE = (
     "what few runs leave for the next ones is less than their noise; to have the runs before always in the model would "
     "take ten times the blocks; a longer warm-up, or more blocks"
 )
+_SHORT = "runs of 8 s end before what takes 4 s to come, and to go, is paid for; longer runs, or a longer warm-up"
+_WASHOUT = (
+    "where something fades as slowly as the washout is long, a part is left in what counts, and is bounded by an "
+    "estimate, which is not free of error"
+)
 REASONS = {
+    ("debt-long", "interleaved, stopping"): _WASHOUT,
+    **{("debt-slow", method): _SHORT for method in ("blocks", "blocks, stopping")},
     **{(stream, method): _DUET for stream in _DEBTS for method in ("duet", "duet, stopping")},
     **{("debt-slow", method): _SLOW for method in ("interleaved", "interleaved, stopping")},
     **{("debt-next", method): _NOISE for method in ("blocks", "blocks, stopping")},
