@@ -25,7 +25,7 @@ HOMES = {
     "numpy": ("export/frames.py", "stats/", "analysis/", "store/", "report/"),
     "pandas": ("export/frames.py",),
     "polars": ("export/frames.py",),
-    "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
+    "psycopg": ("postgres/", "engine/sampler", "workloads/replay/"),  # the last two run as programs of their own
     "pyarrow": ("export/frames.py",),
     "pydantic": (
         "experiment_file/",

@@ -36,6 +36,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("register", "Print the digest of a claim, to publish it before the run."),
     ("copy", "Copy an existing database, to try things on the copy."),
     ("workload", "Make a load like that of an existing server."),
+    ("replay", "Send the statements of a log again, at their times."),
     ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
     ("limits", "Find what limits an arm, by slowing its resources."),

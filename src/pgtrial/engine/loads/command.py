@@ -1,5 +1,7 @@
 """The load on a server by a program of the user's choice."""
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -97,7 +99,11 @@ class CommandLoad:
         except HostCommandError as err:
             raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
         if outcome.errors:
-            raise WorkloadError(f"the command fails: {outcome.errors[0].removeprefix(f'{COMMAND}: ')}", hint=_HINT)
+            said = outcome.errors[0].removeprefix(f"{COMMAND}: ")
+            hint = _HINT
+            if self.account is not None and said.startswith("env: ") and said.endswith(os.strerror(errno.EACCES)):
+                hint = f"It runs as {self.account.name}, who has to be able to read and execute it: not below /root."
+            raise WorkloadError(f"the command fails: {said}", hint=hint)
         left = await end_load(self.mark, self.here)
         if left:
             raise WorkloadError(f"the command leaves {left} of its processes running", hint=_HINT)

@@ -1,0 +1,85 @@
+"""pgtrial replay: send the statements of a server's log again, at their times and in their sessions."""
+
+import asyncio
+import json
+import selectors
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from pgtrial.cli.terminal import echo
+
+_MOST_PRECISE = 900  # sessions: select() knows files up to number 1023
+_QUICK = 0.99  # of the statements are to be sent in time
+
+
+@click.command()
+@click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+@click.option("--speed", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Times as fast.")
+@click.option("--database", default=None, metavar="NAME", help="Only the sessions of this database of the log.")
+@click.option("--dsn", default="", metavar="DSN", help="The server, where libpq's variables do not say so.")
+@click.option(
+    "--most-lag",
+    default=100,
+    show_default=True,
+    metavar="MS",
+    type=click.IntRange(1, 60_000),
+    help="Fail if more than 1 % of the statements are sent so many milliseconds later than they could be.",
+)
+def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag: int) -> None:
+    """Replay LOG, the csvlog of a server, for "kind = command".
+
+    Each session of the log becomes one, and sends its statements when they are
+    due. A line of JSON on standard output tells of each; the last line, on
+    standard error, says how well the replay kept its times.
+
+    \b
+    Example, in an experiment file:
+      [workload]
+      kind    = "command"
+      command = ["pgtrial", "replay", "app.csv"]
+      files   = "app.csv"
+    """
+    from pgtrial.errors import WorkloadError
+    from pgtrial.workloads.replay.log import read_log
+    from pgtrial.workloads.replay.play import Played, play
+
+    found = read_log(log, database=database)
+    for reason, count in found.left_out.items():
+        echo(f"left out {count} of the statements: {reason}", err=True)
+
+    async def run() -> Played:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        return await play(found.sessions, conninfo=dsn, speed=speed, tell=_tell, stop=stop)
+
+    # The usual selector rounds up to whole milliseconds; this one has no room for thousands of sessions.
+    precise = len(found.sessions) < _MOST_PRECISE
+    with asyncio.Runner(loop_factory=_precise_loop if precise else None) as runner:
+        played = runner.run(run())
+    lags = sorted(played.lags) or [0.0]
+    quick, largest = lags[int(_QUICK * (len(lags) - 1))], lags[-1]
+    echo(
+        f"replayed {played.statements} statements, {played.differ} with another outcome than in the log; 99 % sent "
+        f"within {quick * 1000:.1f} ms of when they could be, all within {largest * 1000:.1f} ms; "
+        f"{played.waits} waited for another session, {played.given_up} of them in vain",
+        err=True,
+    )
+    if quick > most_lag / 1000:
+        raise WorkloadError(
+            f"the replay did not keep its times: 1 % of the statements were sent {quick * 1000:.0f} ms late or more",
+            hint="Give it a CPU of its own, replay fewer sessions, or raise --most-lag.",
+        )
+
+
+def _precise_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
+
+
+def _tell(line: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,139 @@
+"""The statements of a server's csvlog, by session and in order of time.
+
+Source: PostgreSQL documentation, "Error Reporting and Logging", "Using CSV-Format Log Output", and what the server
+writes for ``log_statement`` and ``log_min_duration_statement``.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pgtrial.errors import SpecError
+
+_TIME, _DATABASE, _SESSION, _SEVERITY, _MESSAGE, _DETAIL, _QUERY = 0, 2, 5, 11, 13, 14, 19
+_COLUMNS = 23  # of version 12 and older; later ones have more
+_FIELD = 64 << 20  # bytes of one text
+_LOGGED = re.compile(r"(?:duration: (?P<ms>\d+(?:\.\d+)?) ms  )?(?:statement|execute [^:]*): (?P<text>.*)", re.DOTALL)
+_PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')(?:, |$)")
+_OWN_DATA = re.compile(r"\s*COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE | re.DOTALL)
+_ENDED = "disconnection: "
+
+
+@dataclass(slots=True, kw_only=True)
+class Statement:
+    """``due`` is in seconds since the first one of the log. ``failed``: in the original."""
+
+    due: float
+    text: str
+    parameters: tuple[str | None, ...]
+    failed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """``ended`` as ``due``; None where the log does not have its end."""
+
+    name: str
+    statements: list[Statement] = field(default_factory=list)
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """``left_out``: how many statements cannot be replayed, by reason."""
+
+    sessions: tuple[Session, ...]
+    left_out: Counter[str]
+
+
+def read_log(path: Path, *, database: str | None = None) -> Log:
+    """The sessions of ``database``, which may be left out where the log has only one. Raises SpecError."""
+    sessions: dict[str, Session] = {}
+    owners: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    for row in _rows(path):
+        session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
+        owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
+        time = _time(row[_TIME], path)
+        if row[_SEVERITY] in ("ERROR", "FATAL"):
+            _note_failure(session, row[_QUERY], time.timestamp())
+        elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
+            begun = time - timedelta(milliseconds=float(match["ms"] or 0))
+            if _OWN_DATA.match(match["text"]):
+                left_out["COPY has data of its own"] += 1
+                continue
+            session.statements.append(
+                Statement(due=begun.timestamp(), text=match["text"], parameters=_parameters(row[_DETAIL]))
+            )
+        elif row[_SEVERITY] == "LOG" and row[_MESSAGE].startswith(_ENDED):
+            session.ended = time.timestamp()
+    named = {owners[one.name] for one in sessions.values() if one.statements}
+    if database is None and len(named) > 1:
+        raise SpecError(
+            f'the sessions of "{path}" are of several databases: {", ".join(sorted(named))}',
+            hint="Say which is to be replayed: --database NAME.",
+        )
+    kept = [one for one in sessions.values() if one.statements and database in (None, owners[one.name])]
+    if not kept:
+        of = f" of database {database}" if database is not None else ""
+        raise SpecError(
+            f'"{path}" has no statement{of}',
+            hint="A csvlog of a server with log_statement = all, or log_min_duration_statement = 0, has them.",
+        )
+    first = min(one.due for session in kept for one in session.statements)
+    for session in kept:
+        session.statements.sort(key=lambda one: one.due)
+        session.ended = None if session.ended is None else session.ended - first
+        for statement in session.statements:
+            statement.due -= first
+    return Log(sessions=tuple(kept), left_out=left_out)
+
+
+def _note_failure(session: Session, query: str, time: float) -> None:
+    """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
+    last = session.statements[-1] if session.statements else None
+    if last is not None and query in ("", last.text):
+        last.failed = True
+    elif query:
+        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True))
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    csv.field_size_limit(_FIELD)
+    number = 0
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for number, row in enumerate(csv.reader(file, strict=True), start=1):
+                if len(row) < _COLUMNS:
+                    raise SpecError(
+                        f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
+                        hint="The log of a server with log_destination = csvlog is one.",
+                    )
+                yield row
+    except OSError as err:
+        raise SpecError(f'cannot read "{path}": {err.strerror}', hint="Name the csvlog of a server.") from err
+    except UnicodeDecodeError as err:
+        raise SpecError(f'"{path}" is not UTF-8 text', hint="Convert it, with iconv.") from err
+    except csv.Error as err:
+        raise SpecError(
+            f'"{path}" is no csvlog after record {number}: {err}', hint="Is its last record whole?"
+        ) from err
+
+
+def _time(text: str, path: Path) -> datetime:
+    """Without its zone, which is the same in all of them."""
+    try:
+        return datetime.fromisoformat(text.rpartition(" ")[0])
+    except ValueError:
+        raise SpecError(f'"{text}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog.") from None
+
+
+def _parameters(detail: str) -> tuple[str | None, ...]:
+    head, _, told = detail.partition(": ")
+    if head.lower() != "parameters":
+        return ()
+    return tuple(None if match[1] is None else match[1].replace("''", "'") for match in _PARAMETER.finditer(told))

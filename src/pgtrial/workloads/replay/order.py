@@ -1,0 +1,155 @@
+"""Which transactions of a log a statement has to wait for: those that had written its rows before it began.
+
+A log has no rows. Two statements are taken to be about the same row where they name the same table and have a value in
+common, or one of them has no value. New rows get keys that no statement tells, so whoever reads or changes a table
+waits for all that had inserted into it. Waiting for too much costs nothing while the replay keeps its times.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from pgtrial.workloads.replay.log import Session, Statement
+from pgtrial.workloads.table_uses import table_uses
+
+_VALUE = re.compile(r"""(?<![\w$"])(?:'((?:[^']|'')*)'|(\d+(?:\.\d+)?)\b)""")
+_BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+_END = re.compile(
+    r"\s*(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
+)
+_TEXTS_KEPT = 10_000
+
+Table = tuple[str, str]  # schema, "" for one that the search path resolves, and name
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """``begun`` and ``ended`` as ``Statement.due``. ``writes``: values by table; ``inserts``: tables."""
+
+    session: str
+    begun: float
+    is_block: bool
+    ended: float = 0.0
+    writes: dict[Table, set[str]] = field(default_factory=lambda: defaultdict(set))
+    inserts: set[Table] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """Transactions in the order in which they ended in the log."""
+
+    transactions: list[Transaction] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A statement of a session: before it begins, the transactions that it ``needs`` have to have ended, and the first
+    so many of each line that it is ``behind``. ``ends`` its transaction.
+    """
+
+    statement: Statement
+    transaction: Transaction
+    ends: bool
+    needs: tuple[Transaction, ...]
+    behind: tuple[tuple[Line, int], ...]
+
+
+@dataclass(slots=True)
+class _Written:
+    """Of a table, by transactions that have ended: who wrote a value last, who wrote without any, and all of them."""
+
+    by_value: dict[str, Transaction] = field(default_factory=dict)
+    without: Transaction | None = None
+    inserted: Line = field(default_factory=Line)
+    changed: Line = field(default_factory=Line)
+
+
+def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
+    """The steps of each session, by its name."""
+    belongs = {id(one): transaction for session in sessions for one, transaction in _transactions(session)}
+    begun = sorted(((one.due, session.name, one) for session in sessions for one in session.statements), key=_by_time)
+    ended = sorted({id(each): each for each in belongs.values()}.values(), key=lambda each: each.ended)
+    written: dict[Table, _Written] = defaultdict(_Written)
+    steps: dict[str, list[Step]] = defaultdict(list)
+    place = 0
+    for due, name, statement in begun:
+        while place < len(ended) and ended[place].ended <= due:  # times are whole milliseconds
+            _note_end(written, ended[place])
+            place += 1
+        transaction = belongs[id(statement)]
+        needs, behind = _find_needs(written, statement, transaction)
+        last = not transaction.is_block or _END.match(statement.text) is not None
+        steps[name].append(Step(statement=statement, transaction=transaction, ends=last, needs=needs, behind=behind))
+    return steps
+
+
+def can_wait(own: Transaction, other: Transaction) -> bool:
+    """Whether a statement of one may wait for the end of the other. What is a single statement, and began later, may
+    itself wait for a lock that this transaction holds.
+    """
+    return other.session != own.session and (other.is_block or other.begun < own.begun)
+
+
+def _by_time(begun: tuple[float, str, Statement]) -> tuple[float, str]:
+    return begun[:2]
+
+
+def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
+    """Each statement with its own. One that ends a transaction, or is one, ended when it began at the earliest."""
+    current: Transaction | None = None
+    for one in session.statements:
+        if current is None:
+            current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
+        current.ended = one.due
+        values = _values(one)
+        for table, right in _uses(_VALUE.sub("0", one.text)):
+            if right != "SELECT":
+                current.writes[table] |= values or {""}
+            if right == "INSERT":
+                current.inserts.add(table)
+        yield one, current
+        if not current.is_block or _END.match(one.text):
+            current = None
+
+
+def _values(statement: Statement) -> set[str]:
+    found = {text.replace("''", "'") or number for text, number in _VALUE.findall(statement.text)}
+    return {value for value in (*found, *statement.parameters) if value}
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _uses(text: str) -> tuple[tuple[Table, str], ...]:
+    return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
+
+
+def _note_end(written: dict[Table, _Written], transaction: Transaction) -> None:
+    for table, values in transaction.writes.items():
+        of_table = written[table]
+        of_table.changed.transactions.append(transaction)
+        if table in transaction.inserts:
+            of_table.inserted.transactions.append(transaction)
+        if "" in values:
+            of_table.without = transaction
+        of_table.by_value.update(dict.fromkeys(values - {""}, transaction))
+
+
+def _find_needs(
+    written: dict[Table, _Written], statement: Statement, own: Transaction
+) -> tuple[tuple[Transaction, ...], tuple[tuple[Line, int], ...]]:
+    values = _values(statement)
+    needs: dict[int, Transaction] = {}
+    lines: dict[int, Line] = {}
+    for table, right in _uses(_VALUE.sub("0", statement.text)):
+        if (of_table := written.get(table)) is None:
+            continue
+        if not values:
+            lines[id(of_table.changed)] = of_table.changed
+            continue
+        if right != "INSERT":
+            lines[id(of_table.inserted)] = of_table.inserted
+        for one in (of_table.without, *(of_table.by_value.get(value) for value in values)):
+            if one is not None and can_wait(own, one):
+                needs[id(one)] = one
+    return tuple(needs.values()), tuple((line, len(line.transactions)) for line in lines.values() if line.transactions)

@@ -1,0 +1,124 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import SpecError
+from pgtrial.workloads.replay.log import Statement, read_log
+
+
+def test_statements_are_those_of_each_session_since_the_first_one(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (1.5, "a", "connection authorized: user=app database=app"),
+                (2.0, "a", "statement: SELECT 1"),
+                (2.25, "b", "statement: BEGIN"),
+                (3.5, "a", "statement: SELECT\n  2"),
+                (4.0, "b", "statement: COMMIT"),
+                (5.0, "a", "disconnection: session time: 0:00:03.500 user=app database=app host=[local]"),
+            ]
+        )
+    )
+
+    first, second = log.sessions
+    assert [(one.due, one.text) for one in first.statements] == [(0.0, "SELECT 1"), (1.5, "SELECT\n  2")]
+    assert [(one.due, one.text) for one in second.statements] == [(0.25, "BEGIN"), (2.0, "COMMIT")]
+    assert not log.left_out
+
+
+def test_what_is_logged_at_its_end_is_due_at_its_beginning(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (2.0, "a", "duration: 250.000 ms  statement: SELECT pg_sleep(0.25)"),
+                (1.9, "b", "duration: 100.000 ms  execute <unnamed>: SELECT 1"),
+                (2.1, "b", "duration: 0.010 ms"),
+                (2.2, "b", "duration: 0.010 ms  parse <unnamed>: SELECT 2"),
+            ]
+        )
+    )
+
+    assert [[one.due for one in session.statements] for session in log.sessions] == [[0.0], [pytest.approx(0.05)]]
+
+
+@pytest.mark.parametrize("word", ["parameters", "Parameters"])
+def test_parameters_are_those_of_the_detail(write_log, word) -> None:
+    detail = f"{word}: $1 = '7', $2 = NULL, $3 = 'it''s, $4 = ''x'', and so on', $4 = ''"
+    log = read_log(write_log([(0, "a", "execute s1/p2: SELECT $1, $2, $3, $4", "LOG", detail)]))
+
+    assert log.sessions[0].statements[0].parameters == ("7", None, "it's, $4 = 'x', and so on", "")
+
+
+def test_what_failed_is_marked_and_what_could_not_be_parsed_is_there(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "statement: SELECT 1/0"),
+                (0.1, "a", "division by zero", "ERROR", "", "SELECT 1/0"),
+                (1, "a", "statement: SELECT 1"),
+                (2, "a", 'syntax error at or near "SELEC"', "ERROR", "", "SELEC 1"),
+                (3, "a", "statement: SELECT pg_sleep(9)"),
+                (4, "a", "terminating connection due to administrator command", "FATAL"),
+            ]
+        )
+    )
+
+    assert log.sessions[0].statements == [
+        Statement(due=0.0, text="SELECT 1/0", parameters=(), failed=True),
+        Statement(due=1.0, text="SELECT 1", parameters=()),
+        Statement(due=2.0, text="SELEC 1", parameters=(), failed=True),
+        Statement(due=3.0, text="SELECT pg_sleep(9)", parameters=(), failed=True),
+    ]
+
+
+def test_copy_of_data_that_the_log_does_not_have_is_left_out_and_told(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "statement: COPY t FROM STDIN"),
+                (1, "a", "statement: copy (SELECT 1)\nto stdout"),
+                (2, "a", "statement: COPY t TO '/tmp/x'"),
+            ]
+        )
+    )
+
+    assert [one.text for one in log.sessions[0].statements] == ["COPY t TO '/tmp/x'"]
+    assert sum(log.left_out.values()) == 2
+
+
+def test_of_several_databases_one_has_to_be_named(write_log) -> None:
+    path = write_log(
+        [(0, "a", "statement: SELECT 1"), (5, "b", "statement: SELECT 2"), (6, "c", "connection received: host=x")],
+        database={"a": "shop", "b": "erp", "c": ""},
+    )
+
+    with pytest.raises(SpecError, match="of several databases: erp, shop"):
+        read_log(path)
+    assert [one.statements[0] for one in read_log(path, database="erp").sessions] == [
+        Statement(due=0.0, text="SELECT 2", parameters=())
+    ]
+    with pytest.raises(SpecError, match="no statement of database other"):
+        read_log(path, database="other")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "has no statement"),
+        (b"2026-01-20 10:00:00 UTC LOG: statement: SELECT 1\n", "record 1 .*it is no csvlog"),
+        (b"," * 25 + b"\n", '"" .* is no time of a csvlog'),
+        (b'"half', "is no csvlog after record 0"),
+        (b"\xff" * 9, "is not UTF-8"),
+    ],
+)
+def test_what_is_no_csvlog_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "app.csv"
+    path.write_bytes(content)
+
+    with pytest.raises(SpecError, match=said):
+        read_log(path)
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"cannot read .*no\.csv.*No such file"):
+        read_log(tmp_path / "no.csv")

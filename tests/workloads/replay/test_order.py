@@ -1,0 +1,109 @@
+import pytest
+
+from pgtrial.workloads.replay.log import read_log
+from pgtrial.workloads.replay.order import can_wait, put_in_order
+
+
+def awaited(path) -> dict[str, list[set[str]]]:
+    """By session, for each of its statements the sessions whose transactions it waits for."""
+    found = {}
+    for name, steps in put_in_order(read_log(path).sessions).items():
+        found[name] = []
+        for step in steps:
+            others = [*step.needs, *(one for line, count in step.behind for one in line.transactions[:count])]
+            found[name].append({one.session for one in others if can_wait(step.transaction, one)})
+    return found
+
+
+def test_a_statement_waits_for_whom_wrote_its_row_and_for_nobody_else(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: UPDATE stock SET n = n - 1 WHERE item = 17"),
+            (1, "b", "statement: UPDATE stock SET n = n - 1 WHERE item = 18"),
+            (2, "c", "statement: SELECT n FROM stock WHERE item = 17"),
+            (3, "d", "statement: SELECT n FROM stock WHERE item = 19"),
+            (4, "e", "statement: SELECT n FROM other WHERE item = 17"),
+            (5, "f", "statement: SELECT sum(n) FROM stock"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set()], "b": [set()], "c": [{"a"}], "d": [set()], "e": [set()], "f": [{"a", "b"}]}
+
+
+def test_values_of_parameters_count_as_those_of_texts(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "execute <unnamed>: DELETE FROM stock WHERE item = $1", "LOG", "parameters: $1 = '17'"),
+            (1, "b", "execute <unnamed>: SELECT n FROM stock WHERE item = $1", "LOG", "parameters: $1 = '17'"),
+            (2, "c", "execute <unnamed>: SELECT n FROM stock WHERE item = $1", "LOG", "parameters: $1 = '1'"),
+            (3, "d", "statement: SELECT n FROM stock WHERE name = 'x' AND item = 17"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set()], "b": [{"a"}], "c": [set()], "d": [{"a"}]}
+
+
+def test_a_transaction_counts_from_its_end_on(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: BEGIN"),
+            (1, "a", "statement: UPDATE stock SET n = 0 WHERE item = 17"),
+            (2, "b", "statement: SELECT n FROM stock WHERE item = 17"),
+            (3, "a", "statement: COMMIT"),
+            (4, "b", "statement: SELECT n FROM stock WHERE item = 17"),
+        ]
+    )
+
+    assert awaited(path)["b"] == [set(), {"a"}]
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK TO SAVEPOINT s", "rollback work to s"])
+def test_back_to_a_savepoint_is_no_end(write_log, end) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: start transaction"),
+            (1, "a", "statement: UPDATE stock SET n = 0 WHERE item = 17"),
+            (2, "a", f"statement: {end}"),
+            (3, "b", "statement: SELECT n FROM stock WHERE item = 17"),
+            (4, "a", "statement: ROLLBACK"),
+            (5, "b", "statement: SELECT n FROM stock WHERE item = 17"),
+        ]
+    )
+
+    assert awaited(path)["b"] == [set(), {"a"}]
+
+
+def test_keys_of_new_rows_nobody_tells_so_whoever_reads_the_table_waits_for_who_inserted(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: INSERT INTO orders (customer) VALUES (5) RETURNING id"),
+            (1, "b", "statement: INSERT INTO orders (customer) VALUES (6) RETURNING id"),
+            (2, "c", "statement: UPDATE orders SET total = 1 WHERE id = 20001"),
+            (3, "d", "statement: INSERT INTO orders (customer) VALUES (7)"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set()], "b": [set()], "c": [{"a", "b"}], "d": [set()]}
+
+
+def test_who_holds_locks_does_not_wait_for_a_statement_that_may_wait_for_them(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: BEGIN"),
+            (1, "a", "statement: UPDATE stock SET n = 0 WHERE item = 17"),
+            (2, "b", "statement: UPDATE stock SET n = 1 WHERE item = 17"),
+            (3, "a", "statement: SELECT n FROM stock WHERE item = 17"),
+            (3, "c", "statement: SELECT n FROM stock WHERE item = 17"),
+            (4, "a", "statement: COMMIT"),
+        ]
+    )
+
+    found = awaited(path)
+    assert found["a"] == [set(), set(), set(), set()]
+    assert found["c"] == [{"b"}]
+
+
+def test_a_text_that_is_not_understood_waits_for_nobody(write_log) -> None:
+    path = write_log([(0, "a", "statement: UPDATE stock SET n = 0"), (1, "b", "statement: LOCK ((( stock 17")])
+
+    assert awaited(path) == {"a": [set()], "b": [set()]}

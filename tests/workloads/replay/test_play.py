@@ -1,0 +1,150 @@
+"""A log is replayed to a real server, whose own answers and log tell what became of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+DATABASE = "postgres"
+TABLES = """
+DROP TABLE IF EXISTS stock, told;
+CREATE TABLE stock (item int PRIMARY KEY, n int);
+CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
+"""
+
+
+@pytest.fixture
+def tables(server):
+    for statement in TABLES.split(";"):
+        server.execute(statement)
+    return server
+
+
+def start(server, path, *options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "pgtrial", "replay", str(path), *options],
+        env={**os.environ, **server.cluster.environment(DATABASE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def replay(server, path, *options):
+    """(status, lines, what was said)"""
+    with start(server, path, *options) as process:
+        out, said = process.communicate(timeout=60)
+    return process.returncode, [json.loads(line) for line in out.splitlines()], said
+
+
+def due_times(lines):
+    return sorted(line["t"] - line["latency"] for line in lines[1:])
+
+
+def test_statements_are_sent_when_they_are_due_in_their_sessions(tables, write_log) -> None:
+    rows = [
+        (number / 10, f"s{number % 3}", f"statement: INSERT INTO told (what) SELECT '{number} ' || pg_backend_pid()")
+        for number in range(15)
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert lines[0] == {"ready": True}
+    assert len(lines) == 16
+    told = tables.query("SELECT extract(epoch FROM at)::float8, what FROM told ORDER BY at")
+    numbers, pids = zip(*(what.split() for _, what in told), strict=True)
+    assert [int(number) for number in numbers] == list(range(15))
+    assert len({(int(number) % 3, pid) for number, pid in zip(numbers, pids, strict=True)}) == 3
+    dues = due_times(lines)
+    assert dues == pytest.approx([dues[0] + number / 10 for number in range(15)], abs=1e-4)
+    assert all(at >= due for (at, _), due in zip(told, dues, strict=True))
+    assert all(line["latency"] >= line["lag"] >= 0 for line in lines[1:])
+
+
+def test_ten_times_as_fast_statements_are_due_in_a_tenth_of_the_time(tables, write_log) -> None:
+    rows = [(number, "a", f"statement: INSERT INTO told (what) VALUES ('{number}')") for number in range(3)]
+
+    status, lines, said = replay(tables, write_log(rows), "--speed", "10")
+
+    assert status == 0, said
+    dues = due_times(lines)
+    assert dues == pytest.approx([dues[0], dues[0] + 0.1, dues[0] + 0.2], abs=1e-4)
+
+
+def test_a_statement_waits_for_the_row_and_not_for_the_clock(tables, write_log) -> None:
+    """The insert takes longer than in the log; what followed it there follows it here."""
+    tables.execute(
+        "CREATE OR REPLACE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END'"
+    )
+    tables.execute("CREATE TRIGGER slow BEFORE INSERT ON stock FOR EACH ROW EXECUTE FUNCTION pause()")
+    rows = [
+        (0.0, "a", "statement: BEGIN"),
+        (0.01, "a", "statement: INSERT INTO stock VALUES (17, 1)"),
+        (0.02, "a", "statement: COMMIT"),
+        (0.05, "b", "statement: UPDATE stock SET n = n + 1 WHERE item = 17"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert tables.query("SELECT n FROM stock") == [(2,)]
+    assert "1 waited for another session, 0 of them in vain" in said
+    # The wait is part of its latency, since it was due, and no lag of the replay.
+    update = max(lines[1:], key=lambda line: line["t"])
+    assert update["latency"] > 0.3
+    assert update["lag"] < update["latency"] - 0.3
+
+
+def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log) -> None:
+    tables.execute("INSERT INTO stock VALUES (1, 1)")
+    rows = [
+        (0.0, "a", "statement: INSERT INTO stock VALUES (1, 1)"),
+        (0.0, "a", "duplicate key value", "ERROR", "", "INSERT INTO stock VALUES (1, 1)"),
+        (0.1, "a", "statement: INSERT INTO stock VALUES (1, 2)"),
+        (0.2, "a", "execute <unnamed>: INSERT INTO stock VALUES ($1, $2)", "LOG", "parameters: $1 = '2', $2 = NULL"),
+        (0.3, "a", "statement: SELECT 1"),
+        (0.3, "a", "division by zero", "ERROR", "", "SELECT 1"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert ["failed" in line for line in lines[1:]] == [False, True, False, True]
+    assert "replayed 4 statements, 2 with another outcome" in said
+    assert tables.query("SELECT * FROM stock ORDER BY item") == [(1, 1), (2, None)]
+
+
+def test_several_statements_in_one_text_are_sent_as_they_are(tables, write_log) -> None:
+    text = "statement: INSERT INTO stock VALUES (1, 1); UPDATE stock SET n = 7; SELECT n FROM stock"
+
+    status, lines, said = replay(tables, write_log([(0, "a", text)]))
+
+    assert (status, "failed" in lines[1]) == (0, False), said
+    assert tables.query("SELECT n FROM stock") == [(7,)]
+
+
+def test_a_signal_ends_it(tables, write_log) -> None:
+    path = write_log([(0, "a", "statement: SELECT 1"), (3000, "a", "statement: SELECT 2")])
+    with start(tables, path) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == {"ready": True}
+        assert "latency" in json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 0, said
+    assert "replayed 1 statements" in said
+
+
+def test_a_server_that_is_not_there_is_an_error(tables, write_log, tmp_path) -> None:
+    path = write_log([(0, "a", "statement: SELECT 1")])
+
+    status, lines, said = replay(tables, path, "--dsn", f"host={tmp_path}")
+
+    assert (status, lines) == (1, [{"ready": True}])
+    assert "cannot connect to the server" in said
