@@ -37,11 +37,9 @@ def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag
     standard error, says how well the replay kept its times.
 
     \b
-    Example, in an experiment file:
-      [workload]
-      kind    = "command"
-      command = ["pgtrial", "replay", "app.csv"]
-      files   = "app.csv"
+    Examples:
+      pgtrial replay app.csv
+      pgtrial replay app.csv --speed 2 --database shop
     """
     from pgtrial.errors import WorkloadError
     from pgtrial.workloads.replay.log import read_log
