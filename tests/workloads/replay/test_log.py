@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,13 @@ def test_what_is_no_csvlog_is_refused(tmp_path: Path, content: bytes, said: str)
 
     with pytest.raises(SpecError, match=said):
         read_log(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "app.csv")
+
+    with pytest.raises(SpecError, match="is no file"):
+        read_log(tmp_path / "app.csv")
 
 
 def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def _note_failure(session: Session, query: str, time: float) -> None:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise SpecError(f'"{path}" is no file', hint="Name the csvlog of a server.")
     csv.field_size_limit(_FIELD)
     number = 0
     try:
