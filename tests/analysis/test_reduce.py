@@ -266,6 +266,21 @@ def test_what_no_run_has_written_is_damage(one: Path, file: str, column: str, sa
         reduce_folder(one)
 
 
+@pytest.mark.parametrize("codec", ["brotli", "gzip", "lz4", "snappy", "zstd"])
+def test_a_file_that_unpacks_to_much_more_than_it_is_is_damage(one: Path, codec: str) -> None:
+    path = first_file(one, layout.SAMPLES)
+    table = pq.read_table(path)
+    long = pa.array(["x" * 50_000_000, *[""] * (len(table) - 1)])
+    pq.write_table(table.set_column(table.schema.get_field_index("object"), "object", long), path, compression=codec)
+    assert path.stat().st_size < 5_000_000
+
+    # Snappy takes a twentieth of it, which a file of honest texts might, too: there it is the length of the text.
+    with pytest.raises(
+        StoreError, match=r'is damaged: (its .* bytes hold 50,.* bytes of "object"|it has a text of 50,)'
+    ):
+        reduce_folder(one)
+
+
 def test_counts_that_are_missing_where_the_file_does_not_say_so_are_damage(one: Path) -> None:
     path = first_file(one, layout.TRANSACTIONS)
     table = pq.read_table(path)
