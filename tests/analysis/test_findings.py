@@ -52,6 +52,21 @@ def test_something_else_than_findings_is_refused(tmp_path: Path, text: str) -> N
         read_findings(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [("hypothesis", "margin", 2.0**64), ("hypothesis", "margin", -0.1), ("experiment", "rules", 10_000)],
+)
+def test_numbers_that_nothing_can_be_judged_by_are_damage(
+    findings: Findings, tmp_path: Path, part: str, name: str, value: float
+) -> None:
+    data = json.loads(findings.model_dump_json())
+    data[part][name] = value
+    (tmp_path / layout.FINDINGS).write_text(json.dumps(data))
+
+    with pytest.raises(StoreError, match=rf"is damaged: {part}\.{name}"):
+        read_findings(tmp_path)
+
+
 def test_findings_with_a_wrong_part_say_where(findings: Findings, tmp_path: Path) -> None:
     data = json.loads(findings.model_dump_json())
     data["noise"] = {"sd_log_ratio": "much"}

@@ -1,6 +1,6 @@
 """Findings: everything the analysis concluded, as data; findings.json is this, and a public contract."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -13,9 +13,13 @@ from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Estimate, Record
 from pgtrial.findings.soak import Soak
+from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Decision, Verdict
 
 SCHEMA_VERSION = 2
+
+
+Margin = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ArmFinding(Record):
@@ -47,7 +51,7 @@ class ExperimentFinding(Record):
     method_reason: MaybeMessage = None  # why, where the file left it open
     restore: str = ""  # each-run | each-block | never
     seed: int
-    rules: int = 1  # version of the rules by which the verdict was reached
+    rules: int = Field(default=1, ge=1, le=max(RULES))  # version of the rules by which the verdict was reached
     digest: str = ""  # of claim and plan, recorded before the first run; "": by a pgtrial that recorded none
     registered: float | None = None  # seconds since the epoch, when it was recorded
     attempts_before: int | None = None  # experiments on this machine with the same claim; None: not known
@@ -67,7 +71,7 @@ class ClaimPart(Record):
     metric: str
     scenario: str | None
     expect: str
-    margin: float
+    margin: Margin
     verdict: Verdict  # what it says of the whole: supported at the full level, refuted at its share of that
     reason: Message  # one sentence
 
@@ -79,7 +83,7 @@ class HypothesisFinding(Record):
     metric: str
     scenario: str | None
     expect: str
-    margin: float
+    margin: Margin
     confidence: float
     declared_confidence: float | None = None  # in the file, where the claim was tried before; None: the same
     verdict: Verdict
@@ -123,7 +127,7 @@ class Effect(Record):
     hidden_above: float = 0.0
     # It, or the control, failed so much more often, or so many of their runs were interrupted, that nothing is decided.
     fails_more: bool = False
-    margin: float
+    margin: Margin
     decision: Decision
     sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
     blocks: int
