@@ -11,8 +11,8 @@ Write = Callable[..., Path]
 def write_log(tmp_path: Path) -> Write:
     """``write_log(rows)`` writes a csvlog of (seconds, session, message, …), and returns its path.
 
-    Further values of a row: severity, detail, and the statement of an error; ``database`` is of all sessions, or by
-    session.
+    Further values of a row: severity, detail, the statement of an error, and what the session does; ``database`` is of
+    all sessions, or by session.
     """
 
     def write(
@@ -22,12 +22,12 @@ def write_log(tmp_path: Path) -> Write:
         with path.open("w", newline="") as file:
             out = csv.writer(file)
             for seconds, session, message, *more in rows:
-                severity, detail, query = (*more, *("LOG", "", "")[len(more) :])
+                severity, detail, query, command = (*more, *("LOG", "", "", "")[len(more) :])
                 mine = database if isinstance(database, str) else database[str(session)]
                 columns = [""] * 26
                 columns[0] = f"2026-01-20 10:{int(float(seconds) // 60):02d}:{float(seconds) % 60:06.3f} UTC"
                 columns[2], columns[5], columns[11], columns[13] = mine, str(session), severity, str(message)
-                columns[14], columns[19] = detail, query
+                columns[14], columns[19], columns[7] = detail, query, command
                 out.writerow(columns)
         return path
 

@@ -39,7 +39,10 @@ def test_what_is_logged_at_its_end_is_due_at_its_beginning(write_log) -> None:
         )
     )
 
-    assert [[one.due for one in session.statements] for session in log.sessions] == [[0.0], [pytest.approx(0.05)]]
+    assert [[one.due for one in session.statements] for session in log.sessions] == [
+        [0.0],
+        [pytest.approx(0.05, abs=1e-6)],
+    ]
 
 
 @pytest.mark.parametrize("word", ["parameters", "Parameters"])
@@ -70,6 +73,13 @@ def test_what_failed_is_marked_and_what_could_not_be_parsed_is_there(write_log) 
         Statement(due=2.0, text="SELEC 1", parameters=(), failed=True),
         Statement(due=3.0, text="SELECT pg_sleep(9)", parameters=(), failed=True),
     ]
+
+
+def test_a_session_that_was_ended_while_it_was_idle_had_not_failed(write_log) -> None:
+    ended = "terminating connection due to administrator command"
+    log = read_log(write_log([(0, "a", "statement: SELECT 1"), (9, "a", ended, "FATAL", "", "", "idle")]))
+
+    assert not log.sessions[0].statements[0].failed
 
 
 def test_copy_of_data_that_the_log_does_not_have_is_left_out_and_told(write_log) -> None:

@@ -9,18 +9,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from pgtrial.errors import SpecError
 
-_TIME, _DATABASE, _SESSION, _SEVERITY, _MESSAGE, _DETAIL, _QUERY = 0, 2, 5, 11, 13, 14, 19
+_TIME, _DATABASE, _SESSION, _COMMAND, _SEVERITY, _MESSAGE, _DETAIL, _QUERY = 0, 2, 5, 7, 11, 13, 14, 19
+_EPOCH = datetime(1970, 1, 1)
 _COLUMNS = 23  # of version 12 and older; later ones have more
 _FIELD = 64 << 20  # bytes of one text
-_LOGGED = re.compile(r"(?:duration: (?P<ms>\d+(?:\.\d+)?) ms  )?(?:statement|execute [^:]*): (?P<text>.*)", re.DOTALL)
+_LOGGED = re.compile(
+    r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?(?:statement|execute [^:]*): (?P<text>.*)", re.DOTALL
+)
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')(?:, |$)")
 _OWN_DATA = re.compile(r"\s*COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE | re.DOTALL)
-_ENDED = "disconnection: "
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,11 +37,10 @@ class Statement:
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``ended`` as ``due``; None where the log does not have its end."""
+    """``statements`` in the order in which they were due."""
 
     name: str
     statements: list[Statement] = field(default_factory=list)
-    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +60,14 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
         time = _time(row[_TIME], path)
-        if row[_SEVERITY] in ("ERROR", "FATAL"):
-            _note_failure(session, row[_QUERY], time.timestamp())
+        if row[_SEVERITY] in ("ERROR", "FATAL") and not row[_COMMAND].startswith("idle"):
+            _note_failure(session, row[_QUERY], time)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
-            begun = time - timedelta(milliseconds=float(match["ms"] or 0))
+            begun = time - float(match["ms"] or 0) / 1000
             if _OWN_DATA.match(match["text"]):
                 left_out["COPY has data of its own"] += 1
                 continue
-            session.statements.append(
-                Statement(due=begun.timestamp(), text=match["text"], parameters=_parameters(row[_DETAIL]))
-            )
-        elif row[_SEVERITY] == "LOG" and row[_MESSAGE].startswith(_ENDED):
-            session.ended = time.timestamp()
+            session.statements.append(Statement(due=begun, text=match["text"], parameters=_parameters(row[_DETAIL])))
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
         raise SpecError(
@@ -87,7 +84,6 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     first = min(one.due for session in kept for one in session.statements)
     for session in kept:
         session.statements.sort(key=lambda one: one.due)
-        session.ended = None if session.ended is None else session.ended - first
         for statement in session.statements:
             statement.due -= first
     return Log(sessions=tuple(kept), left_out=left_out)
@@ -126,10 +122,10 @@ def _rows(path: Path) -> Iterator[list[str]]:
         ) from err
 
 
-def _time(text: str, path: Path) -> datetime:
-    """Without its zone, which is the same in all of them."""
+def _time(text: str, path: Path) -> float:
+    """In seconds since 1970 on the clock of the log, whose zone is the same in all its records."""
     try:
-        return datetime.fromisoformat(text.rpartition(" ")[0])
+        return (datetime.fromisoformat(text.rpartition(" ")[0]).replace(tzinfo=None) - _EPOCH).total_seconds()
     except ValueError:
         raise SpecError(f'"{text}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog.") from None
 
