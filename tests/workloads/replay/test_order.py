@@ -107,3 +107,14 @@ def test_a_text_that_is_not_understood_waits_for_nobody(write_log) -> None:
     path = write_log([(0, "a", "statement: UPDATE stock SET n = 0"), (1, "b", "statement: LOCK ((( stock 17")])
 
     assert awaited(path) == {"a": [set()], "b": [set()]}
+
+
+def test_values_of_a_type_are_values(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: UPDATE stock SET at = now() - interval '1 day' WHERE name = 'it''s'"),
+            (1, "b", "statement: SELECT n FROM stock WHERE at > date '2026-01-01' AND name = 'it''s'"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set()], "b": [{"a"}]}

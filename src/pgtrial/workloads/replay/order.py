@@ -104,7 +104,7 @@ def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
             current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
         current.ended = one.due
         values = _values(one)
-        for table, right in _uses(_VALUE.sub("0", one.text)):
+        for table, right in _uses(_without_values(one.text)):
             if right != "SELECT":
                 current.writes[table] |= values or {""}
             if right == "INSERT":
@@ -117,6 +117,11 @@ def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
 def _values(statement: Statement) -> set[str]:
     found = {text.replace("''", "'") or number for text, number in _VALUE.findall(statement.text)}
     return {value for value in (*found, *statement.parameters) if value}
+
+
+def _without_values(text: str) -> str:
+    """The same text for all statements that differ by values alone."""
+    return _VALUE.sub(lambda match: "0" if match[1] is None else "''", text)
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
@@ -141,7 +146,7 @@ def _find_needs(
     values = _values(statement)
     needs: dict[int, Transaction] = {}
     lines: dict[int, Line] = {}
-    for table, right in _uses(_VALUE.sub("0", statement.text)):
+    for table, right in _uses(_without_values(statement.text)):
         if (of_table := written.get(table)) is None:
             continue
         if not values:
