@@ -47,6 +47,7 @@ work_mem = "4MB"
 [arms.b.postgresql]
 work_mem = "8MB"
 """
+LOG = "2026-01-20 10:00:00.000 UTC,,app,,,s1,,,,,,LOG,,statement: SELECT 1,,,,,,,,,\n"
 _GATE = "--junit {s}/j.xml --summary-markdown {s}/m.md --history {s}/h.jsonl --github-summary"
 # {s} is the neighbour's directory, {t} the result folder in it, {m} a complete one that is our own, {w} its directory.
 CASES: dict[str, tuple[str, ...]] = {
@@ -79,6 +80,7 @@ CASES: dict[str, tuple[str, ...]] = {
         *(f"host=/nonexistent {option} {{s}}/load" for option in ("-o", "--output")),
         "host=/nonexistent --check {s}/load --allow-writes",
     ),
+    "replay": ("{s}/app.csv --dsn host=/nonexistent",),
     "unpack": ("{s}/gift.zip --results {s}", "{w}/gift.zip --results {s}/new"),
     "schema": ("",),
     "completion": ("bash",),
@@ -134,6 +136,7 @@ def place(storage: Path, model: Path) -> Iterator[Path]:
         (directory / "server.toml").write_text(SERVER)
         (directory / "s.sql").write_text("SELECT 1;\n")
         (directory / "answer.json").write_text("{}")
+        (directory / "app.csv").write_text(LOG)
     (place / "elsewhere" / "authorized_keys").write_text("precious\n")
     for path in (place / "elsewhere", *(place / "elsewhere").rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
