@@ -5,7 +5,7 @@ in the orders on-off-off-on and off-on-on-off, drawn at random. Transactions cou
 first 50 ms of a slice. Each block of four slices gives one log ratio. Beside it stands the CPU time of the sampler and
 of its backend per second of sampling, which tells more than the ratio on a machine that others use too.
 
-    python benchmarks/observer.py [--blocks 60] [--slice 1.0] [--clients 4] [--postgres 15]
+    PYTHONPATH=tests python benchmarks/observer.py [--blocks 60] [--slice 1.0] [--clients 4] [--postgres 15]
 """
 
 import argparse
@@ -15,9 +15,7 @@ import os
 import random
 import signal
 import statistics
-import tempfile
 import time
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,13 +23,12 @@ import psycopg
 
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks, find_server
 from pgtrial.engine.sampler.link import APPLICATION
-from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import end_process
-from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import make_own, prepare_directories, remove_directories
+from pgtrial.postgres.work_directory import make_own
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.store.parquet import connect
+from support.cluster import running_cluster
 
 SCALE = 10
 DATABASE = "postgres"
@@ -158,30 +155,15 @@ def count(logs: list[Path], order: list[bool], *, start: float, length: float) -
 
 
 async def with_cluster(options: argparse.Namespace) -> Measured:
-    host, account = LocalHost(), server_account()
-    work, sockets = prepare_directories(
-        host, Path(tempfile.gettempdir()), f"pgtrial-observer-{uuid.uuid4().hex[:8]}", account
-    )
-    try:
-        programs = await reachable_programs(host, find_programs(options.postgres), work=work, account=account)
-        cluster = ThrowawayCluster(
-            host=host, programs=programs, directory=work, socket_directory=sockets, account=account
+    settings = {"fsync": "off", "shared_buffers": "512MB", "autovacuum": "off"}
+    async with running_cluster("observer", settings, postgres=options.postgres) as cluster:
+        await cluster.host.run(
+            [cluster.programs.path("pgbench"), "--initialize", "--quiet", f"--scale={SCALE}"],
+            account=cluster.account,
+            environment=cluster.environment(DATABASE),
+            directory=cluster.directory,
         )
-        await cluster.initdb()
-        cluster.write_settings({"fsync": "off", "shared_buffers": "512MB", "autovacuum": "off"})
-        try:
-            await cluster.start()
-            await host.run(
-                [programs.path("pgbench"), "--initialize", "--quiet", f"--scale={SCALE}"],
-                account=account,
-                environment=cluster.environment(DATABASE),
-                directory=work,
-            )
-            return await measure(cluster, options)
-        finally:
-            await cluster.stop(immediate=True)
-    finally:
-        remove_directories(host, work, sockets)
+        return await measure(cluster, options)
 
 
 def estimate(value: float | None, low: float | None, high: float | None) -> str:

@@ -4,7 +4,7 @@ A shop of five tables is loaded by the scripts of shop/load for a while: 22 stat
 with skewed keys. What pg_stat_statements remembers of it becomes a load, which is sent to copies of the shop as it is
 when its load has ended (pg_dump, pg_restore).
 
-    python benchmarks/production.py [--seconds 60] [--check 20] [--output DIR]
+    PYTHONPATH=tests python benchmarks/production.py [--seconds 60] [--check 20] [--output DIR]
 """
 
 import argparse
@@ -13,14 +13,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 
-from pgtrial.hosts.local import LocalHost, server_account
-from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import prepare_directories, remove_directories
+from support.cluster import running_cluster
 
 SHOP = Path(__file__).parent / "shop"
 WEIGHTS = {
@@ -36,26 +32,6 @@ WEIGHTS = {
     **{"events_of": 5, "sold": 2, "region": 1, "kind": 4, "several": 8, "price": 2, "view": 12, "buy": 4, "send": 3},
 }
 SETTINGS = {"fsync": "off", "shared_buffers": "256MB", "shared_preload_libraries": "pg_stat_statements", "jit": "off"}
-
-
-async def with_cluster(options: argparse.Namespace, use: Callable[[ThrowawayCluster], None]) -> None:
-    host, account = LocalHost(), server_account()
-    name = f"pgtrial-production-{uuid.uuid4().hex[:8]}"
-    work, sockets = prepare_directories(host, Path(tempfile.gettempdir()), name, account)
-    try:
-        programs = await reachable_programs(host, find_programs(options.postgres), work=work, account=account)
-        cluster = ThrowawayCluster(
-            host=host, programs=programs, directory=work, socket_directory=sockets, account=account
-        )
-        await cluster.initdb()
-        cluster.write_settings(SETTINGS)
-        try:
-            await cluster.start()
-            await asyncio.to_thread(use, cluster)
-        finally:
-            await cluster.stop(immediate=True)
-    finally:
-        remove_directories(host, work, sockets)
 
 
 def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> None:
@@ -82,6 +58,11 @@ def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> None:
     pgtrial(cluster.conninfo("copy"), "--check", str(output), "--allow-writes", *words)
 
 
+async def with_cluster(options: argparse.Namespace) -> None:
+    async with running_cluster("production", SETTINGS, postgres=options.postgres) as cluster:
+        await asyncio.to_thread(measure, cluster, options)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how true a load made from a server's counts is.")
     parser.add_argument("--seconds", type=int, default=60, help="of the load of our own (60)")
@@ -92,7 +73,7 @@ def main() -> None:
         "--output", default=None, help="the folder to write into (one in the directory for temporary files)"
     )
     options = parser.parse_args()
-    asyncio.run(with_cluster(options, lambda cluster: measure(cluster, options)))
+    asyncio.run(with_cluster(options))
 
 
 if __name__ == "__main__":

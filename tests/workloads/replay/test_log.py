@@ -68,10 +68,10 @@ def test_what_failed_is_marked_and_what_could_not_be_parsed_is_there(write_log) 
     )
 
     assert log.sessions[0].statements == [
-        Statement(due=0.0, text="SELECT 1/0", parameters=(), failed=True),
-        Statement(due=1.0, text="SELECT 1", parameters=()),
-        Statement(due=2.0, text="SELEC 1", parameters=(), failed=True),
-        Statement(due=3.0, text="SELECT pg_sleep(9)", parameters=(), failed=True),
+        Statement(due=0.0, record=0, text="SELECT 1/0", parameters=(), failed=True),
+        Statement(due=1.0, record=2, text="SELECT 1", parameters=()),
+        Statement(due=2.0, record=3, text="SELEC 1", parameters=(), failed=True),
+        Statement(due=3.0, record=4, text="SELECT pg_sleep(9)", parameters=(), failed=True),
     ]
 
 
@@ -106,7 +106,7 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
     with pytest.raises(SpecError, match="of several databases: erp, shop"):
         read_log(path)
     assert [one.statements[0] for one in read_log(path, database="erp").sessions] == [
-        Statement(due=0.0, text="SELECT 2", parameters=())
+        Statement(due=0.0, record=1, text="SELECT 2", parameters=())
     ]
     with pytest.raises(SpecError, match="no statement of database other"):
         read_log(path, database="other")

@@ -118,3 +118,25 @@ def test_values_of_a_type_are_values(write_log) -> None:
     )
 
     assert awaited(path) == {"a": [set()], "b": [{"a"}]}
+
+
+def test_a_statement_comes_after_who_asked_for_its_row_and_has_not_ended(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: BEGIN"),
+            (1, "a", "statement: UPDATE stock SET n = 1 WHERE item = 17"),
+            (2, "b", "statement: UPDATE stock SET n = 2 WHERE item = 17"),
+            (3, "c", "statement: UPDATE stock SET n = 3 WHERE item = 18"),
+            (4, "a", "statement: UPDATE stock SET n = 4 WHERE item = 17"),
+            (5, "d", "statement: SELECT n FROM stock WHERE item = 17"),
+            (6, "a", "statement: COMMIT"),
+            (7, "e", "statement: UPDATE stock SET n = 5 WHERE item = 17"),
+        ]
+    )
+
+    steps = put_in_order(read_log(path).sessions)
+
+    after = {name: [[one.statement.text for one in step.after] for step in found] for name, found in steps.items()}
+    assert after["b"] == [["UPDATE stock SET n = 1 WHERE item = 17"]]
+    assert after["a"] == [[], [], [], []]  # b is one statement, which may itself wait for a
+    assert [after[name] for name in "cde"] == [[[]], [[]], [[]]]

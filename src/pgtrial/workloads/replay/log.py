@@ -27,9 +27,10 @@ _OWN_DATA = re.compile(r"\s*COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORE
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
-    """``due`` is in seconds since the first one of the log. ``failed``: in the original."""
+    """``due`` is in seconds since the first one of the log, ``record`` its place in it. ``failed``: in the original."""
 
     due: float
+    record: int
     text: str
     parameters: tuple[str | None, ...]
     failed: bool = False
@@ -56,18 +57,20 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
-    for row in _rows(path):
+    for record, row in enumerate(_rows(path)):
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
         time = _time(row[_TIME], path)
         if row[_SEVERITY] in ("ERROR", "FATAL") and not row[_COMMAND].startswith("idle"):
-            _note_failure(session, row[_QUERY], time)
+            _note_failure(session, row[_QUERY], time, record)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
             begun = time - float(match["ms"] or 0) / 1000
             if _OWN_DATA.match(match["text"]):
                 left_out["COPY has data of its own"] += 1
                 continue
-            session.statements.append(Statement(due=begun, text=match["text"], parameters=_parameters(row[_DETAIL])))
+            session.statements.append(
+                Statement(due=begun, record=record, text=match["text"], parameters=_parameters(row[_DETAIL]))
+            )
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
         raise SpecError(
@@ -89,13 +92,13 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
-def _note_failure(session: Session, query: str, time: float) -> None:
+def _note_failure(session: Session, query: str, time: float, record: int) -> None:
     """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
     last = session.statements[-1] if session.statements else None
     if last is not None and query in ("", last.text):
         last.failed = True
     elif query:
-        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True))
+        session.statements.append(Statement(due=time, record=record, text=query, parameters=(), failed=True))
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

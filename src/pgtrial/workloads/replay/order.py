@@ -46,7 +46,8 @@ class Line:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A statement of a session: before it begins, the transactions that it ``needs`` have to have ended, and the first
-    so many of each line that it is ``behind``. ``ends`` its transaction.
+    so many of each line that it is ``behind``; the steps ``after`` which it gets its row have to be with the server.
+    ``ends`` its transaction.
     """
 
     statement: Statement
@@ -54,12 +55,16 @@ class Step:
     ends: bool
     needs: tuple[Transaction, ...]
     behind: tuple[tuple[Line, int], ...]
+    after: "tuple[Step, ...]"
 
 
 @dataclass(slots=True)
 class _Written:
-    """Of a table, by transactions that have ended: who wrote a value last, who wrote without any, and all of them."""
+    """Of a table: which step ``writes`` a value last, and by transactions that have ended who wrote a value last, who
+    wrote without any, and all of them.
+    """
 
+    writes: dict[str, Step] = field(default_factory=dict)
     by_value: dict[str, Transaction] = field(default_factory=dict)
     without: Transaction | None = None
     inserted: Line = field(default_factory=Line)
@@ -69,19 +74,28 @@ class _Written:
 def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
     belongs = {id(one): transaction for session in sessions for one, transaction in _transactions(session)}
-    begun = sorted(((one.due, session.name, one) for session in sessions for one in session.statements), key=_by_time)
+    begun = sorted(((session.name, one) for session in sessions for one in session.statements), key=_by_time)
     ended = sorted({id(each): each for each in belongs.values()}.values(), key=lambda each: each.ended)
     written: dict[Table, _Written] = defaultdict(_Written)
     steps: dict[str, list[Step]] = defaultdict(list)
     place = 0
-    for due, name, statement in begun:
-        while place < len(ended) and ended[place].ended <= due:  # times are whole milliseconds
+    for name, statement in begun:
+        while place < len(ended) and ended[place].ended <= statement.due:  # times are whole milliseconds
             _note_end(written, ended[place])
             place += 1
         transaction = belongs[id(statement)]
         needs, behind = _find_needs(written, statement, transaction)
         last = not transaction.is_block or _END.match(statement.text) is not None
-        steps[name].append(Step(statement=statement, transaction=transaction, ends=last, needs=needs, behind=behind))
+        step = Step(
+            statement=statement,
+            transaction=transaction,
+            ends=last,
+            needs=needs,
+            behind=behind,
+            after=_find_earlier(written, statement, transaction),
+        )
+        _note_step(written, step)
+        steps[name].append(step)
     return steps
 
 
@@ -92,8 +106,8 @@ def can_wait(own: Transaction, other: Transaction) -> bool:
     return other.session != own.session and (other.is_block or other.begun < own.begun)
 
 
-def _by_time(begun: tuple[float, str, Statement]) -> tuple[float, str]:
-    return begun[:2]
+def _by_time(begun: tuple[str, Statement]) -> tuple[float, int]:
+    return begun[1].due, begun[1].record
 
 
 def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
@@ -127,6 +141,26 @@ def _without_values(text: str) -> str:
 @lru_cache(maxsize=_TEXTS_KEPT)
 def _uses(text: str) -> tuple[tuple[Table, str], ...]:
     return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
+
+
+def _written(statement: Statement) -> Iterable[tuple[Table, str]]:
+    """What it changes."""
+    values = _values(statement)
+    return (
+        (table, each) for table, right in _uses(_without_values(statement.text)) if right != "SELECT" for each in values
+    )
+
+
+def _find_earlier(written: dict[Table, _Written], statement: Statement, own: Transaction) -> tuple[Step, ...]:
+    """Of other transactions that go on, who asked last for what the statement changes: the server let them in first."""
+    found = (written[table].writes.get(value) for table, value in _written(statement))
+    others = (one for one in found if one is not None and one.transaction.session != own.session)
+    return tuple({id(one): one for one in others if one.transaction.ended > statement.due}.values())
+
+
+def _note_step(written: dict[Table, _Written], step: Step) -> None:
+    for table, value in _written(step.statement):
+        written[table].writes[value] = step
 
 
 def _note_end(written: dict[Table, _Written], transaction: Transaction) -> None:

@@ -12,10 +12,11 @@ import psycopg
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.log import Session, Statement
-from pgtrial.workloads.replay.order import Step, Transaction, can_wait, put_in_order
+from pgtrial.workloads.replay.order import Step, put_in_order
+from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
-_PATIENCE = 1.0  # s that a statement waits for another transaction that may itself wait for it
+_ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
 
 Tell = Callable[[Mapping[str, object]], None]
 
@@ -24,7 +25,7 @@ Tell = Callable[[Mapping[str, object]], None]
 class Played:
     """What became of the statements. ``lags`` are seconds by which they were sent later than they could have been.
 
-    ``waits``: those that waited for a transaction of another session; ``given_up``: those that waited too long.
+    ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     """
 
     statements: int = 0
@@ -34,46 +35,27 @@ class Played:
     lags: list[float] = field(default_factory=list)
 
 
-class _Order:
-    """Which transactions of the log have ended in the replay."""
-
-    def __init__(self) -> None:
-        self._ended: dict[int, asyncio.Event] = {}
-        self._first: dict[int, int] = {}  # place in a line of the first that has not, by line
-
-    def event(self, transaction: Transaction) -> asyncio.Event:
-        return self._ended.setdefault(id(transaction), asyncio.Event())
-
-    def awaited(self, step: Step) -> list[asyncio.Event]:
-        """Of what has to end before the step, and has not."""
-        found = [self.event(one) for one in step.needs]
-        for line, count in step.behind:
-            first = self._first.get(id(line), 0)
-            while first < count and self.event(line.transactions[first]).is_set():
-                first += 1
-            self._first[id(line)] = first
-            found += [self.event(one) for one in line.transactions[first:count] if can_wait(step.transaction, one)]
-        return [event for event in found if not event.is_set()]
-
-
 async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event) -> Played:
     """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log. Raises ConnectError."""
     steps = put_in_order(sessions)
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
-    tell({"ready": True})
-    player = _Player(conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell)
-    tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        everything = asyncio.gather(*tasks)
-        await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if everything.done():
-            everything.result()
-    finally:
-        for task in (*tasks, stopped):
-            task.cancel()
-        await asyncio.gather(*tasks, stopped, return_exceptions=True)
+    async with connect(conninfo) as looking:
+        tell({"ready": True})
+        player = _Player(
+            conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=Waits(looking)
+        )
+        tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            everything = asyncio.gather(*tasks)
+            await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if everything.done():
+                everything.result()
+        finally:
+            for task in (*tasks, stopped):
+                task.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
     return player.played
 
 
@@ -85,7 +67,7 @@ class _Player:
     begin: float
     speed: float
     tell: Tell
-    order: _Order = field(default_factory=_Order)
+    waits: Waits
     played: Played = field(default_factory=Played)
 
     async def play(self, steps: Sequence[Step]) -> None:
@@ -94,16 +76,20 @@ class _Player:
         application = os.environ.get("PGAPPNAME", APPLICATION)
         async with connect(self.conninfo, application=application, as_user=True) as connection:
             connection.prepare_threshold = None
+            self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
             free = time.time()  # since when the session could send its next statement
             for step in steps:
                 due = self._due(step)
                 await _sleep_until(due)
                 free = await self._wait_for_others(step) or max(free, due)
                 sent = time.time()
+                arrived = self.waits.event(step.statement)
+                asyncio.get_running_loop().call_later(_ARRIVAL, arrived.set)
                 failed = await _fails(connection, step.statement)
+                arrived.set()
                 ended = time.time()
                 if step.ends:
-                    self.order.event(step.transaction).set()
+                    self.waits.event(step.transaction).set()
                 self.played.statements += 1
                 self.played.lags.append(sent - free)
                 if failed is step.statement.failed:
@@ -112,22 +98,18 @@ class _Player:
                     self.played.differ += 1
                     self.tell({"t": ended, "failed": True})
                 free = ended
+            del self.waits.pids[steps[0].transaction.session]
         for step in steps:  # also those of a transaction that the log does not end
-            self.order.event(step.transaction).set()
+            self.waits.event(step.transaction).set()
 
     async def _wait_for_others(self, step: Step) -> float | None:
-        """When that was over; None where there was nothing to wait for."""
-        events = self.order.awaited(step)
-        if not events:
+        """Since when the statement could be sent; None: it had nothing to wait for."""
+        waited = await self.waits.wait_before(step)
+        if waited is None:
             return None
         self.played.waits += 1
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                for event in events:
-                    await event.wait()
-        except TimeoutError:
-            self.played.given_up += 1
-        return time.time()
+        self.played.given_up += waited.in_vain
+        return waited.since if waited.in_vain else time.time()
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed

@@ -1,0 +1,113 @@
+"""How true to its times `pgtrial replay` is: a log of pgbench's, against the log that its replay makes.
+
+Sessions of pgbench send TPC-B transactions at a rate to a server that logs all statements; the same tables are made
+anew, and the log is replayed. Both logs tell in whole milliseconds when the server took each statement: what is
+compared is the time between each statement and the one before, in its session and of all sessions together.
+
+    PYTHONPATH=tests python benchmarks/replay.py [--seconds 60] [--clients 8] [--rate 40]
+"""
+
+import argparse
+import asyncio
+import itertools
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pgtrial.postgres.connect import execute
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.workloads.replay.log import read_log
+from support.cluster import running_cluster
+
+DATABASE = "postgres"
+LOGGED = {"log_statement": "all", "fsync": "off", "shared_buffers": "256MB"}
+_OWN = re.compile(r"\s*(?:SET|SHOW|DEALLOCATE|SELECT pg_catalog\.set_config)\b", re.IGNORECASE)
+
+
+def statements(log: Path) -> dict[str, list[tuple[float, str]]]:
+    """When the server took each statement, in seconds since the first, and its text, by session."""
+    sessions = read_log(log, database=DATABASE).sessions
+    return {
+        each.name: [(one.due, one.text) for one in each.statements if not _OWN.match(one.text)] for each in sessions
+    }
+
+
+def gaps(times: Iterable[float]) -> list[float]:
+    ordered = sorted(times)
+    return [later - earlier for earlier, later in itertools.pairwise(ordered)]
+
+
+def pair(
+    original: Mapping[str, Sequence[tuple[float, str]]], replayed: Mapping[str, Sequence[tuple[float, str]]]
+) -> list[tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]]:
+    """Sessions with the same statements: the values in them tell them apart."""
+    by_text: dict[tuple[str, ...], list[Sequence[tuple[float, str]]]] = defaultdict(list)
+    for session in replayed.values():
+        by_text[tuple(text for _, text in session)].append(session)
+    return [(one, by_text[texts].pop()) for one in original.values() if by_text[texts := tuple(t for _, t in one)]]
+
+
+def differences(before: Sequence[float], after: Sequence[float]) -> str:
+    found = sorted(abs(one - other) * 1000 for one, other in zip(before, after, strict=True))
+    at = {share: found[int(share * (len(found) - 1))] for share in (0.5, 0.99, 0.999, 1.0)}
+    return "  ".join(f"p{share * 100:g} {value:.1f} ms" for share, value in at.items())
+
+
+async def measure(cluster: ThrowawayCluster, options: argparse.Namespace, place: Path) -> None:
+    def run(*words: str) -> str:
+        """What was said last."""
+        environment = {**os.environ, **cluster.environment(DATABASE)}
+        done = subprocess.run(words, check=True, env=environment, capture_output=True, text=True)
+        return done.stderr.rpartition("\n")[0].rpartition("\n")[2]
+
+    async def logged(name: str, *words: str) -> Path:
+        """The log of one program, on new tables."""
+        run(pgbench, "--initialize", "--quiet", "--scale=1")
+        current = cluster.log.with_suffix(".csv")
+        begun = current.stat().st_size
+        print(await asyncio.to_thread(run, *words))
+        with current.open("rb") as file, (place / name).open("wb") as copy:
+            file.seek(begun)
+            shutil.copyfileobj(file, copy)
+        return place / name
+
+    pgbench = str(cluster.programs.path("pgbench"))
+    load = ("--no-vacuum", f"--client={options.clients}", f"--rate={options.rate}", f"--time={options.seconds}")
+    await execute(cluster.conninfo(), "ALTER SYSTEM SET log_destination = csvlog")
+    await execute(cluster.conninfo(), "SELECT pg_reload_conf()")
+    original = statements(log := await logged("original.csv", pgbench, *load))
+    words = (sys.executable, "-m", "pgtrial", "replay", str(log), "--database", DATABASE)
+    replayed = statements(await logged("replayed.csv", *words))
+    pairs = pair(original, replayed)
+    count = sum(len(one) for one, _ in pairs)
+    print(f"{len(original)} sessions, {sum(map(len, original.values()))} statements; {count} replayed in {len(pairs)}")
+    of_each = [[gap for both in pairs for gap in gaps(time for time, _ in both[side])] for side in (0, 1)]
+    print("in a session    ", differences(*of_each))
+    of_all = [gaps(time for both in pairs for time, _ in both[side]) for side in (0, 1)]
+    print("of all sessions ", differences(*of_all), f" (mean {statistics.fmean(of_all[0]) * 1000:.1f} ms)")
+
+
+async def with_cluster(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="pgtrial-replay-") as place:
+        async with running_cluster("replay", LOGGED, postgres=options.postgres) as cluster:
+            await measure(cluster, options, Path(place))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure how true to its times a replay is.")
+    parser.add_argument("--seconds", type=int, default=60, help="of the load (60)")
+    parser.add_argument("--clients", type=int, default=8, help="its sessions (8)")
+    parser.add_argument("--rate", type=float, default=40, help="transactions a second of all (40)")
+    parser.add_argument("--postgres", default=None, help="major version or directory of programs (the first found)")
+    asyncio.run(with_cluster(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
