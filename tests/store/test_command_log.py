@@ -128,9 +128,10 @@ def test_an_output_that_ends_before_the_measured_time_is_refused(tmp_path: Path)
         read_command(make_log(tmp_path, request(1), request(5)))
 
 
-def test_an_output_without_a_line_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [(), ({"ready": True},)])
+def test_an_output_without_a_request_is_refused(tmp_path: Path, lines: tuple[dict[str, Any], ...]) -> None:
     with pytest.raises(WorkloadError, match="told of no request"):
-        read_command(make_log(tmp_path))
+        read_command(make_log(tmp_path, *lines))
 
 
 def test_a_generator_that_falls_behind_its_rate_is_refused(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _check_end(log: CommandLog, until: float) -> None:
     if until < log.window[1]:
         raise WorkloadError(
             f"the output of the command ends {log.window[1] - until:.1f} s before the end of the measured time"
-            if math.isfinite(until)
+            if until > 0  # where nothing but its beginning was told
             else "the command told of no request",
             detail="What it has not written out by then is lost.",
         )

@@ -82,6 +82,96 @@ def test_a_session_that_was_ended_while_it_was_idle_had_not_failed(write_log) ->
     assert not log.sessions[0].statements[0].failed
 
 
+def test_what_cannot_be_parsed_in_an_idle_session_had_failed(write_log) -> None:
+    syntax = 'syntax error at or near "SELEC"'
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "statement: BEGIN"),
+                (1, "a", syntax, "ERROR", "", "SELEC 1", "idle in transaction"),
+                (2, "a", syntax, "ERROR", "", "SELEC 1", "idle in transaction"),
+            ]
+        )
+    )
+
+    assert [(one.due, one.text, one.failed) for one in log.sessions[0].statements] == [
+        (0.0, "BEGIN", False),
+        (1.0, "SELEC 1", True),
+        (2.0, "SELEC 1", True),
+    ]
+
+
+def test_what_is_logged_at_its_end_had_not_failed_though_the_same_failed_next(write_log) -> None:
+    insert = "INSERT INTO t VALUES (1)"
+    log = read_log(
+        write_log(
+            [
+                (1, "a", f"duration: 0.000 ms  statement: {insert}"),
+                (2, "a", "duplicate key value", "ERROR", "", insert, "INSERT"),
+            ]
+        )
+    )
+
+    assert [(one.due, one.failed) for one in log.sessions[0].statements] == [(0.0, False), (1.0, True)]
+
+
+def test_more_rows_of_a_statement_are_not_the_statement_again(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "execute S_1/C_2: SELECT * FROM t"),
+                (1, "a", "execute fetch from S_1/C_2: SELECT * FROM t"),
+                (2, "a", "duration: 1.000 ms  execute fetch from S_1/C_2: SELECT * FROM t"),
+            ]
+        )
+    )
+
+    assert [one.due for one in log.sessions[0].statements] == [0.0]
+    assert log.left_out == {"an earlier one had begun it, and more of its rows were asked for": 2}
+
+
+def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "execute pdo_stmt_00000001: SELECT 1"),
+                (1, "a", "statement: DEALLOCATE pdo_stmt_00000001"),
+                (2, "a", "statement: PREPARE One AS SELECT 1"),
+                (3, "a", 'statement: DEALLOCATE PREPARE "one"'),
+                (4, "a", "statement: DEALLOCATE ALL"),
+            ]
+        )
+    )
+
+    assert [one.due for one in log.sessions[0].statements] == [0.0, 2.0, 3.0, 4.0]
+    assert log.left_out == {"it deallocates what no statement of its session had prepared": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/* of: the app */ COPY t FROM STDIN",
+        "-- a\n  /* b ** c *//**/copy t(id) from stdin with csv",
+        "BEGIN; COPY t FROM STDIN; COMMIT",
+    ],
+)
+def test_copy_is_found_behind_comments_and_other_statements(write_log, text) -> None:
+    rows = [
+        (0, "a", f"statement: {text}"),
+        (1, "a", "bad data", "ERROR", "", text, "COPY"),
+        (2, "a", "statement: SELECT 1"),
+    ]
+    log = read_log(write_log(rows))
+
+    assert [one.text for one in log.sessions[0].statements] == ["SELECT 1"]
+
+
+def test_many_comments_are_passed_over_in_no_time(write_log) -> None:
+    text = "/**/ " * 20_000 + "SELECT 1"
+
+    assert read_log(write_log([(0, "a", f"statement: {text}")])).sessions[0].statements[0].text == text
+
+
 def test_copy_of_data_that_the_log_does_not_have_is_left_out_and_told(write_log) -> None:
     log = read_log(
         write_log(
@@ -119,6 +209,10 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
         (b"2026-01-20 10:00:00 UTC LOG: statement: SELECT 1\n", "record 1 .*it is no csvlog"),
         (b"," * 25 + b"\n", '"" .* is no time of a csvlog'),
         (b'"half', "is no csvlog after record 0"),
+        (
+            b'2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"statement: SELECT 1"' + b"," * 12 + b"\n2026-",
+            "record 2 .* has 1 columns",
+        ),
         (b"\xff" * 9, "is not UTF-8"),
     ],
 )

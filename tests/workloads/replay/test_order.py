@@ -43,13 +43,14 @@ def test_values_of_parameters_count_as_those_of_texts(write_log) -> None:
     assert awaited(path) == {"a": [set()], "b": [{"a"}], "c": [set()], "d": [{"a"}]}
 
 
-def test_a_transaction_counts_from_its_end_on(write_log) -> None:
+@pytest.mark.parametrize("comment", ["", "/* of: the app */ "])
+def test_a_transaction_counts_from_its_end_on(write_log, comment) -> None:
     path = write_log(
         [
-            (0, "a", "statement: BEGIN"),
+            (0, "a", f"statement: {comment}BEGIN"),
             (1, "a", "statement: UPDATE stock SET n = 0 WHERE item = 17"),
             (2, "b", "statement: SELECT n FROM stock WHERE item = 17"),
-            (3, "a", "statement: COMMIT"),
+            (3, "a", f"statement: {comment}COMMIT"),
             (4, "b", "statement: SELECT n FROM stock WHERE item = 17"),
         ]
     )

@@ -179,6 +179,25 @@ def test_several_statements_in_one_text_are_sent_as_they_are(tables, write_log) 
     assert tables.query("SELECT n FROM stock") == [(7,)]
 
 
+def test_a_session_goes_on_after_copy_and_what_cannot_be_parsed(tables, write_log) -> None:
+    copy = "/* load */ COPY stock FROM STDIN"
+    rows = [
+        (0.0, "a", f"statement: {copy}"),
+        (0.1, "a", "statement: BEGIN"),
+        (0.2, "a", 'syntax error at or near "SELEC"', "ERROR", "", "SELEC 1", "idle in transaction"),
+        (0.3, "a", "statement: SELECT 1"),
+        (0.3, "a", "current transaction is aborted", "ERROR", "", "SELECT 1", "SELECT"),
+        (0.4, "a", "statement: COMMIT"),
+        (0.5, "a", "statement: INSERT INTO stock VALUES (1, 1)"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 5 statements, 0 with another outcome" in said
+    assert tables.query("SELECT * FROM stock") == [(1, 1)]
+
+
 def test_a_signal_ends_it(tables, write_log) -> None:
     path = write_log([(0, "a", "statement: SELECT 1"), (3000, "a", "statement: SELECT 2")])
     with start(tables, path) as process:

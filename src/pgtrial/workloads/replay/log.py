@@ -19,29 +19,40 @@ _EPOCH = datetime(1970, 1, 1)
 _COLUMNS = 23  # of version 12 and older; later ones have more
 _FIELD = 64 << 20  # bytes of one text
 _LOGGED = re.compile(
-    r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?(?:statement|execute [^:]*): (?P<text>.*)", re.DOTALL
+    r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
+    r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
+    re.DOTALL,
 )
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')(?:, |$)")
-_OWN_DATA = re.compile(r"\s*COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE | re.DOTALL)
+LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
+# Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
+_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
+_NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
+_PREPARE = re.compile(rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){_NAME}", re.IGNORECASE)
+_DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
-    """``due`` is in seconds since the first one of the log, ``record`` its place in it. ``failed``: in the original."""
+    """``due`` is in seconds since the first one of the log, ``record`` its place in it. ``failed``: in the original,
+    which ``ended`` well where that is known.
+    """
 
     due: float
     record: int
     text: str
     parameters: tuple[str | None, ...]
     failed: bool = False
+    ended: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``statements`` in the order in which they were due."""
+    """``statements`` in the order in which they were due, and the names of those that it ``prepared`` by SQL."""
 
     name: str
     statements: list[Statement] = field(default_factory=list)
+    prepared: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +72,21 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
         time = _time(row[_TIME], path)
-        if row[_SEVERITY] in ("ERROR", "FATAL") and not row[_COMMAND].startswith("idle"):
+        # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
+        if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
             _note_failure(session, row[_QUERY], time, record)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
-            begun = time - float(match["ms"] or 0) / 1000
-            if _OWN_DATA.match(match["text"]):
-                left_out["COPY has data of its own"] += 1
+            if reason := _objection(session, match):
+                left_out[reason] += 1
                 continue
             session.statements.append(
-                Statement(due=begun, record=record, text=match["text"], parameters=_parameters(row[_DETAIL]))
+                Statement(
+                    due=time - float(match["ms"] or 0) / 1000,
+                    record=record,
+                    text=match["text"],
+                    parameters=_parameters(row[_DETAIL]),
+                    ended=match["ms"] is not None,
+                )
             )
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
@@ -92,12 +109,32 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
+def _objection(session: Session, logged: re.Match[str]) -> str:
+    """Why a statement of the log cannot be sent again, "" where it can."""
+    text = logged["text"]
+    if logged["fetch"]:
+        return "an earlier one had begun it, and more of its rows were asked for"
+    if _OWN_DATA.search(text):
+        return "COPY has data of its own"
+    if made := _PREPARE.match(text):
+        session.prepared.add(_folded(made["name"]))
+    # Drivers prepare by the protocol, which the replay does not, and some deallocate by SQL.
+    if (gone := _DEALLOCATE.match(text)) and _folded(gone["name"]) not in session.prepared:
+        return "it deallocates what no statement of its session had prepared"
+    return ""
+
+
+def _folded(name: str) -> str:
+    """As the server knows a name, but for doubled quotation marks."""
+    return name[1:-1] if name.startswith('"') else name.lower()
+
+
 def _note_failure(session: Session, query: str, time: float, record: int) -> None:
     """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
     last = session.statements[-1] if session.statements else None
-    if last is not None and query in ("", last.text):
+    if last is not None and not last.failed and not last.ended and query in ("", last.text):
         last.failed = True
-    elif query:
+    elif query and not _OWN_DATA.search(query):
         session.statements.append(Statement(due=time, record=record, text=query, parameters=(), failed=True))
 
 
@@ -112,7 +149,9 @@ def _rows(path: Path) -> Iterator[list[str]]:
                 if len(row) < _COLUMNS:
                     raise SpecError(
                         f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
-                        hint="The log of a server with log_destination = csvlog is one.",
+                        hint="The log of a server with log_destination = csvlog is one."
+                        if number == 1
+                        else "Is its last record whole?",
                     )
                 yield row
     except OSError as err:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pgtrial.workloads.replay.log import Session, Statement
+from pgtrial.workloads.replay.log import LEAD, Session, Statement
 from pgtrial.workloads.table_uses import table_uses
 
 _VALUE = re.compile(r"""(?<![\w$"])(?:'((?:[^']|'')*)'|(\d+(?:\.\d+)?)\b)""")
-_BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+_BEGIN = re.compile(rf"{LEAD}(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END = re.compile(
-    r"\s*(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
+    rf"{LEAD}(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
 )
 _TEXTS_KEPT = 10_000
 
