@@ -29,7 +29,8 @@ _QUICK = 0.99  # of the statements are to be sent in time
     type=click.IntRange(1, 60_000),
     help="Fail if more than 1 % of the statements are sent so many milliseconds later than they could be.",
 )
-def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag: int) -> None:
+@click.option("--allow-code", is_flag=True, help="Also send what executes code, or reaches files or other hosts.")
+def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag: int, allow_code: bool) -> None:
     """Replay LOG, the csvlog of a server, for "kind = command".
 
     Each session of the log becomes one, and sends its statements when they are
@@ -45,7 +46,7 @@ def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag
     from pgtrial.workloads.replay.log import read_log
     from pgtrial.workloads.replay.play import Played, play
 
-    found = read_log(log, database=database)
+    found = read_log(log, database=database, allow_code=allow_code)
     for reason, count in found.left_out.items():
         echo(f"left out {count} of the statements: {reason}", err=True)
 

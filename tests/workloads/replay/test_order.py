@@ -141,3 +141,17 @@ def test_a_statement_comes_after_who_asked_for_its_row_and_has_not_ended(write_l
     assert after["b"] == [["UPDATE stock SET n = 1 WHERE item = 17"]]
     assert after["a"] == [[], [], [], []]  # b is one statement, which may itself wait for a
     assert [after[name] for name in "cde"] == [[[]], [[]], [[]]]
+
+
+def test_rows_that_are_inserted_together_are_one_and_too_many_are_about_every_row(write_log) -> None:
+    rows = ", ".join(f"({number}, 'x')" for number in range(2000))
+    path = write_log(
+        [
+            (0, "a", "statement: INSERT INTO stock VALUES (1, 'x'), (2, 'y')"),
+            (1, "b", f"statement: INSERT INTO other VALUES {rows}"),
+            (2, "c", f"statement: DELETE FROM other WHERE item IN ({', '.join(map(str, range(3000, 5000)))})"),
+            (3, "d", "statement: SELECT n FROM other WHERE item = 7"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set()], "b": [set()], "c": [{"b"}], "d": [{"b", "c"}]}

@@ -151,6 +151,23 @@ def test_whoever_is_waited_for_does_not_wait(tables, write_log, monkeypatch) -> 
     assert max(line["lag"] for line in lines[1:]) > 0.002
 
 
+@pytest.mark.parametrize("options", [(), ("--allow-code",)])
+def test_a_program_is_started_only_where_that_is_allowed(tables, write_log, options) -> None:
+    """The log's author may not have had the right to, as the replay's role has."""
+    copy = "COPY told (what) FROM PROGRAM 'echo started'"
+    rows = [
+        (0.0, "a", "statement: SELECT 1"),
+        (0.1, "a", f"statement: {copy}"),
+        (0.1, "a", "permission denied to COPY to or from an external program", "ERROR", "", copy),
+    ]
+
+    status, _, said = replay(tables, write_log(rows), *options)
+
+    assert status == 0, said
+    assert tables.query("SELECT what FROM told") == ([("started",)] if options else [])
+    assert ("left out 1 of the statements: code" in said) is not bool(options)
+
+
 def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log) -> None:
     tables.execute("INSERT INTO stock VALUES (1, 1)")
     rows = [

@@ -10,20 +10,26 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.code_patterns import WORDS
+from pgtrial.experiment_file.code_uses import find_in_sql
+from pgtrial.safe_text import make_visible
 
 _TIME, _DATABASE, _SESSION, _COMMAND, _SEVERITY, _MESSAGE, _DETAIL, _QUERY = 0, 2, 5, 7, 11, 13, 14, 19
 _EPOCH = datetime(1970, 1, 1)
 _COLUMNS = 23  # of version 12 and older; later ones have more
-_FIELD = 64 << 20  # bytes of one text
+_LONGEST = 16 << 20  # characters of one text, or of one line
+_TEXTS_KEPT = 1000
 _LOGGED = re.compile(
     r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
     r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
     re.DOTALL,
 )
-_PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')(?:, |$)")
+_PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']++|'')*+)')(?:, |$)")
 LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
 # Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
 _OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
@@ -63,8 +69,12 @@ class Log:
     left_out: Counter[str]
 
 
-def read_log(path: Path, *, database: str | None = None) -> Log:
-    """The sessions of ``database``, which may be left out where the log has only one. Raises SpecError."""
+def read_log(path: Path, *, database: str | None = None, allow_code: bool = False) -> Log:
+    """The sessions of ``database``, which may be left out where the log has only one. Raises SpecError.
+
+    Everybody who may connect to a server writes into its log, also what he had no right to; the replay may have it. So
+    what executes code, or reaches files or hosts, is left out unless ``allow_code``.
+    """
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
@@ -74,10 +84,14 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
         time = _time(row[_TIME], path)
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
-            _note_failure(session, row[_QUERY], time, record)
+            if allow_code or not _is_code(row[_QUERY]):  # else it was left out, or is
+                _note_failure(session, row[_QUERY], time, record)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
             if reason := _objection(session, match):
                 left_out[reason] += 1
+                continue
+            if not allow_code and _is_code(match["text"]):
+                left_out["code, files or other hosts, for which it takes --allow-code"] += 1
                 continue
             session.statements.append(
                 Statement(
@@ -91,14 +105,15 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
         raise SpecError(
-            f'the sessions of "{path}" are of several databases: {", ".join(sorted(named))}',
+            f'the sessions of "{path}" are of several databases: {make_visible(", ".join(sorted(named)))}',
             hint="Say which is to be replayed: --database NAME.",
         )
     kept = [one for one in sessions.values() if one.statements and database in (None, owners[one.name])]
     if not kept:
         of = f" of database {database}" if database is not None else ""
         raise SpecError(
-            f'"{path}" has no statement{of}',
+            f'"{path}" has no statement{of}{" but those that are left out" if left_out else ""}',
+            detail="\n".join(f"{count}: {reason}" for reason, count in left_out.items()),
             hint="A csvlog of a server with log_statement = all, or log_min_duration_statement = 0, has them.",
         )
     first = min(one.due for session in kept for one in session.statements)
@@ -129,6 +144,15 @@ def _folded(name: str) -> str:
     return name[1:-1] if name.startswith('"') else name.lower()
 
 
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _is_code(text: str) -> bool:
+    low = text.lower()
+    # In most statements nothing is to be looked for; a string that goes on in another line may hide a word.
+    if ":" in low or ("'" in low and "\n" in low) or any(word in low for word in WORDS):
+        return next(find_in_sql("", text), None) is not None
+    return False
+
+
 def _note_failure(session: Session, query: str, time: float, record: int) -> None:
     """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
     last = session.statements[-1] if session.statements else None
@@ -141,11 +165,11 @@ def _note_failure(session: Session, query: str, time: float, record: int) -> Non
 def _rows(path: Path) -> Iterator[list[str]]:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise SpecError(f'"{path}" is no file', hint="Name the csvlog of a server.")
-    csv.field_size_limit(_FIELD)
+    csv.field_size_limit(_LONGEST)
     number = 0
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.reader(file, strict=True), start=1):
+            for number, row in enumerate(csv.reader(_lines(file), strict=True), start=1):
                 if len(row) < _COLUMNS:
                     raise SpecError(
                         f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
@@ -164,12 +188,21 @@ def _rows(path: Path) -> Iterator[list[str]]:
         ) from err
 
 
+def _lines(file: TextIO) -> Iterator[str]:
+    while line := file.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise csv.Error(f"a line has more than {_LONGEST >> 20} MB")
+        yield line
+
+
 def _time(text: str, path: Path) -> float:
     """In seconds since 1970 on the clock of the log, whose zone is the same in all its records."""
     try:
         return (datetime.fromisoformat(text.rpartition(" ")[0]).replace(tzinfo=None) - _EPOCH).total_seconds()
     except ValueError:
-        raise SpecError(f'"{text}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog.") from None
+        raise SpecError(
+            f'"{make_visible(text[:80])}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog."
+        ) from None
 
 
 def _parameters(detail: str) -> tuple[str | None, ...]:

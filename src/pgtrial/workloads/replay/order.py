@@ -14,7 +14,11 @@ from functools import lru_cache
 from pgtrial.workloads.replay.log import LEAD, Session, Statement
 from pgtrial.workloads.table_uses import table_uses
 
-_VALUE = re.compile(r"""(?<![\w$"])(?:'((?:[^']|'')*)'|(\d+(?:\.\d+)?)\b)""")
+_VALUE = re.compile(r"""(?<![\w$"])(?:'((?:[^']++|'')*+)'|(\d+(?:\.\d+)?)\b)""")
+_MANY = re.compile(r"(0|'')(?:\s*+,\s*+(?:0|'')(?!\w))++")  # values in a row, of which the first says what all do …
+_MANY_ROWS = re.compile(r"(\([^()]{0,4000}+\))(?:\s*+,\s*+\1)++")
+_LONGEST = 100_000  # characters of what is left: the parser takes 5 µs and 200 bytes for each
+_MOST_VALUES = 1000  # of a statement; one with more is taken to be about every row
 _BEGIN = re.compile(rf"{LEAD}(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END = re.compile(
     rf"{LEAD}(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
@@ -32,8 +36,8 @@ class Transaction:
     begun: float
     is_block: bool
     ended: float = 0.0
-    writes: dict[Table, set[str]] = field(default_factory=lambda: defaultdict(set))
-    inserts: set[Table] = field(default_factory=set)
+    writes: dict[Table, set[str]] = field(default_factory=dict)
+    inserts: frozenset[Table] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -120,26 +124,35 @@ def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
         values = _values(one)
         for table, right in _uses(_without_values(one.text)):
             if right != "SELECT":
-                current.writes[table] |= values or {""}
+                current.writes.setdefault(table, set()).update(values or {""})
             if right == "INSERT":
-                current.inserts.add(table)
+                current.inserts |= {table}
         yield one, current
         if not current.is_block or _END.match(one.text):
             current = None
 
 
 def _values(statement: Statement) -> set[str]:
-    found = {text.replace("''", "'") or number for text, number in _VALUE.findall(statement.text)}
-    return {value for value in (*found, *statement.parameters) if value}
+    """None of a statement that has too many."""
+    found = {value for value in statement.parameters if value}
+    for match in _VALUE.finditer(statement.text):
+        if value := match[2] or match[1].replace("''", "'"):
+            found.add(value)
+        if len(found) > _MOST_VALUES:
+            return set()
+    return found
 
 
 def _without_values(text: str) -> str:
-    """The same text for all statements that differ by values alone."""
-    return _VALUE.sub(lambda match: "0" if match[1] is None else "''", text)
+    """The same text for all statements that differ by values, and by their number, alone."""
+    text = _VALUE.sub(lambda match: "0" if match[1] is None else "''", text)
+    return _MANY_ROWS.sub(r"\1", _MANY.sub(r"\1", text))
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
 def _uses(text: str) -> tuple[tuple[Table, str], ...]:
+    if len(text) > _LONGEST:
+        return ()  # as of one that is not understood
     return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
 
 
