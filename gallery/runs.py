@@ -66,7 +66,8 @@ def run_entry(entry: Entry, results: Path, *, left: float) -> Outcome:
     folder = newest_folder(place)
     if status != 0 or folder is None or folder == before:
         said = [line for line in printed.read_text(encoding="utf-8").splitlines() if line.startswith("error:")]
-        return Outcome(entry=entry, state=State.FAILED, reason=f"{said[0] if said else 'no error'}; see {printed}")
+        reason = said[0] if said else f"pgtrial ended with status {status}"
+        return Outcome(entry=entry, state=State.FAILED, reason=f"{reason}; see {printed}")
     return Outcome(entry=entry, state=State.DONE, folder=folder)
 
 

@@ -1,5 +1,6 @@
 """Experiment files for the next questions."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,23 @@ def test_two_values_are_followed_by_a_curve_around_them(findings: Findings) -> N
     factors = parsed(suggested(findings, SIZES)["curve"])["factors"]
 
     assert factors["shared_buffers"]["levels"] == ["64MB", "32MB", "128MB", "256MB", "512MB"]
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (("30s", "2min"), ["30s", "60s", "120s", "240s"]),
+        (("1h", "15min"), ["3600s", "900s", "1800s", "7200s"]),
+        (("200ms", "2s"), None),
+        ((100, "2s"), None),
+        ((100, 400), [100, 50, 200, 400, 800]),
+    ],
+)
+def test_times_are_followed_by_times_and_numbers_by_numbers(findings: Findings, values, levels) -> None:
+    text = SIZES.replace("shared_buffers", "some_setting").replace('"64MB"', json.dumps(values[0]))
+    found = suggested(findings, text.replace('"256MB"', json.dumps(values[1])))
+
+    assert (parsed(found["curve"])["factors"]["some_setting"]["levels"] if "curve" in found else None) == levels
 
 
 def test_settings_that_were_changed_together_are_taken_apart(findings: Findings) -> None:

@@ -4,6 +4,7 @@ Nothing is guessed: each follows from a finding of the experiment and from what 
 """
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ _LARGER = 4  # times as much data, so that they no longer fit
 _CYCLES = 3  # of checkpoints in a run
 _AROUND = 2  # times the largest, and a part of the smallest, of the levels around those that were tried
 _MIB = 1024**2
+
+_TIME = re.compile(r"[1-9]\d*\s?(?:s|min|h|d)")  # whole seconds, and no thousandths
 
 _File = dict[str, Any]
 
@@ -114,18 +117,38 @@ def _curve(findings: Findings, file: _File) -> _Found:
     if None in numbers or min(n for n in numbers if n is not None) <= 0:
         return
     low, high = sorted(n for n in numbers if n is not None)
-    levels = [low / _AROUND, low, (low * high) ** 0.5, high, high * _AROUND]
-    is_size = isinstance(values[0], str) and values[0].rstrip("'").endswith("B")
-    if is_size and low / _AROUND < _MIB:
+    write = _writer(values[0], values[1])
+    # A server's times have a least value near the usual ones: what is below both may not be possible.
+    below = () if write is _write_time else (low / _AROUND,)
+    levels = [*below, low, (low * high) ** 0.5, high, high * _AROUND]
+    if write is None or (write is _write_size and levels[0] < _MIB):
         return
-    written = [f"{round(level / _MIB)}MB" if is_size else round(level) for level in levels]
-    if len(set(written)) < len(written) or (not is_size and not all(isinstance(value, int) for value in values)):
+    written = [write(level) for level in levels]
+    if len(set(written)) < len(written):
         return
-    first = f"{round((read_number(str(values[0])) or 0) / _MIB)}MB" if is_size else values[0]
+    first = write(read_number(str(values[0])) or 0)
     ordered = [first, *(level for level in written if level != first)]
     file["factors"] = {key.replace(".", "_"): {"knob": knob, "setting": key, "levels": ordered}}
     _leave_arms(file)
     yield "curve", f"Two values of {key} say which is better, and not where the best one lies.", file
+
+
+def _write_size(level: float) -> str:
+    return f"{round(level / _MIB)}MB"
+
+
+def _write_time(level: float) -> str:
+    return f"{round(level)}s"
+
+
+def _writer(*values: object) -> Callable[[float], str | int] | None:
+    """How a level between such values is written; None where that cannot be told."""
+    if all(isinstance(value, int) for value in values):
+        return round
+    texts = [value if isinstance(value, str) else "" for value in values]
+    if all(text.endswith("B") for text in texts):
+        return _write_size
+    return _write_time if all(_TIME.fullmatch(text) for text in texts) else None
 
 
 def _placebo(findings: Findings, file: _File) -> _Found:
