@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -16,7 +17,6 @@ from pgtrial.workloads.replay.order import Step, put_in_order
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
-_ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
 
 Tell = Callable[[Mapping[str, object]], None]
 
@@ -41,10 +41,9 @@ async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
     async with connect(conninfo) as looking:
+        waits = Waits(chain.from_iterable(steps.values()), looking=looking)
         tell({"ready": True})
-        player = _Player(
-            conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=Waits(looking)
-        )
+        player = _Player(conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=waits)
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
         try:
@@ -83,13 +82,11 @@ class _Player:
                 await _sleep_until(due)
                 free = await self._wait_for_others(step) or max(free, due)
                 sent = time.time()
-                arrived = self.waits.event(step.statement)
-                asyncio.get_running_loop().call_later(_ARRIVAL, arrived.set)
-                failed = await _fails(connection, step.statement)
-                arrived.set()
+                with self.waits.sending(step.statement):
+                    failed = await _fails(connection, step.statement)
                 ended = time.time()
                 if step.ends:
-                    self.waits.event(step.transaction).set()
+                    self.waits.note(step.transaction)
                 self.played.statements += 1
                 self.played.lags.append(sent - free)
                 if failed is step.statement.failed:
@@ -100,7 +97,7 @@ class _Player:
                 free = ended
             del self.waits.pids[steps[0].transaction.session]
         for step in steps:  # also those of a transaction that the log does not end
-            self.waits.event(step.transaction).set()
+            self.waits.note(step.transaction)
 
     async def _wait_for_others(self, step: Step) -> float | None:
         """Since when the statement could be sent; None: it had nothing to wait for."""

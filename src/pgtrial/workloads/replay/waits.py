@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ from pgtrial.workloads.replay.order import Step, Transaction, can_wait
 
 _FIRST_LOOK = 0.003  # s after which one that waits looks whether it is itself waited for; then each time twice as long
 _PATIENCE = 1.0  # s that it waits where the server cannot tell, as behind a pooler
+_ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
 _BLOCKING = b"SELECT pid, pg_catalog.pg_blocking_pids(pid) FROM pg_catalog.unnest($1::int[]) AS pid"
 
 
@@ -35,20 +38,38 @@ class Waits:
     """Which transactions of the log have ended in the replay, which statements the server has, and who waits for them.
 
     Two sessions that came at the same time may get a row in the other order than in the log. Then one waits for a lock
-    of the other, which waits for the end that the log has: such a circle is looked for, and left. ``looking`` is a
-    connection of its own to the server.
+    of the other, which waits for the end that the log has: such a circle is looked for, and left. ``steps`` are all
+    that there are; ``looking`` is a connection of its own to the server.
     """
 
-    def __init__(self, looking: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
+    def __init__(self, steps: Iterable[Step], *, looking: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
         self._looking = looking
         self._one_look = asyncio.Lock()
-        self._events: dict[int, asyncio.Event] = {}
+        self._leading = {id(other.statement) for step in steps for other in step.after}
+        self._over: set[int] = set()
+        self._events: dict[int, asyncio.Event] = {}  # of what is waited for
         self._first: dict[int, int] = {}  # place in a line of the first that has not ended, by line
         self._waiting: dict[str, set[str]] = {}  # for whom, by session
         self.pids: dict[str, int] = {}  # of the server's processes, by session
 
-    def event(self, of: Transaction | Statement) -> asyncio.Event:
-        return self._events.setdefault(id(of), asyncio.Event())
+    def note(self, of: Transaction | Statement) -> None:
+        """A transaction has ended, or the server has a statement."""
+        self._over.add(id(of))
+        if (event := self._events.pop(id(of), None)) is not None:
+            event.set()
+
+    @contextmanager
+    def sending(self, statement: Statement) -> Iterator[None]:
+        """It is sent at once, and has been answered at the end."""
+        if id(statement) not in self._leading:
+            yield
+            return
+        arrival = asyncio.get_running_loop().call_later(_ARRIVAL, self.note, statement)
+        try:
+            yield
+        finally:
+            arrival.cancel()
+            self.note(statement)
 
     async def wait_before(self, step: Step) -> Waited | None:
         """None: there was nothing to wait for."""
@@ -72,19 +93,19 @@ class Waits:
         return Waited(since=since, in_vain=False)
 
     def _find_awaited(self, step: Step) -> list[_Awaited]:
-        found = [_Awaited(session=one.session, event=self.event(one)) for one in step.needs]
-        found += [_Awaited(session=one.transaction.session, event=self.event(one.statement)) for one in step.after]
+        found: list[tuple[str, Transaction | Statement]] = [(one.session, one) for one in step.needs]
+        found += [(one.transaction.session, one.statement) for one in step.after]
         for line, count in step.behind:
             first = self._first.get(id(line), 0)
-            while first < count and self.event(line.transactions[first]).is_set():
+            while first < count and id(line.transactions[first]) in self._over:
                 first += 1
             self._first[id(line)] = first
-            found += [
-                _Awaited(session=one.session, event=self.event(one))
-                for one in line.transactions[first:count]
-                if can_wait(step.transaction, one)
-            ]
-        return [one for one in found if not one.event.is_set()]
+            found += [(one.session, one) for one in line.transactions[first:count] if can_wait(step.transaction, one)]
+        return [
+            _Awaited(session=session, event=self._events.setdefault(id(of), asyncio.Event()))
+            for session, of in found
+            if id(of) not in self._over
+        ]
 
     async def _is_in_circle(self, session: str) -> bool:
         """Whether somebody for whom it waits, here or by the server's locks, waits for it."""
