@@ -45,6 +45,21 @@ def test_what_is_logged_at_its_end_is_due_at_its_beginning(write_log) -> None:
     ]
 
 
+def test_statements_of_a_session_stay_in_order_where_whole_milliseconds_say_otherwise(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (1.0, "a", "duration: 0.010 ms  statement: BEGIN"),
+                (1.0, "a", "duration: 0.400 ms  statement: INSERT INTO t VALUES (1)"),
+                (1.0, "a", "duration: 0.200 ms  statement: COMMIT"),
+            ]
+        )
+    )
+
+    assert [one.text for one in log.sessions[0].statements] == ["BEGIN", "INSERT INTO t VALUES (1)", "COMMIT"]
+    assert [one.due for one in log.sessions[0].statements] == [pytest.approx(0.00039, abs=1e-6)] * 3
+
+
 @pytest.mark.parametrize("word", ["parameters", "Parameters"])
 def test_parameters_are_those_of_the_detail(write_log, word) -> None:
     detail = f"{word}: $1 = '7', $2 = NULL, $3 = 'it''s, $4 = ''x'', and so on', $4 = ''"
@@ -156,7 +171,11 @@ def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
     ],
 )
 def test_copy_is_found_behind_comments_and_other_statements(write_log, text) -> None:
-    rows = [(0, "a", f"statement: {text}"), (1, "a", "bad data", "ERROR", "", text, "COPY"), (2, "a", "statement: SELECT 1")]
+    rows = [
+        (0, "a", f"statement: {text}"),
+        (1, "a", "bad data", "ERROR", "", text, "COPY"),
+        (2, "a", "statement: SELECT 1"),
+    ]
     log = read_log(write_log(rows))
 
     assert [one.text for one in log.sessions[0].statements] == ["SELECT 1"]
@@ -205,7 +224,10 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
         (b"2026-01-20 10:00:00 UTC LOG: statement: SELECT 1\n", "record 1 .*it is no csvlog"),
         (b"," * 25 + b"\n", '"" .* is no time of a csvlog'),
         (b'"half', "is no csvlog after record 0"),
-        (b'2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"statement: SELECT 1"' + b"," * 12 + b"\n2026-", "record 2 .* has 1 columns"),
+        (
+            b'2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"statement: SELECT 1"' + b"," * 12 + b"\n2026-",
+            "record 2 .* has 1 columns",
+        ),
         (b"\xff" * 9, "is not UTF-8"),
     ],
 )

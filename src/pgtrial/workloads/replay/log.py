@@ -19,15 +19,14 @@ _EPOCH = datetime(1970, 1, 1)
 _COLUMNS = 23  # of version 12 and older; later ones have more
 _FIELD = 64 << 20  # bytes of one text
 _LOGGED = re.compile(
-    r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
+    r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
+    r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
     re.DOTALL,
 )
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')(?:, |$)")
 LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
 # Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
-_OWN_DATA = re.compile(
-    rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE
-)
+_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
 _NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
 _PREPARE = re.compile(rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){_NAME}", re.IGNORECASE)
 _DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}", re.IGNORECASE)
@@ -35,8 +34,8 @@ _DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}",
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
-    """``due`` is in seconds since the first one of the log. ``failed``: in the original, which ``ended`` well where that
-    is known.
+    """``due`` is in seconds since the first one of the log, whose times are whole milliseconds; ``place`` tells which
+    one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known.
     """
 
     due: float
@@ -44,6 +43,7 @@ class Statement:
     parameters: tuple[str | None, ...]
     failed: bool = False
     ended: bool = False
+    place: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,13 +68,13 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
-    for row in _rows(path):
+    for place, row in enumerate(_rows(path)):
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
         time = _time(row[_TIME], path)
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
-            _note_failure(session, row[_QUERY], time)
+            _note_failure(session, row[_QUERY], time, place)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
             if reason := _objection(session, match):
                 left_out[reason] += 1
@@ -85,6 +85,7 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
                     text=match["text"],
                     parameters=_parameters(row[_DETAIL]),
                     ended=match["ms"] is not None,
+                    place=place,
                 )
             )
     named = {owners[one.name] for one in sessions.values() if one.statements}
@@ -102,9 +103,10 @@ def read_log(path: Path, *, database: str | None = None) -> Log:
         )
     first = min(one.due for session in kept for one in session.statements)
     for session in kept:
-        session.statements.sort(key=lambda one: one.due)
+        latest = 0.0
         for statement in session.statements:
-            statement.due -= first
+            # A session does one after the other, but its end less its duration may seem to be before the last one.
+            latest = statement.due = max(latest, statement.due - first)
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
@@ -128,13 +130,13 @@ def _folded(name: str) -> str:
     return name[1:-1] if name.startswith('"') else name.lower()
 
 
-def _note_failure(session: Session, query: str, time: float) -> None:
+def _note_failure(session: Session, query: str, time: float, place: int) -> None:
     """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
     last = session.statements[-1] if session.statements else None
     if last is not None and not last.failed and not last.ended and query in ("", last.text):
         last.failed = True
     elif query and not _OWN_DATA.search(query):
-        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True))
+        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True, place=place))
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -26,12 +26,11 @@ Table = tuple[str, str]  # schema, "" for one that the search path resolves, and
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """``begun`` and ``ended`` as ``Statement.due``. ``writes``: values by table; ``inserts``: tables."""
+    """``begun`` as ``Statement.due``. ``writes``: values by table; ``inserts``: tables."""
 
     session: str
     begun: float
     is_block: bool
-    ended: float = 0.0
     writes: dict[Table, set[str]] = field(default_factory=lambda: defaultdict(set))
     inserts: set[Table] = field(default_factory=set)
 
@@ -68,20 +67,21 @@ class _Written:
 
 def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
-    belongs = {id(one): transaction for session in sessions for one, transaction in _transactions(session)}
-    begun = sorted(((one.due, session.name, one) for session in sessions for one in session.statements), key=_by_time)
-    ended = sorted({id(each): each for each in belongs.values()}.values(), key=lambda each: each.ended)
+    pairs = [pair for session in sessions for pair in _transactions(session)]
+    belongs = {id(one): transaction for one, transaction in pairs}
+    begun = sorted(((one, session.name) for session in sessions for one in session.statements), key=_by_time)
+    last = {id(transaction): id(one) for one, transaction in pairs}
     written: dict[Table, _Written] = defaultdict(_Written)
     steps: dict[str, list[Step]] = defaultdict(list)
-    place = 0
-    for due, name, statement in begun:
-        while place < len(ended) and ended[place].ended <= due:  # times are whole milliseconds
-            _note_end(written, ended[place])
-            place += 1
+    for statement, name in begun:
         transaction = belongs[id(statement)]
         needs, behind = _find_needs(written, statement, transaction)
-        last = not transaction.is_block or _END.match(statement.text) is not None
-        steps[name].append(Step(statement=statement, transaction=transaction, ends=last, needs=needs, behind=behind))
+        ends = not transaction.is_block or _END.match(statement.text) is not None
+        steps[name].append(Step(statement=statement, transaction=transaction, ends=ends, needs=needs, behind=behind))
+        # In the order of the log, and not by times, of which many are alike: else two transactions of the same
+        # millisecond would each wait for the other.
+        if last[id(transaction)] == id(statement):
+            _note_end(written, transaction)
     return steps
 
 
@@ -92,17 +92,16 @@ def can_wait(own: Transaction, other: Transaction) -> bool:
     return other.session != own.session and (other.is_block or other.begun < own.begun)
 
 
-def _by_time(begun: tuple[float, str, Statement]) -> tuple[float, str]:
-    return begun[:2]
+def _by_time(begun: tuple[Statement, str]) -> tuple[float, int]:
+    return begun[0].due, begun[0].place
 
 
 def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
-    """Each statement with its own. One that ends a transaction, or is one, ended when it began at the earliest."""
+    """Each statement with its own."""
     current: Transaction | None = None
     for one in session.statements:
         if current is None:
             current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
-        current.ended = one.due
         values = _values(one)
         for table, right in _uses(_without_values(one.text)):
             if right != "SELECT":
