@@ -70,9 +70,8 @@ def command(
         echo(f'wrote "{output}": {len(members)} statements in {len(plan.scripts)} scripts, {kept} of the time')
         for each in plan.left_out:
             command = f"{each.command}, " if each.command else ""
-            echo(
-                f"left out {each.statements} ({command}{format_share(each.time / plan.time)} of the time): {each.reason}"
-            )
+            share = format_share(each.time / plan.time)
+            echo(f"left out {each.statements} ({command}{share} of the time): {each.reason}")
         told = plan.told
         echo(f"transactions: {told.explained} of {told.commits} told by statements that are called equally often")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')
