@@ -1,11 +1,14 @@
 """Arms with PgBouncer in front of their server, from the file to the findings."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from pgtrial.store.parquet import connect
+from support import wait_until
 from support.programs import needs_pgbouncer
 
 pytestmark = needs_pgbouncer
@@ -66,3 +69,35 @@ def test_what_cannot_work_is_refused_before_anything_is_measured(place, change, 
     assert error in result.stderr or result.returncode == 0
     for folder in place.folders():
         folder.assert_nothing_left()
+
+
+def pid_of_pooler(folder) -> int | None:
+    """Of one that serves already: its process has a configuration in a work directory of the experiment."""
+    configurations = {str(work / "pgbouncer.ini") for work in folder.work_directories()}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text().split("\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if len(words) > 1 and words[0].endswith("pgbouncer") and words[1] in configurations:
+            return int(process.name)
+    return None
+
+
+def test_run_whose_pooler_dies_does_not_count_and_says_so(place, ended) -> None:
+    place.write_light_experiment(*SHORT, POOLED, ("blocks = 2", "blocks = 1"))
+    process = place.start("run", "small.toml")
+    ended.append(process)
+    folder = place.wait_until(
+        lambda folder: [*folder.path.glob("runs/*-off-*/pgbench/*")]  # its load writes its log
+    )
+    pid = wait_until(lambda: pid_of_pooler(folder), bool)
+    assert pid is not None
+
+    os.kill(pid, signal.SIGKILL)
+    result = place.finish(process)
+
+    assert result.returncode == 0, result.stderr
+    (invalid,) = [row for row in folder.runs() if row[2] == "invalid"]
+    assert "PgBouncer died" in invalid[3]
+    folder.assert_nothing_left()

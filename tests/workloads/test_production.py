@@ -5,14 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.engine.production_check import name_scripts
 from pgtrial.postgres.production import Column, Load, Statement, Table
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
-from pgtrial.workloads.production.parameters import Role, read_shape
+from pgtrial.workloads.production.parameters import Role, is_fresh, read_shape
 from pgtrial.workloads.production.scripts import make_plan, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
@@ -92,6 +94,8 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
         (f"SELECT {'$1, ' * 300} $1", "255"),
         (f"SELECT {' ' * 200_000} 1", "longer"),
         ("SELECT * FROM pg_stat_activity", "about itself"),
+        ("SELECT tableoid, oid, castsource FROM pg_cast c", "about itself"),
+        ("select pg_get_partkeydef($1)", "about itself"),
     ],
 )
 def test_what_pgbench_must_not_send_is_left_out(text, reason):
@@ -100,6 +104,37 @@ def test_what_pgbench_must_not_send_is_left_out(text, reason):
     assert isinstance(found, Refusal)
     assert reason in found.reason
     assert "Alice" not in found.command + found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "fresh"),
+    [
+        ("INSERT INTO event (day, kind) VALUES ($1, $2)", []),  # the server numbers them
+        ("INSERT INTO event (id, day) VALUES ($1, $2)", ["id"]),  # no partition has any new day
+        ("INSERT INTO event VALUES ($1, $2, $3)", ["id"]),
+        ("INSERT INTO daily (day, n) VALUES ($1, $2)", []),
+    ],
+)
+def test_what_makes_a_new_row_unique_is_a_column_of_which_there_are_new_values(text, fresh):
+    days = {"day": Column(type="date"), "n": Column(type=INT)}
+    events = {"id": Column(type="bigint"), "day": Column(type="date"), "kind": Column(type="text")}
+    tables = {
+        ("public", "event"): Table(rows=100, pages=1, columns=events, unique=(("id", "day"),)),
+        ("public", "daily"): Table(rows=100, pages=1, columns=days, unique=(("day",),)),
+    }
+    load = replace(load_of(), tables=tables)
+    uses = read_shape(statement(text, text.count("$")), load).uses
+
+    assert [use.column for use in uses if is_fresh(use, load)] == fresh
+
+
+def test_an_error_names_the_script_and_not_its_number():
+    error = "client 2 script 1 aborted in command 4 query 0: ERROR:  script 1 is unknown"
+
+    assert name_scripts(error, ["s001", "s002"]) == (
+        "client 2 script s002 aborted in command 4 query 0: ERROR:  script 1 is unknown"
+    )
+    assert name_scripts("script 7 is unknown", ["s001"]) == "script 7 is unknown"
 
 
 def test_comments_stay_on_the_server_and_slices_are_no_variables():

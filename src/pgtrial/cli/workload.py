@@ -69,7 +69,9 @@ def command(
         kept = format_share(sum(member.statement.time for member in members) / plan.time)
         echo(f'wrote "{output}": {len(members)} statements in {len(plan.scripts)} scripts, {kept} of the time')
         for each in plan.left_out:
-            echo(f"left out {each.statements} ({format_share(each.time / plan.time)} of the time): {each.reason}")
+            command = f"{each.command}, " if each.command else ""
+            share = format_share(each.time / plan.time)
+            echo(f"left out {each.statements} ({command}{share} of the time): {each.reason}")
         told = plan.told
         echo(f"transactions: {told.explained} of {told.commits} told by statements that are called equally often")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')

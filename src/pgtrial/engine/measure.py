@@ -220,7 +220,7 @@ class Measurement(ABC):
         )
         if outcome.errors:
             await is_ending(lambda: bool(self.group.describe_dead()))
-        if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
+        if reasons := [*filter(None, [await self._find_dead(has_failed=bool(outcome.errors))]), *outcome.errors[:1]]:
             raise InvalidRunError(": ".join((label, *reasons)))
         if any(generator.results is not None for _, generator in generators):
             left = await end_load(plan.mark, plan.client_host)
@@ -229,6 +229,13 @@ class Measurement(ABC):
         for name, member in self.group.members.items():
             await end_sessions(member.server, plan.beginning_of_names(name))
         return outcome
+
+    async def _find_dead(self, *, has_failed: bool) -> str:
+        """A server that has ended, or where the load has failed what stands between it and a server; "" if none."""
+        if (dead := self.group.describe_dead()) or not has_failed:
+            return dead
+        lost = [await self.group.servers.find_lost(name) for name in self.group.members]
+        return next(filter(None, lost), "")
 
     def _keep(
         self,

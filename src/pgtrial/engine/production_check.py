@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -211,7 +212,7 @@ def _write_nearest(folder: Path, chosen: Mapping[str, str], fits: Sequence[Fit])
 async def _send(
     environment: Mapping[str, str], scripts: Path, record: Mapping[str, Any], *, clients: int, seconds: int
 ) -> tuple[str, ...]:
-    """Errors, in pgbench's words."""
+    """Errors, in pgbench's words, which has numbers for the scripts."""
     weights = integer_weights([float(script["calls"]) for script in record["scripts"]])
     names = [f"{script['name']}.sql@{weight}" for script, weight in zip(record["scripts"], weights, strict=True)]
     arguments = ["--no-vacuum", "--protocol=extended", f"--client={clients}", f"--time={seconds}"]
@@ -221,7 +222,18 @@ async def _send(
         directory=scripts,
         check=False,
     )
-    return tuple(find_errors(done.stderr))
+    scripts_by_number = [script["name"] for script in record["scripts"]]
+    return tuple(name_scripts(error, scripts_by_number) for error in find_errors(done.stderr))
+
+
+def name_scripts(error: str, names: Sequence[str]) -> str:
+    """``error`` of pgbench with the name of a script for its number."""
+
+    def name(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"script {names[number]}" if number < len(names) else match[0]
+
+    return re.sub(r"\bscript (\d{1,4})\b", name, error, count=1)
 
 
 def _share_of_drawing(before: tuple[Statement, ...], after: tuple[Statement, ...]) -> float:

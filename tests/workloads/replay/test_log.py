@@ -45,6 +45,21 @@ def test_what_is_logged_at_its_end_is_due_at_its_beginning(write_log) -> None:
     ]
 
 
+def test_statements_of_a_session_stay_in_order_where_whole_milliseconds_say_otherwise(write_log) -> None:
+    log = read_log(
+        write_log(
+            [
+                (1.0, "a", "duration: 0.010 ms  statement: BEGIN"),
+                (1.0, "a", "duration: 0.400 ms  statement: INSERT INTO t VALUES (1)"),
+                (1.0, "a", "duration: 0.200 ms  statement: COMMIT"),
+            ]
+        )
+    )
+
+    assert [one.text for one in log.sessions[0].statements] == ["BEGIN", "INSERT INTO t VALUES (1)", "COMMIT"]
+    assert [one.due for one in log.sessions[0].statements] == [pytest.approx(0.00039, abs=1e-6)] * 3
+
+
 @pytest.mark.parametrize("word", ["parameters", "Parameters"])
 def test_parameters_are_those_of_the_detail(write_log, word) -> None:
     detail = f"{word}: $1 = '7', $2 = NULL, $3 = 'it''s, $4 = ''x'', and so on', $4 = ''"
@@ -68,10 +83,10 @@ def test_what_failed_is_marked_and_what_could_not_be_parsed_is_there(write_log) 
     )
 
     assert log.sessions[0].statements == [
-        Statement(due=0.0, record=0, text="SELECT 1/0", parameters=(), failed=True),
-        Statement(due=1.0, record=2, text="SELECT 1", parameters=()),
-        Statement(due=2.0, record=3, text="SELEC 1", parameters=(), failed=True),
-        Statement(due=3.0, record=4, text="SELECT pg_sleep(9)", parameters=(), failed=True),
+        Statement(due=0.0, text="SELECT 1/0", parameters=(), failed=True),
+        Statement(due=1.0, text="SELECT 1", parameters=()),
+        Statement(due=2.0, text="SELEC 1", parameters=(), failed=True),
+        Statement(due=3.0, text="SELECT pg_sleep(9)", parameters=(), failed=True),
     ]
 
 
@@ -196,7 +211,7 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
     with pytest.raises(SpecError, match="of several databases: erp, shop"):
         read_log(path)
     assert [one.statements[0] for one in read_log(path, database="erp").sessions] == [
-        Statement(due=0.0, record=1, text="SELECT 2", parameters=())
+        Statement(due=0.0, text="SELECT 2", parameters=())
     ]
     with pytest.raises(SpecError, match="no statement of database other"):
         read_log(path, database="other")

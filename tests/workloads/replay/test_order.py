@@ -19,7 +19,7 @@ def test_a_statement_waits_for_whom_wrote_its_row_and_for_nobody_else(write_log)
     path = write_log(
         [
             (0, "a", "statement: UPDATE stock SET n = n - 1 WHERE item = 17"),
-            (1, "b", "statement: UPDATE stock SET n = n - 1 WHERE item = 18"),
+            (1, "b", "statement: UPDATE stock SET n = n - 2 WHERE item = 18"),
             (2, "c", "statement: SELECT n FROM stock WHERE item = 17"),
             (3, "d", "statement: SELECT n FROM stock WHERE item = 19"),
             (4, "e", "statement: SELECT n FROM other WHERE item = 17"),
@@ -28,6 +28,12 @@ def test_a_statement_waits_for_whom_wrote_its_row_and_for_nobody_else(write_log)
     )
 
     assert awaited(path) == {"a": [set()], "b": [set()], "c": [{"a"}], "d": [set()], "e": [set()], "f": [{"a", "b"}]}
+
+
+def test_a_single_statement_that_writes_the_same_row_waits(write_log) -> None:
+    update = "statement: UPDATE stock SET n = n - 1 WHERE item = 17"
+
+    assert awaited(write_log([(0, "a", update), (1, "b", update)])) == {"a": [set()], "b": [{"a"}]}
 
 
 def test_values_of_parameters_count_as_those_of_texts(write_log) -> None:
@@ -41,6 +47,15 @@ def test_values_of_parameters_count_as_those_of_texts(write_log) -> None:
     )
 
     assert awaited(path) == {"a": [set()], "b": [{"a"}], "c": [set()], "d": [{"a"}]}
+
+
+def test_transactions_of_the_same_millisecond_do_not_wait_for_each_other(write_log) -> None:
+    """Both read a table into which the other one inserts, and neither had ended before."""
+    statements = {name: ("BEGIN", f"INSERT INTO stock VALUES ('{name}')", "SELECT n FROM stock") for name in "ab"}
+    rows = [(1, name, f"statement: {statements[name][number]}") for number in range(3) for name in "ab"]
+    ends = [(1, name, "statement: COMMIT") for name in "ba"]
+
+    assert awaited(write_log([*rows, *ends])) == {"a": [set()] * 4, "b": [set()] * 4}
 
 
 @pytest.mark.parametrize("comment", ["", "/* of: the app */ "])

@@ -226,6 +226,26 @@ def test_a_signal_ends_it(tables, write_log) -> None:
 
     assert process.returncode == 0, said
     assert "replayed 1 statements" in said
+    assert "Traceback" not in said
+
+
+def test_a_signal_ends_one_that_waits_for_others(tables, write_log) -> None:
+    """No exception of a session is left for asyncio to complain of."""
+    rows = [
+        (0.0, "a", "statement: INSERT INTO stock SELECT 17, 1 FROM pg_sleep(60)"),
+        (0.1, "b", "statement: UPDATE stock SET n = n + 1 WHERE item = 17"),
+        (0.2, "c", "statement: SELECT 1"),
+    ]
+    with start(tables, write_log(rows)) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+
+    assert "latency" in json.loads(lines[1])
+    assert process.returncode == 0, said
+    assert "replayed 1 statements" in said
+    assert "never retrieved" not in said
 
 
 def test_a_server_that_is_not_there_is_an_error(tables, write_log, tmp_path) -> None:

@@ -36,13 +36,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``."""
+    """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``.
+
+    ``given`` are the columns for which a new row brings values; the server has those of the others.
+    """
 
     number: int
     role: Role
     table: TableName | None = None
     column: str = ""
     row: str = ""
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +206,8 @@ class _Finder:
         if index is None or index >= len(columns) or columns[index] not in self.load.tables[table].columns:
             return _other(number)
         role = Role.SET if insert.args.get("conflict") is not None else Role.NEW
-        return Use(number=number, role=role, table=table, column=columns[index], row=f"row {parent.index or 0}")
+        row = f"row {parent.index or 0}"
+        return Use(number=number, role=role, table=table, column=columns[index], row=row, given=tuple(columns))
 
 
 def _other(number: int) -> Use:
@@ -249,9 +254,28 @@ def is_fresh(use: Use, load: Load) -> bool:
     if use.role is not Role.NEW or use.table is None:
         return False
     table = load.tables[use.table]
-    return any(use.column == _varied(names, table.columns) for names in table.unique)
+    return any(use.column == _varied(names, use.given, table.columns) for names in table.unique)
 
 
-def _varied(names: Sequence[str], columns: Mapping[str, Column]) -> str:
-    """The column of a unique index that is to differ: the last that refers to nothing."""
-    return next((name for name in reversed(names) if columns[name].references is None), names[-1])
+def can_number(type_: str) -> bool:
+    return _plain(type_) in ("smallint", "integer", "bigint", "numeric")
+
+
+def _plain(type_: str) -> str:
+    return type_.partition("(")[0].strip()
+
+
+def _can_be_new(type_: str) -> bool:
+    """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
+    is_text = _plain(type_) in ("text", "character varying", "character", "name", "citext")
+    return can_number(type_) or is_text or _plain(type_) == "uuid" or type_.startswith("timestamp")
+
+
+def _varied(names: Sequence[str], given: Sequence[str], columns: Mapping[str, Column]) -> str | None:
+    """The column of a unique index that is to differ: the last that refers to nothing. None where the server numbers
+    the rows by itself.
+    """
+    if any(name not in given and (can_number(kind := columns[name].type) or kind == "uuid") for name in names):
+        return None
+    free = [name for name in names if _can_be_new(columns[name].type)]
+    return next((name for name in reversed(free) if columns[name].references is None), free[-1] if free else None)

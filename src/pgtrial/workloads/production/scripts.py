@@ -23,7 +23,7 @@ from pgtrial.workloads.production.draws import (
     name_of,
     quote,
 )
-from pgtrial.workloads.production.parameters import Role, Shape, Use, is_fresh, key_of, read_shape
+from pgtrial.workloads.production.parameters import Role, Shape, Use, can_number, is_fresh, key_of, read_shape
 from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
 from pgtrial.workloads.production.transactions import Told, tell
 
@@ -228,13 +228,13 @@ class _Writer:
 
     def _new_value(self, use: Use, variable: str) -> str:
         assert use.table is not None
-        type_ = self.load.tables[use.table].columns[use.column].type.partition("(")[0]
+        type_ = self.load.tables[use.table].columns[use.column].type
         if type_ == "uuid":
             return "gen_random_uuid()"
         if type_.startswith("timestamp"):
             return "clock_timestamp()"
         number = f"nextval('{SCHEMA}.{self.script.name}_{variable}')"
-        return number if type_ in ("smallint", "integer", "bigint", "numeric") else f"'new' || {number}"
+        return number if can_number(type_) else f"'new' || {number}"
 
     def setup(self) -> Iterator[str]:
         for kind, value in self.dials.items():

@@ -29,7 +29,10 @@ _TYPE_SIZE = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_SERVER = re.compile(
-    r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pgtrial_\w+)\b"
+    r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pg_get_\w+|pgtrial_\w+)\b"
+    # pg_dump, which every server meets, reads the catalogue by names without a schema.
+    r"|\b(?:FROM|JOIN)\s+(?:ONLY\s+)?pg_\w+\b(?!\s*\()",
+    re.IGNORECASE,
 )
 _SMALL = 2  # digits of a number that may be a position in ORDER BY
 _PIECE = re.compile(

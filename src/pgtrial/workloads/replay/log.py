@@ -40,16 +40,16 @@ _DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}",
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
-    """``due`` is in seconds since the first one of the log, ``record`` its place in it. ``failed``: in the original,
-    which ``ended`` well where that is known.
+    """``due`` is in seconds since the first one of the log, whose times are whole milliseconds; ``place`` tells which
+    one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known.
     """
 
     due: float
-    record: int
     text: str
     parameters: tuple[str | None, ...]
     failed: bool = False
     ended: bool = False
+    place: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,14 +78,14 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
-    for record, row in enumerate(_rows(path)):
+    for place, row in enumerate(_rows(path)):
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
         time = _time(row[_TIME], path)
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
             if allow_code or not _is_code(row[_QUERY]):  # else it was left out, or is
-                _note_failure(session, row[_QUERY], time, record)
+                _note_failure(session, row[_QUERY], time, place)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
             if reason := _objection(session, match):
                 left_out[reason] += 1
@@ -96,7 +96,7 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
             session.statements.append(
                 Statement(
                     due=time - float(match["ms"] or 0) / 1000,
-                    record=record,
+                    place=place,
                     text=match["text"],
                     parameters=_parameters(row[_DETAIL]),
                     ended=match["ms"] is not None,
@@ -118,9 +118,10 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
         )
     first = min(one.due for session in kept for one in session.statements)
     for session in kept:
-        session.statements.sort(key=lambda one: one.due)
+        latest = 0.0
         for statement in session.statements:
-            statement.due -= first
+            # A session does one after the other, but its end less its duration may seem to be before the last one.
+            latest = statement.due = max(latest, statement.due - first)
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
@@ -153,13 +154,13 @@ def _is_code(text: str) -> bool:
     return False
 
 
-def _note_failure(session: Session, query: str, time: float, record: int) -> None:
+def _note_failure(session: Session, query: str, time: float, place: int) -> None:
     """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
     last = session.statements[-1] if session.statements else None
     if last is not None and not last.failed and not last.ended and query in ("", last.text):
         last.failed = True
     elif query and not _OWN_DATA.search(query):
-        session.statements.append(Statement(due=time, record=record, text=query, parameters=(), failed=True))
+        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True, place=place))
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

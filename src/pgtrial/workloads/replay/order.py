@@ -30,12 +30,12 @@ Table = tuple[str, str]  # schema, "" for one that the search path resolves, and
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """``begun`` and ``ended`` as ``Statement.due``. ``writes``: values by table; ``inserts``: tables."""
+    """``begun`` as ``Statement.due``. ``writes``: values by table; ``inserts``: tables."""
 
     session: str
     begun: float
     is_block: bool
-    ended: float = 0.0
+    has_ended: bool = False
     writes: dict[Table, set[str]] = field(default_factory=dict)
     inserts: frozenset[Table] = frozenset()
 
@@ -77,29 +77,29 @@ class _Written:
 
 def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
-    belongs = {id(one): transaction for session in sessions for one, transaction in _transactions(session)}
-    begun = sorted(((session.name, one) for session in sessions for one in session.statements), key=_by_time)
-    ended = sorted({id(each): each for each in belongs.values()}.values(), key=lambda each: each.ended)
+    pairs = [pair for session in sessions for pair in _transactions(session)]
+    belongs = {id(one): transaction for one, transaction in pairs}
+    begun = sorted(((one, session.name) for session in sessions for one in session.statements), key=_by_time)
+    last = {id(transaction): id(one) for one, transaction in pairs}
     written: dict[Table, _Written] = defaultdict(_Written)
     steps: dict[str, list[Step]] = defaultdict(list)
-    place = 0
-    for name, statement in begun:
-        while place < len(ended) and ended[place].ended <= statement.due:  # times are whole milliseconds
-            _note_end(written, ended[place])
-            place += 1
+    for statement, name in begun:
         transaction = belongs[id(statement)]
         needs, behind = _find_needs(written, statement, transaction)
-        last = not transaction.is_block or _END.match(statement.text) is not None
         step = Step(
             statement=statement,
             transaction=transaction,
-            ends=last,
+            ends=not transaction.is_block or _END.match(statement.text) is not None,
             needs=needs,
             behind=behind,
             after=_find_earlier(written, statement, transaction),
         )
         _note_step(written, step)
         steps[name].append(step)
+        # In the order of the log, and not by times, of which many are alike: else two transactions of the same
+        # millisecond would each wait for the other.
+        if last[id(transaction)] == id(statement):
+            _note_end(written, transaction)
     return steps
 
 
@@ -110,17 +110,16 @@ def can_wait(own: Transaction, other: Transaction) -> bool:
     return other.session != own.session and (other.is_block or other.begun < own.begun)
 
 
-def _by_time(begun: tuple[str, Statement]) -> tuple[float, int]:
-    return begun[1].due, begun[1].record
+def _by_time(begun: tuple[Statement, str]) -> tuple[float, int]:
+    return begun[0].due, begun[0].place
 
 
 def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
-    """Each statement with its own. One that ends a transaction, or is one, ended when it began at the earliest."""
+    """Each statement with its own."""
     current: Transaction | None = None
     for one in session.statements:
         if current is None:
             current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
-        current.ended = one.due
         values = _values(one)
         for table, right in _uses(_without_values(one.text)):
             if right != "SELECT":
@@ -168,7 +167,7 @@ def _find_earlier(written: dict[Table, _Written], statement: Statement, own: Tra
     """Of other transactions that go on, who asked last for what the statement changes: the server let them in first."""
     found = (written[table].writes.get(value) for table, value in _written(statement))
     others = (one for one in found if one is not None and one.transaction.session != own.session)
-    return tuple({id(one): one for one in others if one.transaction.ended > statement.due}.values())
+    return tuple({id(one): one for one in others if not one.transaction.has_ended}.values())
 
 
 def _note_step(written: dict[Table, _Written], step: Step) -> None:
@@ -177,6 +176,7 @@ def _note_step(written: dict[Table, _Written], step: Step) -> None:
 
 
 def _note_end(written: dict[Table, _Written], transaction: Transaction) -> None:
+    transaction.has_ended = True
     for table, values in transaction.writes.items():
         of_table = written[table]
         of_table.changed.transactions.append(transaction)

@@ -46,15 +46,15 @@ async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell
         player = _Player(conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=waits)
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
+        everything = asyncio.gather(*tasks)
         try:
-            everything = asyncio.gather(*tasks)
             await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
             if everything.done():
                 everything.result()
         finally:
             for task in (*tasks, stopped):
                 task.cancel()
-            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+            await asyncio.gather(everything, *tasks, stopped, return_exceptions=True)
     return player.played
 
 
