@@ -40,7 +40,9 @@ _SQL = rf"(?:'(?:sql|plpgsql)'|\"(?:sql|plpgsql)\"|(?:sql|plpgsql)(?![{_OF_NAME}
 _COLUMNS = r"\((?:[^();\"]{1,4000}+|\"[^\"\n]{0,130}\"){0,200}+\)\s*+"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
 # In PL/pgSQL "function" may also be a variable, or the schema of a function that makes the text.
-_ROUTINE_OF_TRIGGER = r"(?:function|procedure)\s+(?!using\b|into\b|operator\b|\.)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
+_ROUTINE_OF_TRIGGER = (
+    r"(?:function|procedure)\s+(?!using\b|into\b|operator\b|\.)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
+)
 _CATALOGS = (
     r"\bpg_(?:aggregate|am|amop|amproc|attrdef|authid|cast|constraint|conversion|db_role_setting|event_trigger"
     r"|extension|foreign_\w+|index|language|opclass|operator|policy|proc|rewrite|settings|transform|trigger|ts_\w+"
@@ -57,7 +59,9 @@ _READ_OR_WRITTEN = (
 )
 _CALLED = r"\"?\s*+(?:\(|/\*|--)"
 _SERVICES = r"(?:aws_(?:lambda|ml|s3)|azure_(?:ai|cognitive|local_ai|ml|openai|storage)|google_ml\w*)"  # and schemas
-_SERVERS = r"citus_\w*add_\w*node|(?:master_add|add_data|attach_data)_node|run_command_on_\w+|(?:pglogical|spock)\"?\s*+\."
+_SERVERS = (
+    r"citus_\w*add_\w*node|(?:master_add|add_data|attach_data)_node|run_command_on_\w+|(?:pglogical|spock)\"?\s*+\."
+)
 # Those of PostgreSQL itself and of its neighbourhood that run no code, and reach no file or host, by their functions.
 # What the functions of any other do is not in their names.
 HARMLESS = (
