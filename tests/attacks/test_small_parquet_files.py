@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
     "way",
     [
         *("padded", "padded-times", "padded-waits", "padded-transactions", "all"),
-        *("rows", "lists", "texts", "objects", "events", "waits", "groups", "month"),
+        *("rows", "lists", "texts", "objects", "events", "waits", "groups", "month", "hours"),
     ],
 )
 @pytest.mark.parametrize("command", ["report", "export"])

@@ -50,6 +50,15 @@ def test_what_a_finished_experiment_left_is_removed(make_finished):
     assert not left.exists()
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_only_a_folder_that_was_made_here_is_on_record_as_measured_here(make_finished, is_new):
+    folder, _ = make_finished()
+
+    run_experiment(folder, permission=Permission(), tell=pytest.fail, is_new=is_new)
+
+    assert Belongings.of(folder).is_measured_here() is is_new
+
+
 def test_what_one_left_on_another_host_is_not_looked_for_here(make_finished, monkeypatch):
     monkeypatch.setenv("PGTRIAL_SSH", "false")  # a host that cannot be reached
     folder, left = make_finished('target = { host = "ssh://dba@db.invalid" }')

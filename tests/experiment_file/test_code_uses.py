@@ -348,6 +348,8 @@ def test_what_only_reads_is_not_listed_there(line: str) -> None:
         ("any_extension.dir", "/x"),
         ("any_extension.key_file", "/x"),
         ("ssl_crl_dir", "/x"),
+        ("pgsodium.getkey_script", "/x"),
+        ("pljava.classpath", "/x"),
         ("allow_system_table_mods", "on"),
         ("stats_temp_directory", "/x"),
     ],

@@ -24,6 +24,7 @@ from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.engagement import find_engagements, say_untested
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.factors import describe_factors
+from pgtrial.analysis.large import refuse_large
 from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import index_values, observe_runs, observe_turns, reported_scenarios
 from pgtrial.analysis.pages.gains import describe_pages
@@ -44,15 +45,18 @@ from pgtrial.units import format_duration
 _log = logging.getLogger(__name__)
 
 
-def analyze(folder: Path, *, rules: int | None = None) -> Findings:
+def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False) -> Findings:
     """Conclude everything from a result folder, whatever state it is in; the folder is only read.
 
     An experiment that is not finished gives findings about the blocks it has. StoreError when the folder is no
     result folder, of a newer format, or lacks a file of a run that counts. ``rules``: version of those to judge by,
-    default those of the experiment's time.
+    default those of the experiment's time. Unless ``of_any_size``, also StoreError where there is much to read in a
+    folder that was not measured here.
     """
     with _log_time("read the record of the runs"):
         evidence = read_evidence(folder, rules=rules)
+    if not of_any_size:
+        refuse_large(evidence)
     with _log_time("reduced transactions, samples and waits"):
         reduction = reduce_runs(evidence)
         timelines = read_timelines(evidence, reduction)

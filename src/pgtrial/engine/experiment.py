@@ -85,6 +85,8 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer, is_n
     with lock_folder(folder):
         sweep(folder)
         refuse_older_copy(folder)
+        if is_new:
+            Belongings.of(folder).add_measured()
         try:
             asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
         except BaseException:

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 # Settings whose value is a command, a library, code, a file, or another server, as their names end,
-_ENDS = r"(?:command|librar(?:y|ies)|director(?:y|ies)|dir|(?<!search_)path|file|keyfile|conninfo)"
+_ENDS = r"(?:command|librar(?:y|ies)|director(?:y|ies)|dir|(?<!search_)path|file|keyfile|conninfo|script)"
 # and those that do not end so, in PostgreSQL, in its languages and in extensions.
 _OF_LANGUAGES = (
     r"(?:plperl|pllua\w*)\.on_\w+|(?:pltclu?|plv8)\.(?:start|boot)_proc|plv8\.v8_flags"
-    r"|pljava\.(?:vmoptions|libjvm_location)|(?:plpython\w*|plrust)\.\w+"
+    r"|(?:pljava|plpython\w*|plrust)\.\w+"
 )
 _OF_EXTENSIONS = r"postgis\.(?:gdal_\w+|enable_outdb_rasters)|(?:duckdb|http|pgml)\.\w+"
 _OTHERS = rf"jit_provider|allow_system_table_mods|{_OF_LANGUAGES}|{_OF_EXTENSIONS}"
@@ -39,7 +39,10 @@ _RELATION = rf"(?:\"[^\"\n]{{1,130}}\"|[{_OF_NAME}]|\s*+\.\s*+){{1,200}}+\s*+"
 _SQL = rf"(?:'(?:sql|plpgsql)'|\"(?:sql|plpgsql)\"|(?:sql|plpgsql)(?![{_OF_NAME}]))"
 _COLUMNS = r"\((?:[^();\"]{1,4000}+|\"[^\"\n]{0,130}\"){0,200}+\)\s*+"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
-_ROUTINE_OF_TRIGGER = r"(?:function|procedure)\s+(?!using\b|into\b)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
+# In PL/pgSQL "function" may also be a variable, or the schema of a function that makes the text.
+_ROUTINE_OF_TRIGGER = (
+    r"(?:function|procedure)\s+(?!using\b|into\b|operator\b|\.)(?:[\w$.]|\"[^\"\n]{1,130}\"){1,130}\s*\("
+)
 _CATALOGS = (
     r"\bpg_(?:aggregate|am|amop|amproc|attrdef|authid|cast|constraint|conversion|db_role_setting|event_trigger"
     r"|extension|foreign_\w+|index|language|opclass|operator|policy|proc|rewrite|settings|transform|trigger|ts_\w+"
@@ -47,7 +50,8 @@ _CATALOGS = (
 )
 _EXECUTED = (
     r"(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|xpath_table|crosstab\w*|connectby"
-    r"|pg_background_launch|cron\"?\s*\.\s*\"?schedule\w*"
+    r"|pg_background_launch|cron\"?\s*+\.\s*+\"?(?:schedule\w*|alter_job|job\b)|repack_apply|distributed_exec"
+    r"|oracle_execute|dbms_(?:sql|job|scheduler)"
 )
 _READ_OR_WRITTEN = (
     r"pg_(?:read_(?!server_)\w*|hba_|ident_)file\w*|pg_stat_file|pg_file_(?!write\b)\w+|pg_ls_\w*dir|pg_logdir_ls"
@@ -55,7 +59,9 @@ _READ_OR_WRITTEN = (
 )
 _CALLED = r"\"?\s*+(?:\(|/\*|--)"
 _SERVICES = r"(?:aws_(?:lambda|ml|s3)|azure_(?:ai|cognitive|local_ai|ml|openai|storage)|google_ml\w*)"  # and schemas
-_SERVERS = r"citus_\w*add_\w*node|master_add_node|run_command_on_\w+|(?:pglogical|spock)\"?\s*+\."
+_SERVERS = (
+    r"citus_\w*add_\w*node|(?:master_add|add_data|attach_data)_node|run_command_on_\w+|(?:pglogical|spock)\"?\s*+\."
+)
 # Those of PostgreSQL itself and of its neighbourhood that run no code, and reach no file or host, by their functions.
 # What the functions of any other do is not in their names.
 HARMLESS = (
@@ -187,14 +193,15 @@ PATTERNS = (
     ),
     _pattern(
         "a request to another host",
-        'http_ http~ http( http/ http- http" aws_ azure_ google_',
-        rf"\bhttp(?:_(?:get|head|post|put|patch|delete|set_curlopt))?{_CALLED}|\b{_SERVICES}\b",
+        'http_ http~ http( http/ http- http" aws_ azure_ google_ anthropic_ cohere_ litellm_ ollama_ openai_ voyageai_',
+        rf"\bhttp(?:_(?:get|head|post|put|patch|delete|set_curlopt))?{_CALLED}|\b{_SERVICES}\b"
+        r"|\b(?:anthropic|cohere|litellm|ollama|openai|voyageai)_\w++\"?\s*+\(",
     ),
     _pattern(
         "code or files of an extension",
         "sqlj duckdb utl_ pgagent timetable pgml read_ _scan",
         r"\b(?:sqlj|duckdb|pgagent|pgml|utl_(?:file|http|mail|smtp|tcp))\b|\btimetable\"?\s*+\.\s*+\"?(?:add_|task|chain)"
-        rf"|\b(?:read_(?:csv|json|parquet)\w*|(?:delta|iceberg)_scan){_CALLED}",
+        rf"|\b(?:read_(?:blob|csv|json|parquet|text)\w*|(?:delta|iceberg)_scan){_CALLED}",
     ),
     _pattern(
         "an extension that reaches other hosts",
@@ -210,7 +217,7 @@ PATTERNS = (
         r"\bextension\b",
     ),
     _pattern(JOINED, "execute", rf"\bexecute\b(?!\s+on\b|\s+{_ROUTINE_OF_TRIGGER})", rf"{_ROUTINE}"),
-    _pattern(JOINED, "_to_xml ts_ xpath_ crosstab connectby launch schedule", rf"\b(?:{_EXECUTED})\b"),
+    _pattern(JOINED, "_to_xml ts_ xpath_ crosstab connectby launch cron repack_ _exec dbms_", rf"\b(?:{_EXECUTED})\b"),
     # A statement that begins with a variable of pgbench is whatever that holds by then.
     _pattern(JOINED, ":", r"(?m)(?:^|;)\s*+:[a-z_]"),
     # Pgbench puts them into strings, too, where they may be the rest of an escape.

@@ -18,6 +18,8 @@ import tomli_w
 
 from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.evidence import read_evidence
+from pgtrial.analysis.large import refuse_large
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.export.archive import FACTS, SUFFIX, SUMS, TEMPORARY, BundleFacts, Packed, pack, portable, read_facts
@@ -84,6 +86,7 @@ def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redactio
     """
     wanted = tuple(kind for kind in Redaction if kind in set(kinds))
     before = read_facts(folder)
+    refuse_large(read_evidence(folder))
     target = out.parent if out is not None else Path()
     try:
         # Beside the archive a file that stays as it is gets a second name; but nobody else may exchange what is copied.
@@ -91,7 +94,7 @@ def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redactio
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=place) as name:
             copy = Path(name)
             copied = copy_folder(folder, copy, wanted)
-            write_findings(findings := analyze(copy), copy)
+            write_findings(findings := analyze(copy, of_any_size=True), copy)
             write_html(findings, copy / layout.REPORT)
             files = {str(path.relative_to(copy)): path for path in sorted(copy.rglob("*")) if path.is_file()}
             facts = BundleFacts(

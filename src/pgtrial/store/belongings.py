@@ -53,7 +53,7 @@ class _Line:
 
     number: int
     content: bytes
-    value: "Started | Made | _Folder | _Readable | None"
+    value: "Started | Made | _Folder | _Readable | _Measured | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,11 @@ class _Readable:
     """A file or directory that the user has let the experiment name, outside of its folder."""
 
     path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """The folder was made, and its experiment begun, on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +126,14 @@ class Belongings:
         for path in paths:
             if path not in known:
                 self._add({"readable": str(path)}, durable=True)
+
+    def add_measured(self) -> None:
+        """Record that the folder was made here: what is in it is not a stranger's."""
+        self._add({"measured": "here"}, durable=False)
+
+    def is_measured_here(self) -> bool:
+        """Whether that is on record."""
+        return any(isinstance(line.value, _Measured) for line in self._lines())
 
     def processes(self) -> tuple[Started, ...]:
         """Everything that was ever started, in order."""
@@ -220,7 +233,7 @@ class Belongings:
             yield _Line(number=len(lines) + 1, content=last, value=value)
 
 
-def _read(line: bytes) -> Started | Made | _Folder | _Readable | None:
+def _read(line: bytes) -> Started | Made | _Folder | _Readable | _Measured | None:
     """What a line says, None unless pgtrial could have written it so."""
     try:
         found = parse_json(line)
@@ -236,6 +249,8 @@ def _read(line: bytes) -> Started | Made | _Folder | _Readable | None:
             return _Folder(path=Path(path))
         case {"readable": str(path)} if _is_path(path):
             return _Readable(path=Path(path))
+        case {"measured": "here"}:
+            return _Measured()
     return None
 
 

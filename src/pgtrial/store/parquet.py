@@ -170,6 +170,21 @@ def _with_all_columns(listed: str, columns: Iterable[_Column], table: str | None
     return f"(SELECT *, {', '.join(lacking)} FROM {files}))" if lacking and known == {frozenset()} else f"{files})"
 
 
+def count_values(paths: Sequence[Path]) -> int:
+    """How many the longest column of each file has, by what it says of itself, in all. Raises StoreError."""
+    if not paths:
+        return 0
+    with session(threads=1) as db:
+        try:
+            rows = db.execute(
+                "SELECT max(number) FROM (SELECT file_name, sum(greatest(num_values, row_group_num_rows)) AS number "
+                f"FROM parquet_metadata([{_listed(paths)}]) GROUP BY file_name, path_in_schema) GROUP BY file_name"
+            ).fetchall()
+        except duckdb.Error as err:
+            raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+    return int(sum(number for (number,) in rows))
+
+
 def check_rows(paths: Sequence[Path], most_rows: Mapping[Path, int]) -> None:
     """StoreError where ``source`` would raise it, before anything is read."""
     if paths:

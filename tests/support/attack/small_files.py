@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -26,10 +27,16 @@ def rewrite(path: Path, query: str, *, rows_of_a_group: int = 122_880) -> None:
     Path(f"{path}.new").replace(path)
 
 
+def repeat(path: Path, times: int, *, rows: int = 20, where: str = "true", change: str = "") -> None:
+    """Write some rows so many times; ``change`` says what differs in the one of number ``i``."""
+    what = f"old.* REPLACE ({change})" if change else "old.*"
+    rewrite(path, f"SELECT {what} FROM (FROM old WHERE {where} LIMIT {rows}) AS old, range({times}) AS r(i)")
+
+
 def make_rows(folder: Path) -> None:
     """Of every kind of file: each row half a million times."""
     for name in (layout.SAMPLES, layout.WAITS, layout.TRANSACTIONS):
-        rewrite(folder / layout.RUNS / RUN / name, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(500000)")
+        repeat(folder / layout.RUNS / RUN / name, 500_000)
 
 
 def pad(path: Path, size: int) -> None:
@@ -39,39 +46,29 @@ def pad(path: Path, size: int) -> None:
     path.write_bytes(content[:end] + b"\0" * size + content[end:])
 
 
-def make_padded(folder: Path) -> None:
-    """Two million readings, in a file that is as large as that of so many is."""
+def make_padded(
+    folder: Path, *, name: str = layout.SAMPLES, rows: int = 20, size: int = 2_000_000, change: str = ""
+) -> None:
+    """Two million rows, in a file that is as large as that of so many is."""
+    path = folder / layout.RUNS / RUN / name
+    repeat(path, 2_000_000 // rows, rows=rows, change=change)
+    pad(path, size)
+
+
+def make_hours(folder: Path) -> None:
+    """Twelve million readings, each at a time of its own, in a file of megabytes of a run of two hours."""
+    with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
+        db.execute("UPDATE phase SET ended = started + 7200 WHERE name = 'measure'")
+        db.commit()
     path = folder / layout.RUNS / RUN / layout.SAMPLES
-    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(100000)")
-    pad(path, 2_000_000)
-
-
-def make_padded_times(folder: Path) -> None:
-    """The same, each at a time of its own."""
-    path = folder / layout.RUNS / RUN / layout.SAMPLES
-    query = "SELECT old.* REPLACE (t + i / 1e6 AS t) FROM (FROM old LIMIT 20) AS old, range(100000) AS r(i)"
-    rewrite(path, query)
-    pad(path, 2_000_000)
-
-
-def make_padded_waits(folder: Path) -> None:
-    """Two million sampled sessions."""
-    path = folder / layout.RUNS / RUN / layout.WAITS
-    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(100000)")
-    pad(path, 2_000_000)
-
-
-def make_padded_transactions(folder: Path) -> None:
-    """Two million seconds."""
-    path = folder / layout.RUNS / RUN / layout.TRANSACTIONS
-    rewrite(path, "SELECT old.* FROM (FROM old LIMIT 10) AS old, range(200000)")
-    pad(path, 30_000_000)
+    repeat(path, 600_000, change="t + i / 1e2 AS t")
+    pad(path, 4_000_000)
 
 
 def make_all(folder: Path) -> None:
     """Of each run as many readings as are let through of one file alone."""
     for path in folder.glob(f"{layout.RUNS}/*/{layout.SAMPLES}"):
-        rewrite(path, "SELECT old.* FROM (FROM old LIMIT 20) AS old, range(25000)")
+        repeat(path, 25_000)
 
 
 def make_lists(folder: Path) -> None:
@@ -90,23 +87,20 @@ def make_texts(folder: Path) -> None:
 
 def make_objects(folder: Path) -> None:
     """In each row another object, at another time."""
-    query = "SELECT * REPLACE (i::VARCHAR AS object, t + i / 1e5 AS t) FROM (FROM old LIMIT 1), range(60000) AS r(i)"
-    rewrite(folder / layout.RUNS / RUN / layout.SAMPLES, query)
+    change = "i::VARCHAR AS object, t + i / 1e5 AS t"
+    repeat(folder / layout.RUNS / RUN / layout.SAMPLES, 60_000, rows=1, change=change)
 
 
 def make_events(folder: Path) -> None:
     """In each row another wait, at another time."""
-    query = (
-        "SELECT * REPLACE (i::VARCHAR AS wait_event, t + i / 1e5 AS t) "
-        "FROM (FROM old WHERE state = 'active' LIMIT 1), range(60000) AS r(i)"
-    )
-    rewrite(folder / layout.RUNS / RUN / layout.WAITS, query)
+    change = "i::VARCHAR AS wait_event, t + i / 1e5 AS t"
+    repeat(folder / layout.RUNS / RUN / layout.WAITS, 60_000, rows=1, where="state = 'active'", change=change)
 
 
 def make_waits(folder: Path) -> None:
     """Six hundred times as many waits as there are, each with its own name."""
-    query = "SELECT old.* REPLACE (i::VARCHAR || wait_event AS wait_event) FROM old, range(600) AS r(i)"
-    rewrite(folder / layout.RUNS / RUN / layout.WAITS, query)
+    change = "i::VARCHAR || wait_event AS wait_event"
+    repeat(folder / layout.RUNS / RUN / layout.WAITS, 600, rows=1_000_000, change=change)
 
 
 def make_groups(folder: Path) -> None:
@@ -125,9 +119,10 @@ def make_month(folder: Path) -> None:
 WAYS: dict[str, Callable[[Path], None]] = {
     "rows": make_rows,
     "padded": make_padded,
-    "padded-times": make_padded_times,
-    "padded-waits": make_padded_waits,
-    "padded-transactions": make_padded_transactions,
+    "padded-times": partial(make_padded, change="t + i / 1e6 AS t"),
+    "padded-waits": partial(make_padded, name=layout.WAITS),
+    "padded-transactions": partial(make_padded, name=layout.TRANSACTIONS, rows=10, size=30_000_000),
+    "hours": make_hours,
     "all": make_all,
     "lists": make_lists,
     "texts": make_texts,

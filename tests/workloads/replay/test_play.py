@@ -168,6 +168,37 @@ def test_a_program_is_started_only_where_that_is_allowed(tables, write_log, opti
     assert ("left out 1 of the statements: code" in said) is not bool(options)
 
 
+def test_results_are_thrown_away_as_they_come(tables, write_log) -> None:
+    text = "SELECT repeat('x', 100) FROM generate_series(1, 2000000)"
+    rows = [
+        (0.0, "a", f"statement: {text}"),
+        (0.0, "b", f"execute <unnamed>: {text} WHERE $1 = 1", "LOG", "parameters: $1 = '1'"),
+    ]
+
+    with start(tables, write_log(rows)) as process:
+        out = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+    assert process.returncode == 0
+    assert [list(json.loads(line)) for line in out.splitlines()[1:]] == [["t", "latency", "lag"]] * 2
+    assert used.ru_maxrss * 1024 < 200e6  # a libpq that keeps them has some 300 MB for each
+
+
+def test_a_session_goes_on_after_a_copy_whose_data_the_log_does_not_have(tables, write_log) -> None:
+    rows = [
+        (0.0, "a", "statement: SELECT 1; COPY told FROM STDIN"),
+        (0.1, "a", "statement: SELECT 1; COPY (SELECT 1) TO STDOUT"),
+        (0.2, "a", "statement: INSERT INTO told (what) VALUES ('after')"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert ["failed" in line for line in lines[1:]] == [True, False, False]
+    assert tables.query("SELECT what FROM told") == [("after",)]
+
+
 def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log) -> None:
     tables.execute("INSERT INTO stock VALUES (1, 1)")
     rows = [

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.large import refuse_large
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
@@ -83,6 +84,7 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     ledger does not have, StoreError for a folder without a ledger.
     """
     evidence = read_evidence(folder)
+    refuse_large(evidence)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
     fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))

@@ -10,6 +10,8 @@ from itertools import chain
 from typing import Any
 
 import psycopg
+from psycopg import generators, pq
+from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.log import Session, Statement
@@ -17,6 +19,7 @@ from pgtrial.workloads.replay.order import Step, put_in_order
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
+_ROWS = 1000  # of a result that are taken at once
 
 Tell = Callable[[Mapping[str, object]], None]
 
@@ -113,15 +116,38 @@ class _Player:
 
 
 async def _fails(connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement) -> bool:
-    cursor = psycopg.AsyncRawCursor(connection)
+    server = connection.pgconn
+    text = statement.text.encode()
     try:
-        # Without parameters it is sent as it is, several statements in one as well.
-        await cursor.execute(statement.text.encode(), list(statement.parameters) or None)
+        if statement.parameters:
+            values = [None if value is None else value.encode() for value in statement.parameters]
+            server.send_query_params(text, values)
+        else:  # as it is, several statements in one as well
+            server.send_query(text)
+        if psycopg.capabilities.has_stream_chunked():
+            server.set_chunked_rows_mode(_ROWS)
+        return await connection.wait(_take(server))
     except psycopg.Error:
         return True
-    finally:
-        await cursor.close()
-    return False
+
+
+def _take(server: "pq.abc.PGconn") -> PQGen[bool]:
+    """Whether one of the results is an error. They are thrown away as they come: all of them may have no room."""
+    yield from generators.send(server)
+    failed = False
+    while (result := (yield from generators.fetch(server))) is not None:
+        match result.status:
+            case pq.ExecStatus.FATAL_ERROR:
+                failed = True
+            case pq.ExecStatus.COPY_IN:
+                server.put_copy_end(b"the log does not have the data")
+            case pq.ExecStatus.COPY_OUT:
+                while isinstance((yield from generators.copy_from(server)), memoryview):
+                    pass
+                return failed
+            case pq.ExecStatus.COPY_BOTH:
+                raise psycopg.OperationalError("the server replicates")
+    return failed
 
 
 async def _sleep_until(moment: float) -> None:
