@@ -187,8 +187,9 @@ def test_results_are_thrown_away_as_they_come(tables, write_log) -> None:
 
 def test_a_session_goes_on_after_a_copy_whose_data_the_log_does_not_have(tables, write_log) -> None:
     rows = [
-        (0.0, "a", "statement: SELECT 1; COPY told FROM STDIN"),
-        (0.1, "a", "statement: SELECT 1; COPY (SELECT 1) TO STDOUT"),
+        # Comments in comments, which only the server reads.
+        (0.0, "a", "statement: SELECT 1; /* /* */ */ COPY told FROM STDIN"),
+        (0.1, "a", "statement: SELECT 1; /* /* */ */ COPY (SELECT 1) TO STDOUT"),
         (0.2, "a", "statement: INSERT INTO told (what) VALUES ('after')"),
     ]
 
