@@ -11,7 +11,7 @@ from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.sqlite import connect
 from pgtrial.store.state import State
-from support import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, INTERLEAVED, write_result_folder
 
 
 def test_the_first_arm_is_the_control_and_the_second_the_one_of_the_claim(evidence: Evidence) -> None:
@@ -98,3 +98,14 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
 def test_scenarios_are_those_of_the_file(evidence: Evidence, mix_folder: Path) -> None:
     assert evidence.scenarios == ("simple-update",)
     assert read_evidence(mix_folder).scenarios == ("read", "insert", "update")
+
+
+def test_slices_of_runs_that_do_not_take_turns_are_damage(tmp_path: Path) -> None:
+    """They have a planned length and a guard of no time: whoever divides by that has no answer."""
+    folder = write_result_folder(tmp_path / "r", text=INTERLEAVED.replace('"10s"', '"4s"'))
+    with contextlib.closing(connect(folder / layout.STATE, mode="rw")) as db, db:
+        db.execute("UPDATE meta SET value = 'blocks' WHERE key = 'method'")
+        db.execute("UPDATE meta SET value = '0' WHERE key IN ('method_guard', 'method_slice')")
+
+    with pytest.raises(StoreError, match="slices of runs that do not take turns"):
+        read_evidence(folder)

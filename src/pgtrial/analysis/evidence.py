@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
-from pgtrial.errors import SpecError
+from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
@@ -218,6 +218,11 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
         if rules is not None:
             plan = replace(plan, rules=RULES[rules])
         runs, meta = state.runs(), state.meta()
+        if plan.method.method == "blocks" and any(run.slices for run in runs):
+            raise StoreError(
+                f'"{folder}" is damaged: it has slices of runs that do not take turns',
+                hint="Restore it from a copy.",
+            )
         return Evidence(
             folder=folder,
             experiment=plan.experiment,
