@@ -325,6 +325,11 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert not shop.psql("copy", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
 
 
+def test_a_dsn_that_is_none_is_wrong_usage(tmp_path, capsys):
+    assert main(["workload", "garbage", "--output", str(tmp_path / "load")]) == 2
+    assert "it is not a connection string of libpq" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_no_copy_behind(shop, written, tmp_path, number):
     folder = shutil.copytree(written, tmp_path / "load")
