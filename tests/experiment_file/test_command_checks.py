@@ -107,6 +107,13 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert "does not exist" in found["workload.files[0]"].message
 
 
+def test_a_file_that_is_too_large_is_an_error_before_anything_is_started(tmp_path: Path) -> None:
+    with (tmp_path / "app.csv").open("wb") as file:
+        file.truncate((16 << 20) + 1)
+
+    assert "has more than 16 MB" in find(LOAD + 'files = "app.csv"\n', tmp_path)["workload.files[0]"].message
+
+
 def test_files_lie_beneath_the_directory_of_the_experiment(tmp_path: Path) -> None:
     loaded = parse_experiment(HEAD + LOAD + 'files = "/etc/hostname"\n' + ARMS, "x", tmp_path)
 

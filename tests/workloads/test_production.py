@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -322,6 +323,27 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
     assert shop.psql("copy", "SELECT count(*) FROM orders") == shop.psql("copy", "SELECT 2000")  # as it was
     assert not shop.psql("copy", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
+
+
+def test_a_dsn_that_is_none_is_wrong_usage(tmp_path, capsys):
+    assert main(["workload", "garbage", "--output", str(tmp_path / "load")]) == 2
+    assert "it is not a connection string of libpq" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_copy_behind(shop, written, tmp_path, number):
+    folder = shutil.copytree(written, tmp_path / "load")
+    words = ["workload", shop.dsn("copy"), "--check", str(folder), "--seconds", "600", "--allow-writes"]
+    command = [sys.executable, "-m", "pgtrial", *words]
+    made = "SELECT 1 FROM pg_stat_activity WHERE datname LIKE 'pgtrial%' AND query LIKE '%orders%'"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: shop.psql("postgres", made) or process.poll() is not None, bool)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130, said
+    assert not shop.psql("postgres", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
+    assert not shop.psql("postgres", made)
 
 
 def test_a_dial_of_somebody_else_is_checked(shop, written, tmp_path, capsys):

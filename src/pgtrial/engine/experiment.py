@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
+from pgtrial.engine.signals import until_signalled
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
 from pgtrial.engine.target.base import Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
@@ -88,7 +88,8 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer, is_n
         if is_new:
             Belongings.of(folder).add_measured()
         try:
-            asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
+            work = _run_schedule(plan, folder, permission, caller, tell)
+            asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
         except BaseException:
             if is_new and not _has_runs(folder):
                 forget_attempt(folder)
@@ -138,30 +139,6 @@ def _find_pending(plan: Plan, state: State) -> list[Slot]:
 def _has_runs(folder: Path) -> bool:
     with contextlib.closing(State.open(folder)) as state:
         return bool(state.runs())
-
-
-async def _run_until_signalled(
-    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
-) -> None:
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None  # this is a coroutine that runs
-    signalled = False
-
-    def stop() -> None:
-        nonlocal signalled
-        if not signalled:  # a second Ctrl-C must not break the orderly stop
-            signalled = True
-            task.cancel()
-            tell(Stopping())
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
-            loop.add_signal_handler(number, stop)
-    try:
-        await _run_schedule(plan, folder, permission, caller, tell)
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
 
 
 async def _run_schedule(

@@ -15,6 +15,7 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.production import SETUP, read_record, read_text
 from pgtrial.engine.production_fit import FIRST, fit_dials
 from pgtrial.engine.restore import refuse_unrestored
+from pgtrial.engine.signals import until_signalled
 from pgtrial.errors import SpecError, TargetError
 from pgtrial.experiment_file.code_uses import find_on_server
 from pgtrial.hosts.local import LocalHost
@@ -64,13 +65,13 @@ def check_workload(
 
     Each meets a fresh copy of the database at ``connection``, or with ``in_place`` that database itself. Raises
     SpecError for a folder that is no such load, ConnectError, PreflightError, TargetError, StoreError of the journal,
-    RestoreError.
+    RestoreError; KeyboardInterrupt at a signal, when the copy is dropped.
     """
     record = read_record(folder)
     refuse_changeable(folder, hint="Copy the folder into a directory of your own, and name the copy.")
     _refuse_code(folder, record)
     checked = asyncio.run(
-        _check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place)
+        until_signalled(_check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place))
     )
     write_file(folder / TRUTH, truth_text(record, checked.truths, checked.fits))
     return checked

@@ -12,6 +12,9 @@ from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC,
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.values import MOST_CLIENTS
 from pgtrial.nearest import hint_name
+from pgtrial.units import format_bytes
+
+LARGEST = 16 << 20  # bytes of a script, or of a file that a command needs
 
 
 def scenario_names(experiment: Experiment) -> tuple[str, ...]:
@@ -68,6 +71,9 @@ def check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Found
         yield path, f'file "{file}" cannot be read', "Check its permissions."
     elif state.st_size == 0:
         yield path, f'file "{file}" is empty', ""
+    elif state.st_size > LARGEST:
+        hint = "Data belong in dataset.load. What a command reads can be named in it with its whole path."
+        yield path, f'file "{file}" has more than {format_bytes(LARGEST)}', hint
 
 
 def _scripts_in(folder: FilePath) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_checks import LARGEST
 from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC, ScenarioTable
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
@@ -19,7 +20,6 @@ from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
 
 _MIXES = Path(__file__).with_name("mixes")
-_LARGEST = 16 << 20  # bytes of a script
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
 # Of TPC-C all but new-order are the least that clause 5.2.3 of its specification allows, and new-order is the rest.
 MIX_SHARES = {
@@ -183,9 +183,9 @@ def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem
     """The text of a script, or what is wrong with it, which stands at ``path`` in the experiment file."""
     try:
         with open_file(folder / file, follow=True) as opened:
-            content = opened.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            too_large = f"it has more than {format_bytes(_LARGEST)}; data belong in dataset.load"
+            content = opened.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            too_large = f"it has more than {format_bytes(LARGEST)}; data belong in dataset.load"
             return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {too_large}')
         with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") as text:
             return text.read(), None

@@ -5,7 +5,7 @@ import socket
 import psycopg
 import pytest
 
-from pgtrial.errors import ConnectError, PgTrialError, PreflightError
+from pgtrial.errors import ConnectError, PgTrialError, SpecError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.connect import as_caller, fetch, forget_caller
 from pgtrial.postgres.existing.address import find_again, find_server
@@ -172,7 +172,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_a_password(foreign, fi
     ],
 )
 def test_a_string_that_is_none_or_holds_a_password_is_refused_without_quoting_it(find, connection):
-    with pytest.raises(PreflightError, match=r"the connection of \[target\] cannot be used: ") as error:
+    with pytest.raises(SpecError, match=r"the connection of \[target\] cannot be used: ") as error:
         find(connection)
 
     assert SECRET not in _everything(error.value)

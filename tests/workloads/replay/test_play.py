@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -217,6 +218,18 @@ def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log
     assert ["failed" in line for line in lines[1:]] == [False, True, False, True]
     assert "replayed 4 statements, 2 with another outcome" in said
     assert tables.query("SELECT * FROM stock ORDER BY item") == [(1, 1), (2, None)]
+
+
+def test_how_far_it_fell_behind_the_log_is_told(tables, write_log) -> None:
+    """Here by a server that is slower; its own lag is small all the same."""
+    rows = [(0.0, "a", "statement: SELECT pg_sleep(0.5)"), *[(0.1, "a", "statement: SELECT 1")] * 5]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    found = re.search(r"and 99 % within (\d+\.\d) ms of when they were due", said)
+    assert found is not None, said
+    assert float(found[1]) > 350
 
 
 def test_several_statements_in_one_text_are_sent_as_they_are(tables, write_log) -> None:

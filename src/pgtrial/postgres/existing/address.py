@@ -12,7 +12,7 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.errors import ConnectError, SpecError
 from pgtrial.experiment_file.connection import SECRETS, read_connection, refuse_code
 from pgtrial.postgres.connect import APPLICATION, as_caller
 
@@ -111,7 +111,7 @@ async def find_server(
     """Connect once to learn what libpq makes of ``connection`` and of the ``caller``'s variables (PGHOST and so on).
 
     ``database`` is the one to connect to if nothing else names one, ``where`` says where the text stands. Raises
-    PreflightError for a text that is no connection string or holds a password, ConnectError when the server cannot be
+    SpecError for a text that is no connection string or holds a password, ConnectError when the server cannot be
     reached; neither quotes a password.
     """
     try:
@@ -120,7 +120,7 @@ async def find_server(
     except (ValueError, psycopg.ProgrammingError) as err:
         # libpq's own words would quote the text, of which a part may be a password.
         reason = str(err) if isinstance(err, ValueError) else "it is not a connection string of libpq"
-        raise PreflightError(
+        raise SpecError(
             f"the connection of {where} cannot be used: {reason.partition(';')[0]}",
             hint='Write "service=bench", "host=db user=me" or "postgresql://me@db"; a password belongs in .pgpass.',
         ) from None

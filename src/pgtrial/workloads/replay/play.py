@@ -26,7 +26,8 @@ Tell = Callable[[Mapping[str, object]], None]
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """What became of the statements. ``lags`` are seconds by which they were sent later than they could have been.
+    """What became of the statements. ``lags`` are seconds by which they were sent later than they could have been, and
+    ``behind`` later than they were due: a server slower than that of the log holds them up, or CPUs that are busy.
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     """
@@ -36,6 +37,7 @@ class Played:
     waits: int = 0
     given_up: int = 0
     lags: list[float] = field(default_factory=list)
+    behind: list[float] = field(default_factory=list)
 
 
 async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event) -> Played:
@@ -92,6 +94,7 @@ class _Player:
                     self.waits.note(step.transaction)
                 self.played.statements += 1
                 self.played.lags.append(sent - free)
+                self.played.behind.append(sent - due)
                 if failed is step.statement.failed:
                     self.tell({"t": ended, "latency": ended - due, "lag": sent - free})
                 else:

@@ -1,0 +1,31 @@
+"""An orderly end when Ctrl-C, SIGTERM or SIGHUP comes."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+async def until_signalled(work: Awaitable[_T], *, on_signal: Callable[[], None] = lambda: None) -> _T:
+    """Await ``work``, which is cancelled at a signal and cleans up. Raises KeyboardInterrupt where one came."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None  # this is a coroutine that runs
+    signalled = False
+
+    def stop() -> None:
+        nonlocal signalled
+        if not signalled:  # a second Ctrl-C must not break the orderly stop
+            signalled = True
+            task.cancel()
+            on_signal()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
+            loop.add_signal_handler(number, stop)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
