@@ -377,6 +377,16 @@ def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
     assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
 
 
+def test_an_extension_that_the_server_lacks_is_told_by_check(write, pgtrial):
+    arm = '[arms.other.extensions]\ncreate = ["plpgsql", "no_such_one"]'
+    write(("[arms.other.postgresql]", f"{arm}\n[arms.other.postgresql]"), ("# writes", "writes = true"))
+
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+
+    assert checked.returncode == 1
+    assert 'the server has no extension "no_such_one", which arms.other.extensions.create creates' in checked.stdout
+
+
 SCRIPT = """\\set id random(1, 100)
 SELECT orders.amount FROM orders JOIN stock.goods USING (id) WHERE id = :id;
 SELECT sum(amount) FROM (WITH orders AS (SELECT 1 AS amount) SELECT amount FROM orders) AS local;
