@@ -2,6 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.validity import world
 from pgtrial.analysis.validity.check import check_quality
 from pgtrial.experiment_file.arms import complete_arm
@@ -233,3 +234,32 @@ def test_a_setting_that_differs_cannot_be_waived(assess: Assess, evidence: Evide
     found = check_quality(assess(settings=settings, experiment=waiving(evidence, "undeclared-difference")))
 
     assert any(caveat.code == "undeclared-difference" and caveat.severity is Severity.INVALID for caveat in found)
+
+
+def test_a_soak_which_compares_no_arms_has_no_caveat_that_speaks_of_what_differs_between_them(
+    assess: Assess, evidence: Evidence, reduction: Reduction
+) -> None:
+    design = evidence.experiment.design.model_copy(update={"soak": 3600.0})
+    soak = evidence.experiment.model_copy(update={"design": design})
+    slow = {run.id for run in evidence.runs_of("off")}
+    changes: dict[str, Any] = {
+        "settings": {
+            run.id: {**evidence.settings[run.id], "work_mem": ("64MB" if run.id in slow else "4MB", "default")}
+            for run in evidence.valid
+        },
+        "fingerprints": {run.id: {"machine/memory": "1 GB" if run.id in slow else "2 GB"} for run in evidence.valid},
+        "fingerprints_after": {},
+        "reduced": {
+            "increases": {
+                **reduction.increases,
+                **{(run, 0, "pg_stat_checkpointer.num_done"): {"": 2.0} for run in slow},
+            }
+        },
+    }
+    of_arms = {"undeclared-difference", "unequal-checkpoints", "not-engaged", "torn-blocks"}
+
+    compared = {caveat.code for caveat in check_quality(assess(**changes))}
+    alone = {caveat.code for caveat in check_quality(assess(**changes, experiment=soak))}
+
+    assert {"undeclared-difference", "unequal-checkpoints"} <= compared
+    assert alone.isdisjoint(of_arms)

@@ -6,6 +6,7 @@ import pytest
 from pgtrial.cli.checked import check_text
 from pgtrial.cli.main import main
 from pgtrial.errors import SpecError
+from pgtrial.postgres.programs import Programs
 
 GOOD = """\
 format = 1
@@ -113,6 +114,38 @@ def test_without_its_programs_a_file_is_right_and_this_machine_not_ready(
     assert main(["check", str(file), "--no-host", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["ok"], answer["ready"]) == (True, False)
+
+
+WANTS_EXTENSION = """\
+format = 1
+experiment = { name = "ask" }
+dataset = { kind = "sql", setup = "setup.sql" }
+workload = { scenario = [{ name = "one", file = "one.sql" }] }
+arms = { a = {}, b = { extensions = { create = ["pg_trgm"] } } }
+"""
+
+
+def test_extensions_that_the_server_here_lacks_are_told_before_data_are_loaded(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(WANTS_EXTENSION)
+    (tmp_path / "setup.sql").write_text("CREATE EXTENSION hypopg;\n")
+    (tmp_path / "one.sql").write_text("SELECT 1;\n")
+    folder = tmp_path / "share/extension"
+    folder.mkdir(parents=True)
+    (folder / "plpgsql.control").touch()
+    programs = Programs(directory=tmp_path / "bin", version="15.18", major=15, origin="PATH")
+    monkeypatch.setattr("pgtrial.cli.checked.find_programs", lambda *_, **_options: programs)
+
+    assert main(["check", str(file)]) == 1
+
+    out = capsys.readouterr().out
+    said = 'PostgreSQL 15.18 has no extension "hypopg", which setup.sql creates, "pg_trgm", which '
+    assert out.startswith(f"not ready: {file}: {said}")
+    assert "mostly postgresql-15-hypopg, postgresql-15-pg-trgm" in out
+    (folder / "hypopg.control").touch()
+    (folder / "pg_trgm.control").touch()
+    assert main(["check", str(file)]) == 0
 
 
 def test_arms_that_do_not_differ_and_few_blocks_are_noted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

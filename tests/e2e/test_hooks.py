@@ -1,6 +1,11 @@
 """Hooks of a whole experiment, as a user has them: asked for, around everything, and on record."""
 
 import json
+import os
+import time
+from pathlib import Path
+
+from pgtrial.hosts.processes import identify
 
 ALL = ("before_dataset", "after_dataset", "before_block", "after_block", "before_run", "after_run")
 HOOK = """#!/bin/sh
@@ -53,3 +58,60 @@ def test_a_hook_that_fails_ends_the_experiment_in_order(place):
     assert "the hook after_dataset ended with status 3" in result.stderr
     assert "the replica is behind" in result.stderr
     assert place.folders() == []
+
+
+# Its child has a session of its own, and outlives it; it is in the middle of its work when pgtrial is killed.
+LASTING = """#!/bin/sh
+setsid sleep 600 &
+echo $! >"$1.part" && mv "$1.part" "$1"
+wait
+"""
+
+
+def test_what_a_hook_has_started_ends_when_pgtrial_is_killed(place):
+    said, program = place.directory / "said", place.directory / "hook.sh"
+    program.write_text(LASTING)
+    place.write_light_experiment()
+    with (place.directory / "small.toml").open("a") as file:
+        file.write(f'[hooks]\nafter_dataset = ["sh", "{program}", "{said}"]\n')
+    process = place.start("run", "small.toml", "--allow-code")
+    child = _read_pid(said)
+
+    process.kill()
+    place.finish(process)
+
+    assert _ends(child)
+    status = place.run("status", str(place.only_folder().path))
+    assert "still run" not in status.stdout
+    place.run("restore")
+    place.only_folder().assert_nothing_left()
+
+
+def test_what_a_hook_leaves_behind_on_purpose_outlives_an_end_in_order(place):
+    said, program = place.directory / "said", place.directory / "hook.sh"
+    program.write_text(LASTING.replace("wait\n", "").replace("600 &", "600 >/dev/null 2>&1 &"))
+    place.write_light_experiment(('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))
+    with (place.directory / "small.toml").open("a") as file:
+        file.write(f'[hooks]\nafter_dataset = ["sh", "{program}", "{said}"]\n')
+
+    result = place.run("run", "small.toml", "--allow-code")
+    child = _read_pid(said)
+    is_there = identify(child) is not None
+    os.kill(child, 9)
+
+    assert result.returncode == 0, result.stderr
+    assert is_there
+
+
+def _read_pid(said: Path) -> int:
+    deadline = time.monotonic() + 60
+    while not said.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return int(said.read_text())
+
+
+def _ends(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while identify(pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return identify(pid) is None

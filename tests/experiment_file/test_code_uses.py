@@ -327,7 +327,31 @@ def test_what_read_only_transactions_allow_is_listed_where_nothing_may_be_writte
     assert uses(writing, **{"x.sql": f"SELECT 1;\n{line};\n"}) == []
 
 
-@pytest.mark.parametrize("line", ["EXPLAIN ANALYZE SELECT 1", "EXPLAIN (ANALYZE) SELECT 1", "SELECT lock FROM cluster"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SET application_name = 'shop'",
+        'set session "application_name" to shop',
+        "SELECT set_config('application_name', 'shop', false)",
+    ],
+)
+def test_a_script_that_takes_another_name_is_listed_where_sessions_are_looked_at_by_theirs(line: str) -> None:
+    (found,) = uses(SERVER_TEXT, **{"x.sql": f"{line};\n"})
+
+    assert found == ("x.sql, line 1", f"a name by which the script's session is not known as the load's: {line};")
+    writing = SERVER_TEXT.replace('database = "d"', 'database = "d"\nwrites = true')
+    assert uses(writing, **{"x.sql": f"{line};\n"}) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "EXPLAIN ANALYZE SELECT 1",
+        "EXPLAIN (ANALYZE) SELECT 1",
+        "SELECT lock FROM cluster",
+        "SELECT application_name FROM pg_stat_activity",
+    ],
+)
 def test_what_only_reads_is_not_listed_there(line: str) -> None:
     assert uses(SERVER_TEXT, **{"x.sql": f"{line};\n"}) == []
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import PreflightError
+from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres import programs as module
-from pgtrial.postgres.programs import NEEDED, find_programs, kind_of, prefer_one_kind
+from pgtrial.postgres.programs import NEEDED, find_programs, has_extension, kind_of, prefer_one_kind
 
 
 def install(directory: Path, version: str) -> Path:
@@ -153,3 +154,22 @@ def test_real_programs_are_found(programs):
 def test_directory_in_the_home_of_nobody_is_one_without_programs() -> None:
     with pytest.raises(PreflightError, match=r'no PostgreSQL programs in ".*~no such user/bin"'):
         find_programs("~no such user/bin")
+
+
+def test_an_extension_is_looked_for_where_the_server_has_its_others(nothing_installed):
+    install(nothing_installed / "dist/15/bin", "15.1")
+    found, ops = find_programs("15"), LocalHost().ops
+    assert has_extension(ops, found, "hypopg") is None
+
+    folder = nothing_installed / "dist/15/share/postgresql/extension"
+    folder.mkdir(parents=True)
+    for name in ("plpgsql", "pg_trgm"):
+        (folder / f"{name}.control").touch()
+
+    assert [has_extension(ops, found, name) for name in ("pg_trgm", "hypopg")] == [True, False]
+
+
+@pytest.mark.pg
+def test_extensions_of_the_servers_here_are_found(programs):
+    assert has_extension(LocalHost().ops, programs, "plpgsql") is True
+    assert has_extension(LocalHost().ops, programs, "no_such_one") is False

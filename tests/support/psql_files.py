@@ -6,10 +6,11 @@ A mark that psql prints is a command that it saw; it has to be one that was seen
 import random
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from pgtrial.workloads.psql_scanner import Scanner
-from pgtrial.workloads.psql_script import outside_data
+from pgtrial.workloads.psql_script import ScriptError, outside_data
 
 _QUOTES = ("'", "''", "E'", "e'", '"', "$$", "$a$", "$", "U&'", "N'", "B'", "E'\\''", "$x$ $x$", "a$")
 _COMMENTS = ("/*", "*/", "--", "-", "/* x */", "\\", "\\'")
@@ -58,6 +59,7 @@ def run_psql(psql: Path, conninfo: str, file: Path) -> set[bytes]:
 def seen_in(file: Path) -> bytes:
     """What is looked at of a file: commands where they are certain, else whole lines."""
     scanner, seen = Scanner(), []
-    for _, line, is_certain in outside_data(file, scanner):
-        seen += scanner.commands if is_certain else [line]
+    with suppress(ScriptError):  # a COPY without an end, behind which there is nothing
+        for _, line, is_certain in outside_data(file, scanner):
+            seen += scanner.commands if is_certain else [line]
     return b"\n".join(seen)

@@ -47,19 +47,67 @@ def test_what_is_executed_beside_sql_is_found_with_its_line(tmp_path: Path, line
 @pytest.mark.parametrize(
     "line",
     [
-        r"\restrict abc",
+        "\\restrict abc\nSELECT 1;\n\\unrestrict abc",
         r"\set rows 10",
         r"\pset pager off",
         r"\echo done",
         r"SELECT 1 \gset",
         r"SELECT 1 \g",
         r"ALTER TABLE t ADD CHECK (mail ~ '^(\w|\d)+@');",
-        "COPY t (a, b) FROM stdin;",
-        "\\copy t from stdin",
+        "COPY t (a, b) FROM stdin;\n\\.",
+        "\\copy t from stdin\n1\n\\.",
     ],
 )
 def test_plain_commands_of_psql_execute_nothing(tmp_path: Path, line: str) -> None:
     assert uses(read(tmp_path, f"{line}\n")) == []
+
+
+DUMP = """--
+-- PostgreSQL database dump
+--
+
+\\restrict abc
+
+CREATE TABLE t (a int);
+COPY t (a) FROM stdin;
+1
+2
+\\.
+
+CREATE INDEX ON t (a);
+
+--
+-- PostgreSQL database dump complete
+--
+
+\\unrestrict abc
+"""
+
+
+@pytest.mark.parametrize("end", ["2\n", "1\n2\n\\.\n", "ON t (a);\n"])
+@pytest.mark.parametrize("without", ["", "\\restrict abc\n"])
+def test_a_dump_that_is_cut_off_is_refused_because_psql_would_load_half_of_it(
+    tmp_path: Path, end: str, without: str
+) -> None:
+    text = DUMP.replace(without, "")
+
+    with pytest.raises(ScriptError) as caught:
+        read(tmp_path, text[: text.index(end) + len(end)])
+
+    assert "seems to be cut off" in caught.value.hint
+
+
+def test_what_pg_dump_has_written_to_its_end_or_an_editor_without_its_comments_is_whole(tmp_path: Path) -> None:
+    no_comments = "".join(line for line in DUMP.splitlines(keepends=True) if not line.startswith("--"))
+    by_older = "".join(line for line in DUMP.splitlines(keepends=True) if "restrict" not in line)
+
+    assert [uses(read(tmp_path, text)) for text in (DUMP, no_comments, by_older)] == [[], [], []]
+
+
+def test_extensions_are_those_of_statements_and_not_of_comments(tmp_path: Path) -> None:
+    text = '-- CREATE EXTENSION a;\nCREATE EXTENSION IF NOT EXISTS "uuid-ossp" SCHEMA x;\ncreate extension Hstore;\n'
+
+    assert read(tmp_path, text).extensions == {"uuid-ossp", "hstore"}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Turn arguments, a file or options, into a checked experiment."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,15 @@ from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
-from pgtrial.postgres.programs import Programs, UnknownProgramsError, find_programs, prefer_one_kind
+from pgtrial.postgres.programs import (
+    Programs,
+    UnknownProgramsError,
+    find_programs,
+    has_extension,
+    how_to_get_extensions,
+    prefer_one_kind,
+)
+from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
 
 _log = logging.getLogger(__name__)
@@ -61,7 +69,7 @@ class Checked:
     """A valid experiment; ``servers`` are those of its arms, the control's first.
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
-    reason that ``without_fio`` says.
+    reason that ``without_fio`` says. ``lacking`` says which extensions that it creates its servers here do not have.
     """
 
     loaded: LoadedExperiment
@@ -69,6 +77,7 @@ class Checked:
     servers: tuple[Server, ...]
     fio: str = ""
     without_fio: str = ""
+    lacking: tuple[str, ...] = ()
 
     @property
     def version(self) -> int:
@@ -78,7 +87,11 @@ class Checked:
     @property
     def missing(self) -> str:
         """Why the experiment cannot run on this machine, "" if it can."""
-        reasons = (*(server.missing for server in self.servers if not server.is_unknown), self.without_fio)
+        reasons = (
+            *(server.missing for server in self.servers if not server.is_unknown),
+            self.without_fio,
+            *self.lacking,
+        )
         return "; ".join(reason for reason in reasons if reason)
 
 
@@ -174,7 +187,8 @@ def check_text(
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
-    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
+    lacking = _lacking_extensions(plan, folder, servers)
+    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio, lacking=tuple(lacking))
 
 
 def host_to_ask(checked: Checked, named: str | None) -> str | None:
@@ -186,6 +200,21 @@ def host_to_ask(checked: Checked, named: str | None) -> str | None:
     if named is not None and named != wanted:
         raise SpecError(f'the experiment runs on "{wanted}", not on "{named}"', hint=f"Give --host {wanted}.")
     return wanted if wanted == LOCAL or named is not None else None
+
+
+def _lacking_extensions(plan: Plan, folder: Path, servers: Sequence[Server]) -> Iterator[str]:
+    """What servers that are made here lack: creating it would fail after the data have been loaded in part."""
+    programs = tuple(server.programs for server in servers if server.programs is not None and server.is_here)
+    if not programs:
+        return
+    try:
+        wanted = find_extensions(plan.experiment, plan.arms, folder)
+    except SpecError:
+        return  # of a file that cannot be read, which is said where what it executes is asked for
+    ops = LocalHost().ops
+    for each in programs:
+        if lacking := {name: where for name, where in wanted.items() if has_extension(ops, each, name) is False}:
+            yield f"PostgreSQL {each.version} {say_lacking(lacking)}: {how_to_get_extensions(each, list(lacking))}"
 
 
 def _look_for_fio() -> tuple[str, str]:

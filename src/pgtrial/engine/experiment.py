@@ -16,6 +16,7 @@ from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
 from pgtrial.engine.hooks import Hooks
+from pgtrial.engine.keeper import is_wanted, keeper
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
@@ -172,7 +173,12 @@ async def _run_schedule(
         makes_database = experiment.target.kind == "server" and experiment.target.database is None
         with Journal.open(write=changes_something or makes_database) as journal:
             refuse_unrestored(journal, own=own)
-            async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
+            async with contextlib.AsyncExitStack() as around:
+                host = await around.enter_async_context(
+                    open_host(experiment.target.host, mark=here.mark, on_start=remember)
+                )
+                if is_wanted(experiment):
+                    await around.enter_async_context(keeper(folder, here=here))
                 hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
                 if (
                     experiment.target.kind == "server"

@@ -7,12 +7,16 @@ from pathlib import Path
 
 from pgtrial.design.plan import Plan
 from pgtrial.engine.target.server_survey import survey_server
-from pgtrial.errors import PgTrialError
+from pgtrial.errors import PgTrialError, PreflightError
 from pgtrial.hosts.connect import open_host
 from pgtrial.model.caveat import Caveat
+from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.inventory import read_inventory
 from pgtrial.postgres.existing.server import open_server
+from pgtrial.workloads.extensions import find_extensions, say_lacking
+
+_AVAILABLE = "SELECT name FROM pg_catalog.pg_available_extensions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
                 count = len(found.own_tables)
                 facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
             survey = await survey_server(server, plan.experiment, plan.arms, folder)
+            wanted = find_extensions(plan.experiment, plan.arms, folder)
+            there = {row[0] for row in await fetch(server.conninfo(target.database), _AVAILABLE)} if wanted else set()
     except PgTrialError as err:
         return ServerLook(facts=facts, error=err)
     return ServerLook(
@@ -61,5 +67,14 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
         by_role=target.settings == "role",
         shared=tuple(survey.changing),
         caveats=survey.rights.caveats(writes=target.database is None or target.writes),
-        error=refuse_missing(survey.rights, survey.missing) if survey.missing else None,
+        error=refuse_missing(survey.rights, survey.missing)
+        if survey.missing
+        else _refuse_lacking({name: where for name, where in wanted.items() if name not in there}),
     )
+
+
+def _refuse_lacking(lacking: Mapping[str, str]) -> PreflightError | None:
+    if not lacking:
+        return None
+    hint = "Install it on the server's machine, or choose another server; a managed service lists those that it has."
+    return PreflightError(f"the server {say_lacking(lacking)}", hint=hint)

@@ -18,7 +18,7 @@ class Status:
     """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
     complete; ``reason`` is why the last invalid attempt does not count, "" where none is; ``arms`` has one line per
     arm, ``pending`` one per change that has not been undone. ``processes`` of it still run although pgtrial does not:
-    what a hook or a program has started outlives a kill.
+    what a hook has left behind on purpose, or a keeper could not end (see keeper.py).
     """
 
     name: str

@@ -251,6 +251,11 @@ OF_READERS = (
         r"|\bpg_(?:notify|(?:try_)?advisory_\w*lock\w*)\b"
         r"|\blo_(?:creat\w*|from_bytea|put|import\w*|truncate\w*)\b|\blowrite\b",
     ),
+    _pattern(
+        "a name by which the script's session is not known as the load's",
+        "application_name",
+        r"\bset\s++(?:(?:session|local)\s++)?+\"?application_name\b|'application_name'",
+    ),
 )
 # One is in every line of SQL in which a match begins, in small letters, unless it is there by an escape, which has a
 # backslash, or by a variable, which has a colon, or is the end of a COPY.

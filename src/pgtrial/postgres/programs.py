@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -263,6 +263,29 @@ def has_library(ops: Operations, programs: Programs, name: str) -> bool:
     """Whether an installation has a library that the server can preload."""
     beside = programs.directory.parent
     return any(ops.is_file(str(beside / folder / f"{name}.so")) for folder in _LIBRARY_FOLDERS)
+
+
+# Beside bin, and where Debian has them.
+_EXTENSION_FOLDERS = ("{beside}/share/extension", "{beside}/share/postgresql/extension")
+_OF_DEBIAN = (Path("/usr/lib/postgresql"), "/usr/share/postgresql/{major}/extension")
+
+
+def has_extension(ops: Operations, programs: Programs, name: str) -> bool | None:
+    """Whether an installation has an extension that a database can create; None where it keeps them elsewhere."""
+    beside = programs.directory.parent
+    patterns = (*_EXTENSION_FOLDERS, *((_OF_DEBIAN[1],) if beside.parent == _OF_DEBIAN[0] else ()))
+    folders = [pattern.format(beside=beside, major=programs.major) for pattern in patterns]
+    if not any(ops.is_file(f"{folder}/plpgsql.control") for folder in folders):  # which every server has
+        return None
+    return any(ops.is_file(f"{folder}/{name}.control") for folder in folders)
+
+
+def how_to_get_extensions(programs: Programs, names: Sequence[str]) -> str:
+    """How to get extensions for an installation that does not have them."""
+    if programs.origin == _EMBEDDED:
+        return "the embedded servers have few; install PostgreSQL and its extensions from the distribution"
+    packages = ", ".join(f"postgresql-{programs.major}-{name.replace('_', '-')}" for name in names)
+    return f"install for version {programs.major} what has it, on Debian and Ubuntu mostly {packages}"
 
 
 # Programs that the server's user can execute, wherever on the host they were found.

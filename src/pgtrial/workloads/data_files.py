@@ -1,4 +1,6 @@
-"""The files of ``dataset.load``: of which kind each is, what it executes, which roles it names, and its digest."""
+"""The files of ``dataset.load``: of which kind each is, what it executes, which roles and extensions it names, and its
+digest.
+"""
 
 import hashlib
 import re
@@ -13,7 +15,7 @@ from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 from pgtrial.workloads.archive import MAGIC, TOC, ArchiveError, read_entries
-from pgtrial.workloads.psql_script import PsqlScript, ScriptError, roles_in
+from pgtrial.workloads.psql_script import PsqlScript, ScriptError, extensions_in, roles_in
 
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
 _COMPRESSED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz"}
@@ -36,6 +38,7 @@ class DataFile:
     kind: Kind
     files: tuple[Path, ...]
     roles: frozenset[str]
+    extensions: frozenset[str]
     uses: tuple[CodeUse, ...]
 
     def digest(self) -> str:
@@ -123,17 +126,20 @@ def _read(name: str, path: Path) -> DataFile:
         kind=Kind.SCRIPT,
         files=tuple(script.files),
         roles=frozenset(script.roles),
+        extensions=frozenset(script.extensions),
         uses=tuple(script.uses),
     )
 
 
 def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
     roles: set[str] = set()
+    extensions: set[str] = set()
     uses: list[CodeUse] = []
     for entry in read_entries(path):
         if entry.kind == "DATABASE":
             continue  # the data go into a database that is there
         roles |= roles_in(entry.statements) | ({entry.owner} - {"", "postgres"})
+        extensions |= extensions_in(entry.statements)
         where = f"{path.name}, {entry.kind.lower()} {entry.name}"
         uses += find_in_sql(where, entry.statements)
         if entry.hides_statements:
@@ -145,5 +151,6 @@ def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
         kind=Kind.ARCHIVE,
         files=files,
         roles=frozenset(roles),
+        extensions=frozenset(extensions),
         uses=tuple(uses),
     )

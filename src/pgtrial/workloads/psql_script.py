@@ -60,6 +60,10 @@ _ROLES = tuple(
         rf"^[^\S\n]*CREATE\s+POLICY\b.*?\bTO\s+{_NAMES}",
     )
 )
+# At the beginning of a line, where pg_dump writes it, and no comment does.
+_EXTENSION = re.compile(
+    rf"^\s*CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<names>{_NAME})", re.IGNORECASE | re.MULTILINE
+)
 _MADE = re.compile(rf"^\s*CREATE\s+(?:ROLE|USER|GROUP)\s+{_NAMES}", re.IGNORECASE)
 _NO_ROLES = frozenset(
     ("public", "current_user", "session_user", "current_role", "user", "none", "default", "postgres", "group")
@@ -79,6 +83,15 @@ _DECIDES_OR_SHOWS = re.compile(
 _ANY = "*"
 # Psql sets them by itself, to what the server says: an error's text may be anything.
 _SAID_BY_SERVER = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE", "SQLSTATE")
+
+
+# How pg_dump begins and ends a file; who removes one of its comments mostly removes both.
+_DUMP_BEGINS = (b"-- PostgreSQL database dump", b"\\restrict ")
+_DUMP_ENDS = (b"-- PostgreSQL database dump complete", b"\\unrestrict ")
+_HEAD = 20  # lines
+_CUT_OFF = (
+    "The file seems to be cut off: make it again, and see that whatever makes and copies it ends without an error."
+)
 
 
 class ScriptError(ValueError):
@@ -103,13 +116,15 @@ class _Place:
 class PsqlScript:
     """A file and all that it reads, which lie in ``root``, where psql is started.
 
-    ``files`` are their paths below it, ``roles`` those that the statements name and do not make.
+    ``files`` are their paths below it, ``roles`` those that the statements name and do not make, ``extensions`` those
+    that they create.
     """
 
     root: Path
     files: list[Path] = field(default_factory=list)
     uses: list[CodeUse] = field(default_factory=list)
     roles: set[str] = field(default_factory=set)
+    extensions: set[str] = field(default_factory=set)
     _made: set[str] = field(default_factory=set)
     _variables: dict[str, str] = field(default_factory=dict)
     _texts: set[str] = field(default_factory=set)  # names of variables that may be SQL, or _ANY
@@ -136,7 +151,10 @@ class PsqlScript:
         before = len(self.uses)
         lines: list[str] = []
         numbers: list[int] = []
+        is_dump = is_whole = False
         for number, line, is_certain in outside_data(self.root / name, scanner):
+            is_whole |= line.startswith(_DUMP_ENDS)
+            is_dump |= number <= _HEAD and line.startswith(_DUMP_BEGINS)
             self._lines += 1
             self._seen += len(line)
             matters = _matters(line) or (b":" in line and bool(self._texts))
@@ -144,12 +162,14 @@ class PsqlScript:
             self._looked_at += len(text)
             if self._lines > _MOST_LINES or self._seen > _LARGEST or self._looked_at > _MOST_LOOKED_AT:
                 self.uses.append(code_use(str(name), "more statements than are looked at"))
+                is_whole = True  # as far as is known
                 break
             lines.append(text)
             numbers.append(number)
             if not matters:
                 continue
             self.roles |= roles_in(text)
+            self.extensions |= extensions_in(text)
             self._made |= {name for match in _MADE.finditer(text) for name in _names(match["names"])}
             commands = [each.decode("utf-8", "replace") for each in scanner.commands] if is_certain else [text]
             if self._is_put_together(text, is_command=is_certain and commands[:1] == [text.strip()]):
@@ -157,6 +177,9 @@ class PsqlScript:
             for command in commands:
                 if "\\" in command:
                     self._examine(command.strip(), text, _Place(name, number, scanner, depth))
+        if is_dump and not is_whole:
+            hint = f"{_CUT_OFF} If it was meant so, remove the comments at its beginning."
+            raise ScriptError(f'"{name}" has the beginning of a dump, and not the end that pg_dump writes', hint)
         known = set(self.uses[before:])
         self.uses += (use for use in find_in_sql(str(name), "\n".join(lines), numbers=numbers) if use not in known)
 
@@ -223,6 +246,11 @@ def roles_in(statement: str) -> set[str]:
     return {name for name in found if name not in _NO_ROLES and not name.startswith("pg_")}
 
 
+def extensions_in(statements: str) -> set[str]:
+    """The extensions that statements create, each at the beginning of a line."""
+    return {name for match in _EXTENSION.finditer(statements) for name in _names(match["names"])}
+
+
 def _matters(line: bytes) -> bool:
     low = line.lower()
     return (
@@ -242,20 +270,28 @@ def outside_data(path: Path, scanner: Scanner) -> Iterator[tuple[int, bytes, boo
             yield number, before + line, scanner.is_certain
             before = b"" if line.endswith(b"\n") else line[-_LONGEST_WORD:]  # which may have begun a word
             if takes_data:
-                number += _skip_data(file)
+                began, (count, has_end) = number, _skip_data(file)
+                number += count
+                if not has_end:
+                    # Psql takes the end of the file for it, and half a dump for a whole one.
+                    raise ScriptError(
+                        f"{path.name}, line {began}: the rows of this COPY have no end, a line with \\.", _CUT_OFF
+                    )
 
 
-def _skip_data(file: BinaryIO) -> int:
-    r"""Read up to the end of the data of a COPY, a line with "\."; how many lines that were."""
+def _skip_data(file: BinaryIO) -> tuple[int, bool]:
+    r"""Read up to the end of the data of a COPY, a line with "\."; how many lines that were, and whether it is
+    there.
+    """
     lines, rest = 0, b"\n"
     while chunk := file.read(_CHUNK):
         text = rest + chunk
         if found := _END_OF_DATA.search(text):
             file.seek(found.end() - len(text), os.SEEK_CUR)
-            return lines + text.count(b"\n", len(rest), found.end())
+            return lines + text.count(b"\n", len(rest), found.end()), True
         lines += chunk.count(b"\n")
         rest = text[-_END:]
-    return lines
+    return lines, False
 
 
 def _names(text: str) -> Iterator[str]:

@@ -231,6 +231,32 @@ def test_a_load_is_seen_writing_where_others_are_connected_too(shop, write, pgtr
     assert said in result.stderr
 
 
+def test_a_program_is_seen_writing_whatever_its_sessions_call_themselves(shop, write, pgtrial, tmp_path):
+    command = 'kind = "command"\ncommand = ["sh", "load.sh"]\nfiles = "load.sh"'
+    scenario = 'scenario = [{ name = "own", file = "own.sql" }]'
+    write(
+        ("# writes", 'settings = "role"'),
+        (scenario, command),
+        ("rate     = 100\n", ""),
+        ('duration = "1s"', 'duration = "4s"'),
+        user="nobody_special",
+    )
+    shop.sql("GRANT UPDATE ON orders TO nobody_special", database="shop")
+    writing = "BEGIN; UPDATE orders SET amount = amount + 1 WHERE id = 1; SELECT pg_sleep(0.2); COMMIT"
+    (tmp_path / "load.sh").write_text(
+        "export PGAPPNAME=shop\n"
+        f'while :; do psql -qX -c "{_READ_WRITE}" -c "{writing}" >&2; '
+        'echo "{\\"t\\": $(date +%s.%N), \\"latency\\": 0.2}"; done\n'
+    )
+
+    with neighbour(shop, "SELECT 1"):
+        result = pgtrial("run", "shop.toml", "--allow-code", "--allow-host-changes")
+
+    assert result.returncode == 1
+    assert 'the load has written to database "shop", which is read-only' in result.stderr
+    assert "seen at it: public.orders" in result.stderr
+
+
 def test_a_load_that_only_reads_is_not_taken_for_the_neighbour_who_writes(shop, write, pgtrial):
     write(('duration = "1s"', 'duration = "4s"'))
     lines = ("BEGIN", "SELECT txid_current(), count(*) FROM orders", "SELECT pg_sleep(0.1)", "END")
@@ -375,6 +401,16 @@ def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
     assert 'connected to database "postgres"' in result.stderr
     assert "pg_read_binary_file" not in result.stderr
     assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
+
+
+def test_an_extension_that_the_server_lacks_is_told_by_check(write, pgtrial):
+    arm = '[arms.other.extensions]\ncreate = ["plpgsql", "no_such_one"]'
+    write(("[arms.other.postgresql]", f"{arm}\n[arms.other.postgresql]"), ("# writes", "writes = true"))
+
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+
+    assert checked.returncode == 1
+    assert 'the server has no extension "no_such_one", which arms.other.extensions.create creates' in checked.stdout
 
 
 SCRIPT = """\\set id random(1, 100)

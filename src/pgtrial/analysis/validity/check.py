@@ -69,10 +69,22 @@ CHECKS: tuple[Check, ...] = (
     world.check_recorded,
 )
 
+# What they say is of arms that are compared, or of blocks. A soak looks at each arm alone, and its windows are none.
+_OF_COMPARISONS: frozenset[Check] = frozenset(
+    {
+        world.check_settings,
+        world.check_servers,
+        blocks.check_torn_blocks,
+        blocks.check_engagement,
+        runs.check_checkpoints,
+    }
+)
+
 
 def check_quality(assessment: Assessment) -> tuple[CaveatFinding, ...]:
     """Caveats of all checks, in the order of the checks; those that only differ in their runs are merged."""
-    found = merge_runs(one for check in CHECKS for one in check(assessment))
+    left_out = _OF_COMPARISONS if assessment.evidence.is_soak else ()
+    found = merge_runs(one for check in CHECKS if check not in left_out for one in check(assessment))
     reasons: dict[str, str] = {one.caveat: one.reason for one in assessment.evidence.experiment.waive}
     return tuple(_waive(one, reasons[one.code]) if _may_be_waived(one, reasons) else one for one in found)
 

@@ -81,8 +81,9 @@ def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Facts of the world that differ without having been declared, by the published rule."""
     groups: dict[tuple[Kind, Severity], list[FactDifference]] = {}
+    is_soak = assessment.evidence.is_soak  # which compares no arms
     for difference in compare_facts(assessment.evidence):
-        if difference.severity is not None:
+        if difference.severity is not None and not (is_soak and difference.kind is Kind.ARMS):
             groups.setdefault((difference.kind, difference.severity), []).append(difference)
     for (kind, severity), differences in groups.items():
         code = _CODES[kind]

@@ -177,6 +177,7 @@ class ServerTarget:
                 database=self.database,
                 names=self.load_sessions,
                 seed=f"{self.experiment.experiment.name}/{run}",
+                role=self.server.control.address.user if self.by_role else None,
             )
             self.watch.start()
 
