@@ -20,7 +20,7 @@ from pgtrial.workloads.production.record import (
 )
 from pgtrial.workloads.production.scripts import Files, Plan, make_plan, write_files
 
-_WHERE = "the command"  # that names the server
+TYPED = "the command"  # that names the server
 RECORD, TRUTH, SETUP = "workload.json", "truth.md", "setup.sql"
 
 
@@ -62,7 +62,7 @@ def _texts(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> Iter
 
 
 async def _read(connection: str, caller: Mapping[str, str], *, with_values: bool) -> Load:
-    address = await find_server(connection, database=None, caller=caller, where=_WHERE)
+    address = await find_server(connection, database=None, caller=caller, typed=TYPED)
     return await read_load(address.conninfo(), with_values=with_values)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
-from pgtrial.engine.production import SETUP, read_record, read_text
+from pgtrial.engine.production import SETUP, TYPED, read_record, read_text
 from pgtrial.engine.production_fit import FIRST, fit_dials
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.signals import until_signalled
@@ -100,7 +100,7 @@ async def _check(
     in_place: bool,
 ) -> Checked:
     host = LocalHost()
-    server = await open_server(host, connection, database=None, restart=(), caller=caller)
+    server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
     with contextlib.ExitStack() as stack:
         changes = None
         if not in_place:

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 
-_CALLERS_OWN = ("servicefile", "sslkeylogfile")  # name a file with more parameters, one to which keys are written
+# Name a file with more parameters, and one to which keys are written; let the server act as the user.
+_CALLERS_OWN = ("servicefile", "sslkeylogfile", "gssdelegation")
 
 _SCHEME = re.compile(r"postgres(?:ql)?://")
 _PAIR = re.compile(
@@ -46,9 +47,13 @@ def is_elsewhere(text: str) -> bool:
 
     Not known, and so False, where a service file or the environment decides.
     """
-    found = read_connection(text)
-    hosts = [host.strip() for host in (found.get("hostaddr") or found.get("host") or "").split(",")]
-    return not all(map(_is_here, hosts))
+    return bool(hosts_elsewhere(read_connection(text)))
+
+
+def hosts_elsewhere(parameters: Mapping[str, str]) -> frozenset[str]:
+    """The names or addresses of other machines that are connected to; see ``is_elsewhere``."""
+    hosts = (host.strip() for host in (parameters.get("hostaddr") or parameters.get("host") or "").split(","))
+    return frozenset(host for host in hosts if not _is_here(host))
 
 
 def _is_here(host: str) -> bool:

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from pgtrial.errors import ConnectError, TargetError
 
 APPLICATION = "pgtrial"
-_NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
+NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
 # So that a name in pgtrial's own statements is never one that a user of the database has made in front of the server's,
 # by a better fit or by ALTER DATABASE … SET search_path, to run with pgtrial's rights (CVE-2018-1058). Behind a pooler
 # the session is not ours alone, and stays as it is: there the process id is another one than was told at the beginning.
@@ -27,7 +27,7 @@ def conninfo(*, host: str, port: int, user: str, database: str) -> str:
 
     What the experiment executes could have that server ask for a password: it gets none of the caller's ~/.pgpass.
     """
-    return make_conninfo(host=host, port=port, user=user, dbname=database, passfile=_NO_PASSWORDS, connect_timeout=10)
+    return make_conninfo(host=host, port=port, user=user, dbname=database, passfile=NO_PASSWORDS, connect_timeout=10)
 
 
 def forget_caller() -> dict[str, str]:

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pgtrial.errors import ConnectError, SpecError
 from pgtrial.experiment_file.connection import SECRETS, read_connection, refuse_code
 from pgtrial.postgres.connect import APPLICATION, as_caller
+from pgtrial.postgres.existing.credentials import WITHHELD, variables_for
 
 MAINTENANCE = "postgres"  # the database to connect to where nothing names another
 _PATIENCE = "10"  # s for a connection, where nothing says otherwise
@@ -27,8 +28,9 @@ _NOT_KEPT = (
 _ALWAYS = ("host", "port", "user", "dbname")  # also where it is the default: other programs may have another one
 
 # Parts of libpq's and the server's words, which for the server's are those of lc_messages = C or English.
+_NO_PASSWORD = "no password supplied"
 _HINTS = (
-    ("no password supplied", "Put the password into ~/.pgpass, or into a file that PGPASSFILE names."),
+    (_NO_PASSWORD, "Put the password into ~/.pgpass, or into a file that PGPASSFILE names."),
     ("password authentication failed", "Correct the password in ~/.pgpass or where else it is."),
     ("definition of service", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
     ("service file", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
@@ -106,14 +108,15 @@ class ServerAddress:
 
 
 async def find_server(
-    connection: str, *, database: str | None, caller: Mapping[str, str], where: str = "[target]"
+    connection: str, *, database: str | None, caller: Mapping[str, str], typed: str = ""
 ) -> ServerAddress:
     """Connect once to learn what libpq makes of ``connection`` and of the ``caller``'s variables (PGHOST and so on).
 
-    ``database`` is the one to connect to if nothing else names one, ``where`` says where the text stands. Raises
-    SpecError for a text that is no connection string or holds a password, ConnectError when the server cannot be
-    reached; neither quotes a password.
+    ``database`` is the one to connect to if nothing else names one. ``typed`` says where the caller has typed the text
+    himself; else it is the experiment file's. Raises SpecError for a text that is no connection string or holds a
+    password, ConnectError when the server cannot be reached; neither quotes a password.
     """
+    where = typed or "[target]"
     try:
         given = read_connection(connection)
         _check_reading(given, conninfo_to_dict(connection))
@@ -124,9 +127,10 @@ async def find_server(
             f"the connection of {where} cannot be used: {reason.partition(';')[0]}",
             hint='Write "service=bench", "host=db user=me" or "postgresql://me@db"; a password belongs in .pgpass.',
         ) from None
-    variables = {"PGDATABASE": database or MAINTENANCE, "PGCONNECT_TIMEOUT": _PATIENCE, **caller}
-    service = given.get("service") or caller.get("PGSERVICE", "")
-    return await _connect_once(connection, variables, service=service, where=where)
+    own = caller if typed else variables_for(given, caller)
+    variables = {"PGDATABASE": database or MAINTENANCE, "PGCONNECT_TIMEOUT": _PATIENCE, **own}
+    service = given.get("service") or own.get("PGSERVICE", "")
+    return await _connect_once(connection, variables, service=service, where=where, withheld=own != dict(caller))
 
 
 def _check_reading(given: Mapping[str, str], by_libpq: Mapping[str, object]) -> None:
@@ -143,7 +147,7 @@ def find_again(text: str, caller: Mapping[str, str]) -> ServerAddress:
     """
     stored = json.loads(text)
     service, service_file = stored["service"], stored["service_file"]
-    variables = dict(caller)
+    variables = dict(caller) if service else variables_for(stored["parameters"], caller)
     if service:
         variables["PGSERVICE"] = service
     if service_file:
@@ -158,12 +162,14 @@ def find_again(text: str, caller: Mapping[str, str]) -> ServerAddress:
     )
 
 
-async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service: str, where: str) -> ServerAddress:
+async def _connect_once(
+    conninfo: str, variables: Mapping[str, str], *, service: str, where: str, withheld: bool
+) -> ServerAddress:
     with as_caller(variables):
         try:
             connection = await psycopg.AsyncConnection.connect(conninfo, application_name=APPLICATION)
         except (psycopg.Error, OSError) as err:  # OSError: a host's name that cannot be looked up
-            raise _unreachable(err, conninfo, service, where) from err
+            raise _unreachable(err, conninfo, service, where, withheld=withheld) from err
     options = {option.keyword.decode(): option for option in connection.pgconn.info}
     parameters, secrets = {}, {}
     for name, option in options.items():
@@ -187,7 +193,7 @@ async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service:
     )
 
 
-def _unreachable(err: Exception, conninfo: str, service: str, where: str) -> ConnectError:
+def _unreachable(err: Exception, conninfo: str, service: str, where: str, *, withheld: bool) -> ConnectError:
     """``conninfo`` holds no password. What libpq takes from elsewhere is known here as far as it can take it."""
     found = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
     found |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
@@ -197,5 +203,7 @@ def _unreachable(err: Exception, conninfo: str, service: str, where: str) -> Con
         f"cannot connect to the server of {where}: host {host}, port {found['port']}, user {found['user']}, "
         f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
         detail=words,
-        hint=next((hint for part, hint in _HINTS if part in words), _HINT.format(where=where)),
+        hint=WITHHELD
+        if withheld and _NO_PASSWORD in words
+        else next((hint for part, hint in _HINTS if part in words), _HINT.format(where=where)),
     )

@@ -240,14 +240,20 @@ class ExistingServer:
 
 
 async def open_server(
-    host: Host, connection: str, *, database: str | None, restart: Sequence[str], caller: Mapping[str, str]
+    host: Host,
+    connection: str,
+    *,
+    database: str | None,
+    restart: Sequence[str],
+    caller: Mapping[str, str],
+    typed: str = "",
 ) -> ExistingServer:
     """Reach the server of ``connection``: libpq's string; empty: what the ``caller``'s variables say.
 
-    ``host`` is the machine on which it is looked for. ``database`` is connected to where nothing names another.
+    ``host`` is the machine on which it is looked for. ``database`` and ``typed`` as of ``find_server``.
     Raises PreflightError for a connection string that is none, and a server that is too old; ConnectError.
     """
-    address = await find_server(connection, database=database, caller=caller)
+    address = await find_server(connection, database=database, caller=caller, typed=typed)
     variables = {name: value for name, value in caller.items() if name == "PGDATA"}
     control = ServerControl(host=host, address=address, restart_command=tuple(restart), variables=variables)
     async with connect(control.conninfo()) as own:
