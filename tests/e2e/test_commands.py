@@ -139,6 +139,17 @@ def test_a_program_that_fails_does_so_before_anything_is_measured(new_place):
     assert not list((place.directory / "results").iterdir())
 
 
+def test_the_trial_of_a_program_is_at_its_rate(new_place):
+    place = new_place("rated")
+    write(place.directory, "echo asked for $PGTRIAL_RATE in a second >&2; exit 3\n")
+    file = place.directory / "small.toml"
+    file.write_text(file.read_text().replace("clients = 1\n", "clients = 1\nrate = 20\n"))
+
+    result = place.run("run", "small.toml", "--allow-code")
+
+    assert "the command fails: asked for 20 in a second" in result.stderr
+
+
 TURNS = """\
 format = 1
 [experiment]

@@ -106,8 +106,8 @@ def test_what_is_told_at_the_end_is_of_all_the_measured_time(tmp_path: Path) -> 
 def test_failures_lag_and_retries_are_kept(tmp_path: Path) -> None:
     log = make_log(
         tmp_path,
-        request(0.1, lag=0.5),
-        request(0.2, lag=0.25, retries=3),
+        request(0.1, 0.6, lag=0.5),
+        request(0.2, 0.3, lag=0.25, retries=3),
         {"t": STARTED + 0.3, "failed": True},
         HEARTBEAT,
     )
@@ -227,6 +227,7 @@ def test_of_turns_a_line_of_many_requests_is_refused(tmp_path: Path) -> None:
         ('{"t": 1, "failed": -1}', '"failed" is neither'),
         ('{"t": 1, "failed": "yes"}', '"failed" is neither'),
         ('{"t": 1, "latency": 1, "lag": -1}', '"lag" is no time in seconds'),
+        ('{"t": 1, "latency": 0.004, "lag": 5}', '"lag" is longer than the latency'),
         ('{"t": 1, "latency": 1, "retries": -1}', '"retries" is no number of tries of one request'),
         ('{"t": 1, "latencies": [1], "retries": 1}', '"retries" is no number of tries of one request'),
         ('{"t": 1, "count": -1}', '"count" is no number of requests'),

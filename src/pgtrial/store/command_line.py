@@ -13,6 +13,7 @@ LONGEST_INTERVAL = 2.0  # s of one line: its requests are spread evenly over it
 LONGEST_WHOLE = 86400.0  # s of a line that tells of all at the end
 LONGEST_LINE = 1 << 20  # bytes
 _LONGEST_LATENCY = 86400.0  # s
+_ROUNDED = 1e-3  # s by which what a program rounds may differ
 _MOST_REQUESTS = 10**9  # of one line
 _NO_LATENCIES = '"latencies" is neither a list of seconds nor an object of seconds and counts'
 _SHOWN = 100  # characters of a line that is wrong
@@ -82,6 +83,8 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
         raise LineError('"lag" is no time in seconds')
+    if lag is not None and "latency" in found and lag > latencies[0][0] + _ROUNDED:
+        raise LineError('"lag" is longer than the latency, which begins when the request was due')
     if needs_lag and (latencies or counted) and lag is None:
         raise LineError('it has no "lag", the time from when a request was due to when it was sent')
     return Told(
