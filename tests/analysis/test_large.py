@@ -30,6 +30,16 @@ def test_it_is_refused_and_the_hint_says_how_to_read_it(folder: Path, monkeypatc
     assert analyze(folder).runs
 
 
+def test_logs_count_by_their_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "MOST_READINGS", 1_000_000)
+    assert analyze(folder).runs
+    run = next(path for path in sorted(folder.glob("runs/*")) if path.is_dir())
+    (run / "server.jsonl").write_text("{}\n" * 2_500_000)
+
+    with pytest.raises(StoreError, match="was not measured here"):
+        analyze(folder)
+
+
 def test_it_is_not_packed_either(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreError, match="was not measured here"):
         write_bundle(folder, out=tmp_path / "x.zip")

@@ -17,14 +17,16 @@ from pgtrial.units import read_count
 VARIABLE = "PGTRIAL_MOST_READINGS"
 # Real runs of two hours have some 2.6 million, with 350 readings a second.
 MOST_READINGS = 3_000_000
+_LOG_BYTES = 7  # of a server's log that take as long to read as a reading: lines may be short
 _FILES = (layout.SAMPLES, layout.WAITS, layout.STATEMENTS, layout.TRANSACTIONS, layout.SLICES)
 
 
 def refuse_large(evidence: Evidence) -> None:
     """Raise StoreError for a folder with more readings than are read without being asked to."""
     folder = evidence.folder
-    paths = [layout.run_folder(folder, run.folder) / name for run in evidence.valid for name in _FILES]
-    found = parquet.count_values([path for path in paths if is_plain(path)])
+    runs = [layout.run_folder(folder, run.folder) for run in evidence.valid]
+    found = parquet.count_values([path for run in runs for name in _FILES if is_plain(path := run / name)])
+    found += sum(path.stat().st_size for run in runs if is_plain(path := run / layout.SERVER_LOG)) // _LOG_BYTES
     if found > _most() and not _is_measured_here(folder):
         raise StoreError(
             f'result folder "{folder}" has {found:,} readings, and was not measured here',
