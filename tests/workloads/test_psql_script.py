@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.workloads.psql_script import PsqlScript, ScriptError, roles_in
+from pgtrial.workloads.psql_script import PsqlScript, ScriptError, extensions_in, roles_in
 
 
 def read(tmp_path: Path, text: str, **others: str) -> PsqlScript:
@@ -108,6 +108,7 @@ def test_extensions_are_those_of_statements_and_not_of_comments(tmp_path: Path) 
     text = '-- CREATE EXTENSION a;\nCREATE EXTENSION IF NOT EXISTS "uuid-ossp" SCHEMA x;\ncreate extension Hstore;\n'
 
     assert read(tmp_path, text).extensions == {"uuid-ossp", "hstore"}
+    assert extensions_in("\n" * 1_000_000 + "CREATE EXTENSION cube") == {"cube"}  # in time that grows with the length
 
 
 @pytest.mark.parametrize(

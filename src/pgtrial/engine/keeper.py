@@ -35,8 +35,11 @@ def is_wanted(experiment: Experiment) -> bool:
 @asynccontextmanager
 async def keeper(folder: Path, *, here: Host) -> AsyncIterator[None]:
     """Have a keeper beside what is done here."""
-    process = await here.start([*own_program("pgtrial.engine.keeper"), folder.resolve()], role=ROLE, stdin=PIPE)
+    command: list[str | Path] = [*own_program("pgtrial.engine.keeper"), folder.resolve()]
+    process = await here.start(command, role=ROLE, stdin=PIPE, stdout=PIPE)
     try:
+        assert process.stdout is not None  # it was asked for
+        await process.stdout.readline()  # until it is ready, it would end with pgtrial
         yield
     finally:
         await end_process(process)  # before its input ends: what a hook has left behind on purpose stays
@@ -46,6 +49,7 @@ async def keeper(folder: Path, *, here: Host) -> AsyncIterator[None]:
 def main(folder: Path) -> None:
     # It was to end with pgtrial, as all that pgtrial starts; its work begins then.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, 0)
+    print("ready", flush=True)
     os.read(0, 1)
     own = os.getpid()
     for _ in range(_ROUNDS):

@@ -62,7 +62,8 @@ _ROLES = tuple(
 )
 # At the beginning of a line, where pg_dump writes it, and no comment does.
 _EXTENSION = re.compile(
-    rf"^\s*CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<names>{_NAME})", re.IGNORECASE | re.MULTILINE
+    rf"^[^\S\n]*+CREATE\s++EXTENSION\s++(?:IF\s++NOT\s++EXISTS\s++)?+(?P<names>{_NAME})",
+    re.IGNORECASE | re.MULTILINE,
 )
 _MADE = re.compile(rf"^\s*CREATE\s+(?:ROLE|USER|GROUP)\s+{_NAMES}", re.IGNORECASE)
 _NO_ROLES = frozenset(

@@ -82,5 +82,7 @@ ENGAGEMENT = {
 }
 NOT_TESTED = {
     "verdict.not-tested": Entry(text=N_("Not tested: {why:sentences}")),
-    "needed.not-engaged": Entry(text=N_("none, but a load in which the setting has something to act on")),
+    "needed.not-engaged": Entry(
+        text=N_("a load in which the setting has something to act on would help, and not more blocks")
+    ),
 }

@@ -107,10 +107,13 @@ NEEDED = {
     "needed.none": Entry(text=N_("none, the claim is decided")),
     "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
     "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
-    "needed.failures": Entry(text=N_("none, but fewer failures")),
-    "needed.interrupted": Entry(text=N_("none, but fewer interruptions")),
+    "needed.failures": Entry(text=N_("fewer failures would help, and not more blocks")),
+    "needed.interrupted": Entry(text=N_("fewer interruptions would help, and not more blocks")),
     "needed.left-behind": Entry(
-        text=N_('none, but longer slices, or method = "blocks": what an arm does to later turns may still be missing')
+        text=N_(
+            'longer slices, or method = "blocks", would help, and not more blocks: what an arm does to later turns '
+            "may still be missing"
+        )
     ),
     "needed.next-run": Entry(
         text=N_("more blocks, or a longer warm-up: what a run leaves for the next one may still be missing")
