@@ -32,8 +32,8 @@ BEGIN, END = "<!-- begin: result -->", "<!-- end: result -->"
 NO_RESULT = "There is no result of this experiment yet."
 # What a page says below a result that was measured before a day. Nothing of it can be found out afterwards.
 _OLD_SERVER = (
-    "This result is older than 25 November 2026. Until then sessions were looked at by the clock, which could count too "
-    "much as idle in transaction; reports among short inserts were called a mixed load; blocks dirtied were not "
+    "This result is older than 25 November 2026. Until then sessions were looked at by the clock, which could count "
+    "too much as idle in transaction; reports among short inserts were called a mixed load; blocks dirtied were not "
     "counted; and it was not told whether the settings had anything to act on. `make gallery` measures it anew."
 )
 _BEFORE = (("2026-11-25", _OLD_SERVER),)
