@@ -62,8 +62,8 @@ class Dip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """Steadiness of a series. ``usual`` is its median and ``lowest`` and ``highest`` its 1st and 99th percentile (type 7), in its
-    unit.
+    """Steadiness of a series. ``usual`` is its median, ``lowest`` and ``highest`` its 1st and 99th percentile
+    (type 7), in its unit.
 
     ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
     at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
