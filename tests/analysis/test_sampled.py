@@ -72,7 +72,7 @@ def test_the_highest_speed_can_be_claimed_as_well_as_the_lowest(evidence: Eviden
 
     found = observed(evidence, make(evidence.runs_of("on")[0].id, "on", means={}, tps=tps))
 
-    assert (found["stability.lowest"], found["stability.highest"]) == (200.0, 1600.0)
+    assert (found["stability.lowest"], found["stability.highest"]) == pytest.approx((200.0, 1600.0))
 
 
 def test_a_dip_has_depth_length_and_recovery(evidence: Evidence) -> None:
