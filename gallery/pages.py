@@ -30,6 +30,14 @@ PAGES = ROOT / "docs" / "gallery"
 IMAGES = "images"
 BEGIN, END = "<!-- begin: result -->", "<!-- end: result -->"
 NO_RESULT = "There is no result of this experiment yet."
+# What a page says below a result that was measured before a day. Nothing of it can be found out afterwards.
+_OLD_SERVER = (
+    "This result is older than 25 November 2026. Until then sessions were looked at by the clock, which could count "
+    "too much as idle in transaction; reports among short inserts were called a mixed load; blocks dirtied were not "
+    "counted; and it was not told whether the settings had anything to act on. `make gallery` measures it anew."
+)
+_BEFORE = (("2026-11-25", _OLD_SERVER),)
+_MEASURED = re.compile(r"^\*(\d{4}-\d\d-\d\d) · PostgreSQL .*\*$", re.MULTILINE)
 _LONGEST_TEXT = 700  # characters of an image's text alternative; the tables have what is cut
 
 
@@ -103,6 +111,7 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
     return _template("page.md.j2").render(
         entry=entry,
         result=f"{BEGIN}\n\n{result}\n\n{END}",
+        remarks=remarks_on(result),
         published=page_table(entry.published, figures),
         bottleneck=bottleneck_lines(entry.bottleneck, figures),
         command=f"make setup\nsudo {run} --allow-host-changes" if entry.changes_host else f"make setup\n{run}",
@@ -134,6 +143,12 @@ def read_result(path: Path) -> str:
         return NO_RESULT
     found = re.search(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", path.read_text(encoding="utf-8"), re.DOTALL)
     return found[1].strip() if found else NO_RESULT
+
+
+def remarks_on(result: str) -> list[str]:
+    """What has been mended since a server was measured, and so holds of newer results only."""
+    found = _MEASURED.search(result)
+    return [text for day, text in _BEFORE if found and found[1] < day]
 
 
 def first_paragraph(text: str) -> str:

@@ -169,7 +169,7 @@ def bottleneck_lines(bottleneck: Sequence[Published], figures: Mapping[str, Here
     others = [what for what, found in alike.items() if found is False]
     sentence = "What limited the article limits the quick file as well."
     if others:
-        sentence = f"The quick file is not limited as the article was: {', '.join(others)}."
+        sentence = f"In the quick file not as in the article: {'; '.join(others)}."
     elif None in alike.values():
         sentence = "Whether the quick file is limited by what limited the article was not measured in all of this."
     words = {True: "yes", False: "**no**", None: "not measured"}

@@ -4,14 +4,18 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from pgtrial.analysis.engagement import is_idle
+from pgtrial.findings.causes import WEIGHTED, ArmScore
 from pgtrial.findings.findings import CurvePoint, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_gain
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, place_arm, place_level
 from pgtrial.report.markdown import escape, table
+from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.sections.over_time import RARE
 from pgtrial.report.summary_words import placebo_text
+from pgtrial.report.terms import verdict_word
 from pgtrial.report.values import format_value
 from pgtrial.report.words import (
     ALL,
@@ -19,6 +23,8 @@ from pgtrial.report.words import (
     arm_label,
     change_text,
     claim_text,
+    effect_word,
+    find_effect,
     format_metric,
     interval_text,
     is_finished,
@@ -47,6 +53,7 @@ _FIGURES = (
 )
 _SPEED = ("pgbench.tps", "pgbench.latency_p95", "fio.bandwidth", "fio.iops", "fio.latency_mean", "fio.latency_p99")
 _MISSING = "–"
+NOTHING_ACTED = "Nothing that the arms set had anything to act on."
 
 
 def describe_result(findings: Findings) -> dict[str, Any]:
@@ -60,6 +67,7 @@ def describe_result(findings: Findings) -> dict[str, Any]:
         "effects": _effects(findings),
         "placebo": escape(placebo_text(findings)) if placebo_arm(findings) else "",
         "why": escape(say(causes_of(findings).text)),
+        "settings": [f"- {escape(say(each.text))}" for each in findings.engagements],
         "limits": _limits(findings),
         "disks": _disks(findings),
         "files": _files(findings),
@@ -68,16 +76,39 @@ def describe_result(findings: Findings) -> dict[str, Any]:
         "figures": _figures(findings),
         "figures_level": escape(level_label(findings, _last_level(findings))),
         "stability": _stability(findings),
+        "advice": _advice(findings),
+        "scorecard": _scorecard(findings),
         "caveats": _caveats(findings),
         "source": _source(findings),
     }
 
 
 def answer(findings: Findings) -> str:
-    """The verdict and its reason, in one paragraph that stands for the page in the index."""
+    """The verdict and its reason, in one paragraph that stands for the page in the index: with what got worse, and with
+    what a claim about one scenario leaves out, so that it hides neither.
+    """
     asked = findings.hypothesis
-    text = f"**{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict}** – {escape(say(asked.reason))}"
-    return text if is_finished(findings) else f"{text} Not finished."
+    word = verdict_word(asked.verdict, not_tested=asked.not_tested)
+    parts = [
+        f"**{VERDICT_SYMBOLS[asked.verdict]} {word}** – {escape(say(asked.reason))}",
+        escape(worst_text(findings)),
+        _of_all_scenarios(findings),
+        NOTHING_ACTED if is_idle(findings.engagements) and not asked.not_tested else "",
+        "" if is_finished(findings) else "Not finished.",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _of_all_scenarios(findings: Findings) -> str:
+    """The effect on the whole load, of a claim that is about one scenario of it."""
+    asked = findings.hypothesis
+    if asked.scenario is None:
+        return ""
+    effect = find_effect(findings.effects, arm=asked.arm, metric=asked.metric, scenario=None)
+    if effect is None or effect.ratio is None:
+        return ""
+    change = f"{change_text(effect.ratio)} ({interval_text(effect.low, effect.high)})"
+    return f"All scenarios together: {metric_label(asked.metric)} {change}."
 
 
 def _effects(findings: Findings) -> list[str]:
@@ -103,7 +134,7 @@ def _effect_row(findings: Findings, effect: Effect) -> list[str]:
         escape(level_label(findings, effect.load_level)),
         change_text(effect.ratio),
         interval_text(effect.low, effect.high),
-        str(effect.decision),
+        effect_word(findings, effect),
         str(effect.blocks),
     ]
 
@@ -205,11 +236,43 @@ def _stability(findings: Findings) -> list[str]:
     return lines
 
 
+def _advice(findings: Findings) -> list[str]:
+    """The fast arm, the stable one, and where they are not the same; one line for each."""
+    scores = causes_of(findings).scorecard
+    if scores is None:
+        return []
+    lines = [f"- {each.goal}: {escape(say(each.text))}" for each in scores.recommendations]
+    return [*lines, *([f"- {escape(say(scores.trade_off))}"] if scores.trade_off else [])]
+
+
+def _scorecard(findings: Findings) -> list[str]:
+    """The arms against the criteria that the file declares; [] where it declares none."""
+    scores = causes_of(findings).scorecard
+    if scores is None or all(each.goal != WEIGHTED for each in scores.recommendations):
+        return []
+    criteria = [metric_label(value.criterion) for value in scores.arms[0].values]
+    heads = ["arm", *criteria, "Pareto front", "score", "best score in"]
+    return table(heads, [_score_row(findings, arm) for arm in scores.arms], right=set(range(1, len(heads))))
+
+
+def _score_row(findings: Findings, arm: ArmScore) -> list[str]:
+    changes = [
+        _MISSING
+        if value.ratio is None
+        else f"{change_text(value.ratio.value)} ({interval_text(value.ratio.low, value.ratio.high)})"
+        for value in arm.values
+    ]
+    score = _MISSING if arm.score is None else f"{arm.score:+.2f}".replace("-", "−")
+    best = _MISSING if arm.best_share is None else format_share(arm.best_share)
+    return [escape(arm_label(findings, arm.arm)), *changes, "yes" if arm.is_pareto else "no", score, best]
+
+
 def _caveats(findings: Findings) -> list[str]:
-    """Warnings and worse; remarks are only counted."""
-    grave = [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO]
+    """Warnings and worse; remarks are only counted, and what the settings acted on has a paragraph of its own."""
+    told = [caveat for caveat in sort_caveats(findings.caveats) if caveat.code != "not-engaged"]
+    grave = [caveat for caveat in told if caveat.severity is not Severity.INFO]
     lines = [f"- {caveat.severity}: {escape(caveat.text)}" for caveat in grave]
-    remarks = len(findings.caveats) - len(grave)
+    remarks = len(told) - len(grave)
     if remarks:
         lines.append(f"- and {plural(remarks, 'remark')} in the report")
     return lines

@@ -14,6 +14,7 @@ from typing import Any
 from gallery.entries import FOLDER, Entry
 from gallery.pages import NO_RESULT, PAGES, figures_of, first_paragraph, read_result
 from gallery.published import Published, rows_of
+from gallery.results import NOTHING_ACTED
 from pgtrial.language import find_language, ptr, speak
 from pgtrial.report.markdown import table
 
@@ -35,8 +36,10 @@ def render(entries: Sequence[Entry], code: str, folder: Path = PAGES) -> str:
         for entry in entries:
             own = texts[entry.name]
             lines += [f"## {own['title']} ({entry.article})", "", own["question"].strip(), ""]
-            if verdict := _verdict(read_result(folder / f"{entry.name}.md")):
-                lines += [f"{page['answer']}: {verdict}.", ""]
+            result = read_result(folder / f"{entry.name}.md")
+            if verdict := _verdict(result):
+                idle = f" {page['idle']}" if NOTHING_ACTED in first_paragraph(result) else ""
+                lines += [f"{page['answer']}: {verdict}.{idle}", ""]
             lines += [f"**{page['reading']}** {own['reading'].strip()}", ""]
             lines += [f"[{entry.article}: {page['more']}]({entry.name}.md)", ""]
             if entry.published:

@@ -244,12 +244,16 @@ def _acts_rows() -> str:
             keys = ", ".join(f"`{pattern}`" for pattern in acts.patterns) if acts.patterns != ("*",) else "all"
             what = say(message(f"acts.{acts.code}")) if acts.metrics else "the load, data or server: in every run"
             metrics = ", ".join(f"`{metric}`" for metric in acts.metrics)
-            least = "" if not acts.metrics else "more than none" if acts.least < _ANY else _least(acts)
+            least = _least(acts) if acts.metrics else ""
             rows.append(f"| `{name}` | {keys} | {what} | {metrics} | {least} |")
     return "\n".join(rows)
 
 
 def _least(acts: Acts) -> str:
+    if acts.of_value:
+        return f"{format_share(acts.of_value)} of the lowest"
+    if acts.least < _ANY:
+        return "more than none"
     found = find_observable(acts.metrics[0])
     assert found is not None
     return format_value(acts.least, found.metric.unit)

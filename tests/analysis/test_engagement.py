@@ -60,6 +60,27 @@ def test_dirty_pages_below_the_limit_test_nothing(evidence: Evidence) -> None:
     assert states(asked, *high) == ["engaged"]
 
 
+@pytest.mark.parametrize(("reads", "state"), [(1400.0, "idle"), (1600.0, "engaged")])
+def test_a_limit_of_the_disk_acts_where_the_group_comes_near_it(evidence: Evidence, reads: float, state: str) -> None:
+    asked = differ(evidence, knob="cgroup", read_iops=("3000", "10000"))
+    lines = [timeline(arm, {"cgroup.reads": reads}) for arm in ("on", "off")]
+
+    (found,) = find_engagements(asked, lines)
+
+    assert found.state == state
+    if state == "idle":
+        assert "no reads or writes near the limit" in say(found.text)
+        assert "was at most 1400" in say(found.text)
+        assert "1500 counts as much" in say(found.text)
+
+
+def test_a_limit_that_one_arm_has_is_the_limit(evidence: Evidence) -> None:
+    limit = {"off": {"cgroup": {"write_bytes": "10MB"}}}
+    arms = tuple(replace(arm, knobs=limit.get(arm.name, {}), settings={}) for arm in evidence.arms)
+
+    assert states(replace(evidence, arms=arms), timeline("off", {"cgroup.write_bytes": 6e6})) == ["engaged"]
+
+
 def test_what_was_not_sampled_or_not_declared_is_not_known(evidence: Evidence) -> None:
     assert states(differ(evidence, work_mem=("4MB", "64MB")), timeline("on", {})) == ["unknown"]
     undeclared = find_engagements(differ(evidence, random_page_cost=("4", "1")), ())

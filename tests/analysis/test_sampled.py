@@ -66,6 +66,15 @@ def test_load_levels_count_alike_and_a_missing_one_leaves_all_of_them_out(eviden
     assert "vmstat.wa" not in observed(two, low)
 
 
+def test_the_highest_speed_can_be_claimed_as_well_as_the_lowest(evidence: Evidence) -> None:
+    tps = np.full(60, 1000.0)
+    tps[10:13], tps[40:43] = 1600.0, 200.0
+
+    found = observed(evidence, make(evidence.runs_of("on")[0].id, "on", means={}, tps=tps))
+
+    assert (found["stability.lowest"], found["stability.highest"]) == pytest.approx((200.0, 1600.0))
+
+
 def test_a_dip_has_depth_length_and_recovery(evidence: Evidence) -> None:
     run = evidence.runs_of("on")[0].id
     tps = np.full(60, 1000.0) + np.tile([-3.0, 3.0], 30)

@@ -9,8 +9,10 @@ import pytest
 
 from gallery import charts, entries, pages, results, translated
 from pgtrial.analysis.analyze import analyze
-from pgtrial.findings.findings import Findings
+from pgtrial.findings.causes import WEIGHTED
+from pgtrial.findings.findings import Engagement, Findings
 from pgtrial.findings.message import say
+from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
 from pgtrial.report.markdown import escape
@@ -166,6 +168,77 @@ def test_an_unfinished_experiment_says_so(found):
     stopped = found.experiment.model_copy(update={"complete": False})
 
     assert results.answer(found.model_copy(update={"experiment": stopped})).endswith(" Not finished.")
+
+
+def test_the_headline_of_a_claim_about_one_scenario_tells_all_of_them(found):
+    asked = found.hypothesis.model_copy(update={"scenario": "read"})
+
+    text = results.answer(found.model_copy(update={"hypothesis": asked}))
+
+    assert re.search(r"All scenarios together: throughput \+1\d\d % \(\+.* to \+.*\)\.$", text)
+    assert "All scenarios" not in results.answer(found)
+
+
+def test_the_headline_hides_neither_what_got_worse_nor_that_nothing_acted(found, monkeypatch):
+    idle = Engagement(setting="work_mem", state="idle", text="work_mem had nothing to act on.")
+    untested = found.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "not_tested": True})
+    monkeypatch.setattr(results, "worst_text", lambda findings: "Worse in scenario “move”.")
+
+    supported = results.answer(found.model_copy(update={"engagements": (idle,)}))
+    told = results.answer(found.model_copy(update={"engagements": (idle,), "hypothesis": untested}))
+
+    assert supported.endswith(f"Worse in scenario “move”. {results.NOTHING_ACTED}")
+    assert told.startswith("**? not tested** – ")
+    assert results.NOTHING_ACTED not in told
+
+
+def test_a_page_shows_what_its_settings_acted_on(found, page):
+    texts = [escape(say(each.text)) for each in found.engagements]
+
+    assert texts
+    assert all(f"- {text}\n" in pages.read_result(page) for text in texts)
+
+
+def test_a_page_shows_which_arm_is_for_what_and_the_scores_of_declared_criteria(found):
+    scores = causes_of(found).scorecard
+    assert scores is not None
+    arms = tuple(arm.model_copy(update={"score": 0.125, "best_share": 0.9}) for arm in scores.arms)
+    weighted = (*scores.recommendations, scores.recommendations[0].model_copy(update={"goal": WEIGHTED}))
+    scored = scores.model_copy(update={"arms": arms, "recommendations": weighted})
+    causes = causes_of(found).model_copy(update={"scorecard": scored})
+
+    usual = pages.render_result(found, [])
+    declared = pages.render_result(found.model_copy(update={"causes": causes}), [])
+
+    assert f"- fast: {escape(say(scores.recommendations[0].text))}" in usual
+    assert "best score in" not in usual
+    assert re.search(r"^\| off .* yes \| +\+0\.1[23] \| +90 % \|$", declared, re.MULTILINE)
+
+
+def test_a_page_calls_an_effect_what_its_chart_calls_it(found, monkeypatch):
+    monkeypatch.setattr(results, "effect_word", lambda findings, effect: "not worse")
+
+    assert "| not worse |" in pages.render_result(found, [])
+
+
+def test_a_page_says_what_has_been_mended_since_it_was_measured():
+    line = "*{day} · PostgreSQL 15.18, 2 CPUs · 6 of 6 blocks*"
+
+    (old,) = pages.remarks_on(f"text\n\n{line.format(day='2026-11-22')}")
+
+    assert "older than 25 November 2026" in old
+    assert pages.remarks_on(line.format(day="2026-11-25")) == []
+    assert pages.remarks_on("*2026-11-22 · 2 CPUs · 6 of 6 blocks*") == []
+    assert pages.remarks_on(pages.NO_RESULT) == []
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_what_a_page_shows_of_the_disk_and_of_waiting_is_held_against_the_article(entry):
+    figures = pages.figures_of(entry, pages.PAGES)
+
+    missing = [each.key for each in entry.bottleneck if each.metric != "vmstat.us" and each.key not in figures]
+
+    assert missing == []
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)

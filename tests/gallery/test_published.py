@@ -109,7 +109,7 @@ def test_a_page_says_whether_it_was_limited_by_what_limited_the_article() -> Non
     )
 
     assert both[0] == "What limited the article limits the quick file as well."
-    assert one[0] == "The quick file is not limited as the article was: waiting."
+    assert one[0] == "In the quick file not as in the article: waiting."
     assert none[0].startswith("Whether the quick file is limited by what limited the article was not measured")
     assert [cell.strip() for cell in one[-1].split("|")[1:-1]] == [
         "waiting",

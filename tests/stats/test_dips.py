@@ -48,6 +48,7 @@ def test_the_rest_of_the_numbers_are_plain_counts():
     assert found.dips[0].stalled == 3
     assert found.dips[0].depth == 1
     assert found.lowest == pytest.approx(np.percentile(values, 1))
+    assert found.highest == pytest.approx(np.percentile(values, 99))
     assert found.coefficient_of_variation == pytest.approx(values.std(ddof=1) / values.mean())
     assert (found.threshold, found.resolution) == (SHALLOWEST, 1)
 

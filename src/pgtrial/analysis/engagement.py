@@ -14,9 +14,10 @@ from pgtrial.findings.findings import Engagement, HypothesisFinding, Needed
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.knobs import KNOBS
-from pgtrial.knobs.declaration import Acts
+from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
+from pgtrial.units import parse_bytes
 
 _SEEN = {"share": "seen.share", "B": "seen.bytes", "B/s": "seen.byte-rate"}
 _ANY = 1e-6  # of a threshold that only tells something from nothing
@@ -29,23 +30,24 @@ def find_engagements(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple
     if len(arms) < 2:
         return ()
     mine = [each for each in timelines if each.arm in names]
-    return tuple(_judge(difference, mine) for difference in find_differences(arms))
+    return tuple(_judge(difference, arms, mine) for difference in find_differences(arms))
 
 
-def _judge(difference: Difference, timelines: Sequence[Timeline]) -> Engagement:
+def _judge(difference: Difference, arms: Sequence[Arm], timelines: Sequence[Timeline]) -> Engagement:
     acts, setting = KNOBS[difference.knob].acts_of(difference.key), difference.label
     if acts is None:
         return _found(difference, "unknown", message("engagement.undeclared", setting=setting))
     if not acts.metrics:
         return _found(difference, "engaged", message("engagement.always", setting=setting))
     what = message(f"acts.{acts.code}")
+    least = acts.of_value * _lowest(difference, arms) if acts.of_value else acts.least
     highest = {
         metric: max(value)
         for metric in acts.metrics
         if (value := [h for about in find_objects(timelines, metric) for h in _highest(timelines, metric, about)])
     }
-    seen = tuple(_tell(acts, metric, value) for metric, value in highest.items())
-    if any(value >= acts.least for value in highest.values()):
+    seen = tuple(_tell(least, metric, value) for metric, value in highest.items())
+    if any(value >= least for value in highest.values()):
         return _found(difference, "engaged", message("engagement.seen", setting=setting, acts=what, seen=seen))
     if len(highest) < len(acts.metrics):
         missing = tuple(name_metric(metric) for metric in acts.metrics if metric not in highest)
@@ -64,15 +66,21 @@ def _highest(timelines: Sequence[Timeline], metric: str, about: str) -> list[flo
     return [float(values.max())] if values.size else []
 
 
-def _tell(acts: Acts, metric: str, value: float) -> Message:
+def _lowest(difference: Difference, arms: Sequence[Arm]) -> float:
+    """The lowest limit that an arm has."""
+    values = (arm.knobs.get(difference.knob, {}).get(difference.key) for arm in arms)
+    return min(float(value) if value.isdigit() else parse_bytes(value) for value in values if value is not None)
+
+
+def _tell(least: float, metric: str, value: float) -> Message:
     known = find_observable(metric)
     name = name_metric(metric)
     if value == 0:
         return message("seen.nothing", metric=name)
-    if acts.least < _ANY:
+    if least < _ANY:
         return message("seen.any", metric=name, value=value)
     code = _SEEN.get(known.metric.unit if known else "", "seen.number")
-    return message(code, metric=name, value=value, least=acts.least)
+    return message(code, metric=name, value=value, least=least)
 
 
 def is_idle(engagements: Sequence[Engagement]) -> bool:

@@ -97,6 +97,7 @@ def _deepest(of: Callable[[Dip], float | None]) -> Callable[[Steadiness], float]
 
 _OF_STEADINESS: Mapping[str, Callable[[Steadiness], float]] = {
     metrics.LOWEST.name: lambda steadiness: steadiness.lowest,
+    metrics.HIGHEST.name: lambda steadiness: steadiness.highest,
     metrics.VARIATION.name: lambda steadiness: steadiness.coefficient_of_variation,
     metrics.DIP_SHARE.name: lambda steadiness: steadiness.dip_share,
     metrics.DIP_DEPTH.name: _deepest(lambda dip: dip.depth),

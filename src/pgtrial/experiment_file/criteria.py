@@ -46,6 +46,7 @@ _CRITERIA = (
     _lower("pgbench.latency_p999", N_("latency p99.9"), stable=True),
     _lower("pgbench.failures", N_("share of failed transactions"), 1e-4),
     _of(metrics.LOWEST, N_("lowest 1 % of throughput")),
+    _of(metrics.HIGHEST, N_("highest 1 % of throughput"), stable=False),
     _of(metrics.VARIATION, N_("variation of throughput")),
     _of(metrics.DIP_SHARE, N_("share of the time in dips")),
     _of(metrics.DIP_DEPTH, N_("depth of the deepest dip")),

@@ -51,8 +51,13 @@ for top in sys.argv[1:]:
                 os.close(file)
 """
 
-# What a limit of reads or writes holds back waits above the disk, where nothing that is sampled shows it.
+# What a limit of reads or writes holds back waits above the disk, where nothing that is sampled shows it; so it is what
+# the group got that tells. The kernel holds back within a tenth of a second, so half of a limit in a second may be all.
 _ACTS = (
+    Acts(patterns=("read_iops",), code="disk-limit", metrics=("cgroup.reads",), of_value=0.5),
+    Acts(patterns=("write_iops",), code="disk-limit", metrics=("cgroup.writes",), of_value=0.5),
+    Acts(patterns=("read_bytes",), code="disk-limit", metrics=("cgroup.read_bytes",), of_value=0.5),
+    Acts(patterns=("write_bytes",), code="disk-limit", metrics=("cgroup.write_bytes",), of_value=0.5),
     Acts(patterns=("cpus",), code="quota", metrics=("cgroup.throttled",), least=0.01),
     Acts(patterns=("memory*",), code="memory-limit", metrics=("cgroup.memory_share",), least=0.95),
 )

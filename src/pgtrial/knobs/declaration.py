@@ -97,7 +97,8 @@ def idle_without_writes(outlook: Outlook) -> str:
 class Acts:
     """What shows that settings that match ``patterns`` had something to act on.
 
-    In some second of some arm one of ``metrics`` (model/series.py; of all objects) reached ``least``, in its base unit.
+    In some second of some arm one of ``metrics`` (model/series.py; of all objects) reached ``least``, in its base unit,
+    or ``of_value`` of the setting, which is a limit: of the lowest that an arm has.
     ``code`` says in the catalogue (findings/catalogue/engagement.py) what it is that happens, and what makes it happen.
     Without metrics the setting acts in every run by what it is: it is part of the load or of the data. ``idle`` says
     before the runs, in a clause, why there will be nothing to act on, "" where that is not known.
@@ -107,6 +108,7 @@ class Acts:
     code: str
     metrics: tuple[str, ...] = ()
     least: float = 0.0
+    of_value: float = 0.0
     idle: Callable[[Outlook], str] = never_known
 
 

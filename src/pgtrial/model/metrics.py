@@ -59,13 +59,14 @@ def _steady(name: str, unit: str, floor: float, better: Better = Better.LOWER) -
 
 # How evenly the load runs, from its throughput second by second; of dips the deepest and the longest ones.
 LOWEST = _steady("stability.lowest", "1/s", 1.0, Better.HIGHER)
+HIGHEST = _steady("stability.highest", "1/s", 1.0, Better.HIGHER)
 VARIATION = _steady("stability.variation", "ratio", 0.01)
 DIP_SHARE = _steady("stability.dip_share", "ratio", 0.01)
 DIP_DEPTH = _steady("stability.dip_depth", "ratio", 0.01)
 DIP_LENGTH = _steady("stability.dip_length", "s", 1.0)
 RECOVERY = _steady("stability.recovery", "s", 1.0)
 STALLED = _steady("stability.stalled", "ratio", 1e-3)
-STEADINESS = (LOWEST, VARIATION, DIP_SHARE, DIP_DEPTH, DIP_LENGTH, RECOVERY, STALLED)
+STEADINESS = (LOWEST, HIGHEST, VARIATION, DIP_SHARE, DIP_DEPTH, DIP_LENGTH, RECOVERY, STALLED)
 SWAP_GROWTH = _steady("memory.swap_growth", "B", 2.0**20)
 
 

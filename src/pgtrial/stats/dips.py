@@ -62,7 +62,8 @@ class Dip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """Steadiness of a series. ``usual`` is its median and ``lowest`` its 1st percentile (type 7), in its unit.
+    """Steadiness of a series. ``usual`` is its median, ``lowest`` and ``highest`` its 1st and 99th percentile
+    (type 7), in its unit.
 
     ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
     at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
@@ -73,6 +74,7 @@ class Steadiness:
     dips: tuple[Dip, ...]
     usual: float
     lowest: float
+    highest: float
     coefficient_of_variation: float
     stalled_share: float
     dip_share: float
@@ -96,6 +98,7 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
         dips=dips,
         usual=float(np.median(known)),
         lowest=float(np.percentile(known, 1)),
+        highest=float(np.percentile(known, 99)),
         coefficient_of_variation=float(known.std(ddof=1) / known.mean()),
         stalled_share=float((known == 0).mean()),
         dip_share=sum(dip.length for dip in dips) / series.size,

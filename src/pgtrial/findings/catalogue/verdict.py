@@ -91,6 +91,7 @@ METRICS = {
     "metric.cost.device_writes": Entry(text=N_("device writes per transaction")),
     "metric.cost.device_write_bytes": Entry(text=N_("bytes written per transaction")),
     "metric.stability.lowest": Entry(text=N_("lowest 1 % of throughput")),
+    "metric.stability.highest": Entry(text=N_("highest 1 % of throughput")),
     "metric.stability.variation": Entry(text=N_("variation of throughput")),
     "metric.stability.dip_share": Entry(text=N_("share of the time in dips")),
     "metric.stability.dip_depth": Entry(text=N_("depth of the deepest dip")),
