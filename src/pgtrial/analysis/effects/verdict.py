@@ -236,6 +236,8 @@ def _needed(
     expect, better = claim.judged
     seen = without_hidden(estimated.comparison)
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
+        if estimated.comparison.step:
+            return Needed(blocks=None, text=message("needed.steps"))
         is_between_runs = estimated.comparison.carry_over is not None
         return Needed(blocks=None, text=message("needed.next-run" if is_between_runs else "needed.left-behind"))
     needed = power.blocks_needed(

@@ -112,6 +112,9 @@ NEEDED = {
     "needed.left-behind": Entry(
         text=N_('none, but longer slices, or method = "blocks": what an arm does to later turns may still be missing')
     ),
+    "needed.steps": Entry(
+        text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
+    ),
     "needed.next-run": Entry(
         text=N_("more blocks, or a longer warm-up: what a run leaves for the next one may still be missing")
     ),
