@@ -82,7 +82,7 @@ def test_every_claim_can_be_supported_and_refuted(
         (0.003, "off is less than 0.01 times as fast as on (−99.7 %, "),
         (12.3, "off is 12.3 times as fast as on (× 12.3, between × 12.2 and × 12.4), "),
         (1e9, "off is more than 10000 times as fast as on (more than × 10000, between more than × 10000 and "),
-        (0.999, "off is as fast as on (0.0 %, "),
+        (0.999, "off came out as fast as on (0.0 %, "),  # nobody has shown that they are equal
     ],
 )
 def test_the_size_is_told_in_words_and_numbers(judge: Judge, ratio: float, beginning: str) -> None:
@@ -104,6 +104,20 @@ def test_a_latency_of_many_times_is_told_as_a_factor(judge: Judge) -> None:
     hypothesis, _ = judge(20.0, metric="pgbench.latency_p95", expect="worse")
 
     assert say(hypothesis.reason).startswith("the 95th percentile of latency of off is 20 times that of on (× 20, ")
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "beginning"),
+    [
+        ("pgbench.tps", 1.12, "off came out "),
+        ("pgbench.latency_mean", 0.9, "the mean latency of off came out "),
+    ],
+)
+def test_an_effect_that_may_be_none_is_not_told_as_one(judge: Judge, metric: str, ratio: float, beginning: str) -> None:
+    hypothesis, _ = judge(ratio, metric=metric, noise=(0.7, 1.4, 0.8, 1.3, 0.9, 1.12))
+
+    assert say(hypothesis.reason).startswith(beginning)
+    assert "between −" in say(hypothesis.reason)
 
 
 def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> None:

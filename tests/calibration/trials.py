@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
@@ -182,6 +183,12 @@ def compare(evidence: Evidence, values: Values) -> Comparison:
 
 def conclude(evidence: Evidence, comparison: Comparison) -> Verdict:
     return judge_claim(evidence, comparison, better=Better.HIGHER)[0]
+
+
+def conclude_about(evidence: Evidence, comparison: Comparison) -> Verdict:
+    """As ``conclude``, of the metric that the claim names."""
+    (claim,) = claims_of(evidence)
+    return judge_claim(evidence, comparison, better=claim.metric.better, claim=claim)[0]
 
 
 def misses(comparison: Comparison, log_ratio: float) -> bool:

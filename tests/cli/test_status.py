@@ -34,7 +34,7 @@ def test_an_unfinished_experiment_has_an_estimate_so_far(tmp_path: Path, say) ->
     text = say(write_result_folder(tmp_path / "stopped", text=TEXT, runs=7))
 
     assert "7 of 8 runs done, interrupted" in text
-    assert "So far, after 3 blocks: off is 98.0 % faster than on" in text
+    assert "So far, after 3 blocks: off came out 98.0 % faster than on" in text
     assert 'Go on with "pgtrial resume' in text
 
 
@@ -93,4 +93,4 @@ def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.Ca
 
     text = capsys.readouterr().out
     assert text.startswith('{\n  "name": "stopped",\n')
-    assert json.loads(text)["estimate"].startswith("off is 98.0 % faster than on")
+    assert json.loads(text)["estimate"].startswith("off came out 98.0 % faster than on")

@@ -26,7 +26,13 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.factors import describe_factors
 from pgtrial.analysis.large import refuse_large
 from pgtrial.analysis.metric_table import compare_metrics
-from pgtrial.analysis.observations import index_values, observe_runs, observe_turns, reported_scenarios
+from pgtrial.analysis.observations import (
+    index_values,
+    observe_runs,
+    observe_steps,
+    observe_turns,
+    reported_scenarios,
+)
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples
@@ -62,8 +68,10 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
         timelines = read_timelines(evidence, reduction)
         sampled = (*observe_samples(evidence, timelines), *observe_scenarios(evidence, reduction))
         claimed = {claim.metric.name for claim in claims_of(evidence)}
-        observations = (*observe_runs(evidence, reduction), *(one for one in sampled if one.metric in claimed))
-    values = index_values((*observations, *sampled, *observe_turns(evidence, reduction)))
+        observed = observe_runs(evidence, reduction)
+        observations = (*observed, *(one for one in sampled if one.metric in claimed))
+        borne = (*observe_turns(evidence, reduction), *observe_steps(evidence, reduction, observed))
+    values = index_values((*observations, *sampled, *borne))
     with _log_time("estimated the effects"):
         estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
     primary = find_primary(evidence, estimated, arm=evidence.hypothesis_arm)

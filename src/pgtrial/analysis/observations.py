@@ -3,6 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, late_turns, turn_rates, windows
@@ -11,8 +14,10 @@ from pgtrial.knobs.fio import FIO
 from pgtrial.model.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
+from pgtrial.stats.steps import find_step, step_reach
 
 ALL = "all"
+STEP = ".step"  # after a metric's name
 
 # (run's id, metric's name, scenario or None for all, load level's index or "all") to value
 Values = Mapping[tuple[int, str, str | None, int | str], float]
@@ -49,6 +54,35 @@ def observe_turns(evidence: Evidence, reduction: Reduction) -> tuple[Observation
     return tuple(
         _observation(runs[run], name, None, ALL, value) for run, found in told for name, value in found.items()
     )
+
+
+def observe_steps(evidence: Evidence, reduction: Reduction, observations: tuple[Observation, ...]) -> list[Observation]:
+    """By how much percentiles of latency may be off because the load tells latencies in steps, where it may matter: log
+    ratios, named by STEP. Over all load levels it is the mean, as for the percentile itself.
+
+    ``observations`` are those of ``observe_runs``.
+    """
+    if not evidence.rules.bears_steps:
+        return []
+    buckets: dict[tuple[str | None, int | str], list[NDArray[np.int64]]] = {}
+    for (_, level, scenario), histogram in reduction.histograms.items():
+        buckets.setdefault((scenario, level), []).append(histogram.buckets)
+    steps = {cell: find_step(np.concatenate(parts)) for cell, parts in buckets.items()}
+    quantiles = {metric.name for metric, _ in evidence.load.quantiles}
+    found, over_all = list[Observation](), dict[tuple[int, str, str | None], list[float]]()
+    for each in observations:
+        reach = 0.0
+        if each.metric in quantiles and each.load_level != ALL and each.value > 0:
+            reach = step_reach(steps.get((each.scenario, each.load_level), 0.0), each.value)
+        if reach > 0:
+            found.append(each.model_copy(update={"metric": each.metric + STEP, "value": reach}))
+            over_all.setdefault((each.run, each.metric, each.scenario), []).append(reach)
+    for each in observations:
+        reaches = over_all.get((each.run, each.metric, each.scenario)) if each.load_level == ALL else None
+        if reaches:
+            mean = sum(reaches) / len(evidence.levels)
+            found.append(each.model_copy(update={"metric": each.metric + STEP, "value": mean}))
+    return found
 
 
 def index_values(observations: tuple[Observation, ...]) -> Values:

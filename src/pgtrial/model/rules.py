@@ -23,6 +23,7 @@ class Rules:
     ``counts_parts``: a transaction that began before the measured time or ended after it counts with the part of its
     time that lies inside, not by its end. ``bears_all_that_is_left``: what comes later than eight slices is in the
     interval as well, and what a run leaves for the next one as large as it may be, not as it is estimated.
+    ``bears_steps``: so is the step in which a load tells its latencies, where that is coarser than what is compared.
     """
 
     version: int
@@ -42,6 +43,7 @@ class Rules:
     bears_carry_over: bool
     counts_parts: bool
     bears_all_that_is_left: bool
+    bears_steps: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -87,6 +89,7 @@ _FIRST = Rules(
     bears_carry_over=False,
     counts_parts=False,
     bears_all_that_is_left=False,
+    bears_steps=False,
 )
 _SECOND = Rules(
     version=2,
@@ -106,6 +109,7 @@ _SECOND = Rules(
     bears_carry_over=False,
     counts_parts=False,
     bears_all_that_is_left=False,
+    bears_steps=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -115,8 +119,9 @@ _SEVENTH = replace(_SIXTH, version=7, bears_late_of_control=True)
 _EIGHTH = replace(_SEVENTH, version=8, bears_carry_over=True)
 _NINTH = replace(_EIGHTH, version=9, counts_parts=True)
 _TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
+_ELEVENTH = replace(_TENTH, version=11, bears_steps=True)
 RULES = {
     rules.version: rules
-    for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH)
+    for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH)
 }
 CURRENT = RULES[max(RULES)]

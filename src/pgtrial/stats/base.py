@@ -29,7 +29,7 @@ class Comparison:
     holds whenever one stops. ``blocks`` counts complete blocks. ``hidden`` is by how much the effect may be lower, and
     higher, because of what is not among them (log ratios, not below zero); ``low`` and ``high`` have it in them.
     ``carry_over`` is by what a run after one of the arm differs from one after the control (log ratio), where that is
-    known.
+    known. ``step`` is what of ``hidden`` is there because latencies were told in steps (log ratio).
     """
 
     ratio: float | None
@@ -49,6 +49,7 @@ class Comparison:
     carry_over: float | None = None
     is_anytime: bool = False
     hidden: tuple[float, float] = (0.0, 0.0)
+    step: float = 0.0
     comparisons: int = 1
     caveats: tuple[CaveatFinding, ...] = ()
 

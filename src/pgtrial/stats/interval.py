@@ -191,4 +191,5 @@ def without_hidden(comparison: Comparison) -> Comparison:
         low=ratio_of(math.log(comparison.low) + down),
         high=ratio_of(math.log(comparison.high) - up),
         hidden=(0.0, 0.0),
+        step=0.0,
     )

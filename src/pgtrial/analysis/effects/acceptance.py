@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pgtrial.analysis.effects.attempts import count_failed
-from pgtrial.analysis.effects.estimate import compare_when_due, value_of
+from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
@@ -18,6 +18,7 @@ from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge
+from pgtrial.stats.steps import bound_steps
 
 _AT = (0.0, 0.0)  # no margin: the limit itself is what was declared
 
@@ -60,9 +61,11 @@ def _judge(
 ) -> Acceptance:
     scenario = None if evidence.scenarios == (wanted.scenario,) else wanted.scenario
     runs = evidence.runs_of(arm)
-    reached = np.array([value_of(evidence, values, (run.id, wanted.metric, scenario, level)) for run in runs])
+    key = (wanted.metric, scenario, level)
+    reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None)
+    comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
     failed, observable = count_failed(evidence, arm), find_observable(wanted.metric)
     return Acceptance(
         arm=arm,

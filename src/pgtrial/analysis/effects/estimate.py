@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import ALL, STEP, Values
 from pgtrial.analysis.slices import LATE, LATE_OF_CONTROL, TURNS
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
@@ -30,6 +30,7 @@ from pgtrial.stats.late import NEAR, Late, bound_late
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval
+from pgtrial.stats.steps import bound_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +206,9 @@ def compare_metric(
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
     left = read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
+    sides = tuple(zip(*evidence.pairs(arm), strict=True))
+    reach = max((read_step(values, [run.id for run in runs], key) for runs in sides), default=0.0)
+    comparison = bound_steps(comparison, (control, treated), reach=reach)
     load = evidence.load
     is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
     is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
@@ -215,6 +219,15 @@ def compare_metric(
     if (late := read_late(evidence, values, arm)) is not None:
         comparison = bound_late(comparison, late, is_inverse=is_time)
     return comparison
+
+
+def read_step(values: Values, runs: Sequence[int], key: tuple[str, str | None, int | str]) -> float:
+    """Log ratio by which what ``key`` names may be off in these runs because latencies were told in steps; 0.0 where
+    steps do not matter.
+    """
+    metric, scenario, level = key
+    found = [values.get((run, metric + STEP, scenario, level), 0.0) for run in runs]
+    return sum(found) / len(found) if found else 0.0
 
 
 def read_carry_over(

@@ -15,7 +15,7 @@ from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
-from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
+from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples
 from pgtrial.analysis.timelines.read import read_timelines
@@ -90,7 +90,8 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
 def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     """What the claim needs: samples are read only where it is about them."""
     reduction = reduce_runs(evidence)
-    observations = (*observe_runs(evidence, reduction), *observe_turns(evidence, reduction))
+    observed = observe_runs(evidence, reduction)
+    observations = (*observed, *observe_steps(evidence, reduction, observed), *observe_turns(evidence, reduction))
     if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
         return observations
     sampled = observe_samples(evidence, read_timelines(evidence, reduction))

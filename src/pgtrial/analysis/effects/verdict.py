@@ -236,6 +236,8 @@ def _needed(
     expect, better = claim.judged
     seen = without_hidden(estimated.comparison)
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
+        if estimated.comparison.step:
+            return Needed(blocks=None, text=message("needed.steps"))
         is_between_runs = estimated.comparison.carry_over is not None
         return Needed(blocks=None, text=message("needed.next-run" if is_between_runs else "needed.left-behind"))
     needed = power.blocks_needed(
@@ -267,12 +269,16 @@ def _about(blocks: int, low: int | None = None, high: int | None = None) -> Need
 
 
 def _size(evidence: Evidence, effect: Effect, ratio: float) -> Message:
-    """ "off is 2.3 times as fast as on (+131 %, between +120 % and +143 %)"."""
+    """ "off is 2.3 times as fast as on (+131 %, between +120 % and +143 %)"; of an interval with "no change" in it, off
+    "came out" so: that is what was measured, and no more.
+    """
     control = evidence.control.name if evidence.control else ""
+    is_sure = effect.low is not None and effect.high is not None and not effect.low <= 1 <= effect.high
+    came = "" if is_sure else "came-"
     if effect.metric in _SPEEDS:
-        size = _compare_speeds(effect.arm, control, ratio)
+        size = _compare_speeds(effect.arm, control, ratio, came=came)
     else:
-        size = _compare_values(effect.metric, effect.arm, control, ratio)
+        size = _compare_values(effect.metric, effect.arm, control, ratio, came=came)
     if effect.scenario is not None:
         size = message("size.in-scenario", size=size, scenario=effect.scenario)
     if effect.low is None or effect.high is None:
@@ -280,22 +286,22 @@ def _size(evidence: Evidence, effect: Effect, ratio: float) -> Message:
     return message("size.with-interval", size=size, change=ratio, low=effect.low, high=effect.high)
 
 
-def _compare_speeds(arm: str, control: str, ratio: float) -> Message:
+def _compare_speeds(arm: str, control: str, ratio: float, *, came: str) -> Message:
     if not 0.5 < ratio < 2:
-        return message("speed.times", arm=arm, times=ratio, control=control)
+        return message(f"speed.{came}times", arm=arm, times=ratio, control=control)
     if _looks_same(ratio):
-        return message("speed.same", arm=arm, control=control)
-    code = "speed.faster" if ratio > 1 else "speed.slower"
+        return message(f"speed.{came}same", arm=arm, control=control)
+    code = f"speed.{came}faster" if ratio > 1 else f"speed.{came}slower"
     return message(code, arm=arm, change=abs(ratio - 1), control=control)
 
 
-def _compare_values(metric: str, arm: str, control: str, ratio: float) -> Message:
+def _compare_values(metric: str, arm: str, control: str, ratio: float, *, came: str) -> Message:
     name = name_metric(metric)
     if ratio >= 10:
-        return message("value.times", metric=name, arm=arm, control=control, times=ratio)
+        return message(f"value.{came}times", metric=name, arm=arm, control=control, times=ratio)
     if _looks_same(ratio):
-        return message("value.same", metric=name, arm=arm, control=control)
-    code = "value.higher" if ratio > 1 else "value.lower"
+        return message(f"value.{came}same", metric=name, arm=arm, control=control)
+    code = f"value.{came}higher" if ratio > 1 else f"value.{came}lower"
     return message(code, metric=name, arm=arm, control=control, change=abs(ratio - 1))
 
 

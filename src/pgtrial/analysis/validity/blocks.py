@@ -94,7 +94,8 @@ def check_carry_over(assessment: Assessment) -> Iterator[CaveatFinding]:
     """What a run leaves for the next one, where it is in the interval."""
     if assessment.primary is None or (left := assessment.primary.effect.carry_over) is None:
         return
-    if any(assessment.primary.comparison.hidden):
+    comparison = assessment.primary.comparison
+    if max(comparison.hidden) > comparison.step:
         yield caveat("left-for-next-run", arm=assessment.primary.effect.arm, change=left)
 
 

@@ -87,6 +87,16 @@ EFFECT_CAVEATS = {
         when="what a run leaves for the next one is seen (at 80 %, so by chance in a fifth of experiments); the "
         "interval has what would be missing",
     ),
+    "coarse-latencies": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The load tells latencies in steps, and the runs of an arm differ by less than one: rounding may have "
+            "moved this percentile by up to {step:percent} in every block alike. The interval reaches as much further."
+        ),
+        hint=N_("Have the load tell latencies in microseconds, or claim their mean or the throughput."),
+        when="latencies are whole multiples of a step (1 ms, say) that is wider than the runs of an arm differ by; the "
+        "interval of a percentile is wider by it",
+    ),
     "autocorrelated-blocks": Entry(
         severity=Severity.WARNING,
         text=N_(

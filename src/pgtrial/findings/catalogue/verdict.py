@@ -66,6 +66,17 @@ SIZES = {
     "value.same": Entry(text=N_("the {metric} of {arm} is the same as that of {control}")),
     "value.higher": Entry(text=N_("the {metric} of {arm} is {change:percent} higher than that of {control}")),
     "value.lower": Entry(text=N_("the {metric} of {arm} is {change:percent} lower than that of {control}")),
+    # Of an effect whose interval does not exclude that there is none, only what these runs have shown.
+    "speed.came-times": Entry(text=N_("{arm} came out {times:times} as fast as {control}")),
+    "speed.came-same": Entry(text=N_("{arm} came out as fast as {control}")),
+    "speed.came-faster": Entry(text=N_("{arm} came out {change:percent} faster than {control}")),
+    "speed.came-slower": Entry(text=N_("{arm} came out {change:percent} slower than {control}")),
+    "value.came-times": Entry(text=N_("the {metric} of {arm} came out {times:times} that of {control}")),
+    "value.came-same": Entry(text=N_("the {metric} of {arm} came out the same as that of {control}")),
+    "value.came-higher": Entry(
+        text=N_("the {metric} of {arm} came out {change:percent} higher than that of {control}")
+    ),
+    "value.came-lower": Entry(text=N_("the {metric} of {arm} came out {change:percent} lower than that of {control}")),
 }
 
 METRICS = {
@@ -115,6 +126,9 @@ NEEDED = {
             'longer slices, or method = "blocks", would help, and not more blocks: what an arm does to later turns '
             "may still be missing"
         )
+    ),
+    "needed.steps": Entry(
+        text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
     ),
     "needed.next-run": Entry(
         text=N_("more blocks, or a longer warm-up: what a run leaves for the next one may still be missing")
