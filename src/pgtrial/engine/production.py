@@ -63,7 +63,14 @@ def _texts(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> Iter
 
 async def _read(connection: str, caller: Mapping[str, str], *, with_values: bool) -> Load:
     address = await find_server(connection, database=None, caller=caller, typed=TYPED)
-    return await read_load(address.conninfo(), with_values=with_values)
+    try:
+        return await read_load(address.conninfo(), with_values=with_values)
+    except (ValueError, TypeError) as err:  # other columns than were asked for, or texts that are none
+        raise TargetError(
+            "the server answers otherwise than PostgreSQL does",
+            detail=str(err),
+            hint="Connect to the server itself, and not to what stands in front of it.",
+        ) from err
 
 
 def read_record(folder: Path) -> dict[str, Any]:
