@@ -119,6 +119,21 @@ def test_settings_that_were_changed_together_are_taken_apart(findings: Findings)
     assert "arms" not in parsed(found["two-by-two"])
 
 
+def test_of_more_than_two_settings_each_is_changed_alone(findings: Findings) -> None:
+    more = SIZES.replace('= "64MB"\n', '= "64MB"\nwork_mem = "4MB"\njit = "on"\n').replace(
+        '= "256MB"\n', '= "256MB"\nwork_mem = "8MB"\njit = "off"\n'
+    )
+    arms = parsed(suggested(findings, more)["each-alone"])["arms"]
+
+    assert [arm["postgresql"] for arm in arms.values()] == [
+        {"shared_buffers": "64MB", "work_mem": "4MB", "jit": "on"},
+        {"shared_buffers": "256MB", "work_mem": "8MB", "jit": "off"},
+        {"shared_buffers": "256MB", "work_mem": "4MB", "jit": "on"},
+        {"shared_buffers": "64MB", "work_mem": "8MB", "jit": "on"},
+        {"shared_buffers": "64MB", "work_mem": "4MB", "jit": "off"},
+    ]
+
+
 def test_the_command_writes_files_with_reason_and_time_and_overwrites_none(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", text=SIZES)
     runner = CliRunner()

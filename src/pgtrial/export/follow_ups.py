@@ -22,6 +22,7 @@ from pgtrial.units import format_duration
 
 MOST_BLOCKS = 100
 _LARGER = 4  # times as much data, so that they no longer fit
+_MOST_APART = 6  # settings, of which each gets an arm
 _CYCLES = 3  # of checkpoints in a run
 _AROUND = 2  # times the largest, and a part of the smallest, of the levels around those that were tried
 _MIB = 1024**2
@@ -93,18 +94,28 @@ def _make_it_act(findings: Findings, file: _File) -> _Found:
 
 
 def _apart(findings: Findings, file: _File) -> _Found:
-    """Settings that were changed together, each by itself and with the other."""
+    """Settings that were changed together: two each by itself and with the other, more of them each by itself."""
     differing = _differing(file)
-    if len(differing) != 2:
+    if not 2 <= len(differing) <= _MOST_APART:
+        return
+    *others, last = (key for _, key in differing)
+    names = f"{', '.join(others)} and {last}"
+    reason = f"{names} were changed together, so that nobody can tell which of them did it."
+    if len(differing) > 2:
+        control = next(iter(file["arms"].values()))
+        for (knob, key), (_, value) in differing.items():
+            alone = copy.deepcopy(control)
+            alone[knob][key] = value
+            file["arms"][f"only_{key.replace('.', '_')}"] = alone
+        yield "each-alone", reason, file
         return
     factors = {
         key.replace(".", "_"): {"knob": knob, "setting": key, "levels": list(values)}
         for (knob, key), values in differing.items()
     }
-    names = " and ".join(key for _, key in differing)
     file["factors"] = factors
     _leave_arms(file)
-    yield "two-by-two", f"{names} were changed together, so that nobody can tell which of them did it.", file
+    yield "two-by-two", reason, file
 
 
 def _curve(findings: Findings, file: _File) -> _Found:
