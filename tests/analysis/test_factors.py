@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.factors import describe_factors, read_number
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import STEP, Values
 from pgtrial.experiment_file.experiment import FactorTable
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm, Role
@@ -88,6 +88,33 @@ def test_the_best_of_five_levels_and_those_that_it_cannot_be_told_from(evidence:
     assert plateau.among == ("64MB", "128MB", "256MB")
     assert plateau.per_doubling is not None
     assert plateau.per_doubling.side(1.0) == 1
+
+
+def test_what_is_told_in_steps_may_be_off_by_one_in_every_average(evidence: Evidence) -> None:
+    """A difference of two differences has it twice."""
+    crossed = cross(evidence, {"a": ["1", "2"], "b": ["x", "y"]})
+    truth, step = np.array([[1.0, 1.1], [1.2, 1.32]]), np.log(1.25)
+    rng = np.random.default_rng(4)
+    told = {
+        (run.id, "pgbench.tps", None, "all"): float(truth[place(run)] * np.exp(rng.normal(0, 0.01)))
+        for run in crossed.valid
+    }
+    finely = describe_factors(crossed, told)
+    coarsely = describe_factors(
+        crossed, told | {(run.id, "pgbench.tps" + STEP, None, "all"): step for run in crossed.valid}
+    )
+
+    assert finely is not None
+    assert coarsely is not None
+    assert [each.ratio.side(1.0) for each in finely.mains] == [1, 1]
+    assert [each.ratio.side(1.0) for each in coarsely.mains] == [0, 0]
+    for weight, one, other in (
+        (1, finely.mains[0].ratio, coarsely.mains[0].ratio),
+        (2, finely.interactions[0].ratio, coarsely.interactions[0].ratio),
+    ):
+        assert one.low is not None
+        assert other.low is not None
+        assert np.log(one.low / other.low) == pytest.approx(weight * step)
 
 
 def test_there_is_nothing_to_say_without_factors_or_complete_blocks(evidence: Evidence) -> None:

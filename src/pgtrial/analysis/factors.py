@@ -14,12 +14,13 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.claim import claims_of
-from pgtrial.analysis.effects.estimate import compare_when_due
+from pgtrial.analysis.effects.estimate import compare_when_due, read_step
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.findings.factors import Curve, Factors, Interaction, LevelPoint, MainEffect
@@ -28,11 +29,20 @@ from pgtrial.findings.record import Estimate
 from pgtrial.model.arm import Role
 from pgtrial.model.metric import Better
 from pgtrial.stats.interval import mean_log_interval
+from pgtrial.stats.steps import bound_steps
 from pgtrial.units import parse_bytes, parse_duration
 
 Array = NDArray[np.float64]
 _Place = tuple[int, ...]  # index of the level of each factor
 _FEWEST_LEVELS = 3  # of a curve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """Logarithms of the metric in each arm, (blocks,), and by how much one may be off: see ``read_step``."""
+
+    logs: Mapping[_Place, Array]
+    reach: float
 
 
 def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
@@ -45,8 +55,8 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
     if claim is None or not factors or len(places) != len(arms):
         return None
     key = (claim.metric.name, claim.scenario, ALL)
-    logs = _read(evidence, values, dict(zip(places, arms, strict=True)), key)
-    if logs is None:
+    measured = _read(evidence, values, dict(zip(places, arms, strict=True)), key)
+    if measured is None:
         return None
     names = list(levels)
     contrasts = sum(len(each) - 1 for each in levels.values())
@@ -55,17 +65,17 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
     )
     is_higher = claim.metric.better is not Better.LOWER
     mains = tuple(
-        _main(evidence, logs, names, levels, factor=factor, level=level, members=contrasts)
+        _main(evidence, measured, names, levels, factor=factor, level=level, members=contrasts)
         for factor in range(len(names))
         for level in range(1, len(levels[names[factor]]))
     )
     interactions = tuple(
-        _interaction(evidence, logs, names, levels, pair=(one, other), at=at, members=contrasts)
+        _interaction(evidence, measured, names, levels, pair=(one, other), at=at, members=contrasts)
         for one, other in itertools.combinations(range(len(names)), 2)
         for at in itertools.product(*(range(1, len(levels[names[factor]])) for factor in (one, other)))
     )
     curves = (
-        _curve(evidence, logs, name, levels[name], factor=factor, is_higher=is_higher)
+        _curve(evidence, measured, name, levels[name], factor=factor, is_higher=is_higher)
         for factor, name in enumerate(names)
     )
     return Factors(
@@ -73,7 +83,7 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
         levels=levels,
         points=tuple(
             _point(evidence, series, levels=tuple(levels[name][at] for name, at in zip(names, place, strict=True)))
-            for place, series in logs.items()
+            for place, series in measured.logs.items()
         ),
         mains=mains,
         interactions=interactions,
@@ -83,8 +93,8 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
 
 def _read(
     evidence: Evidence, values: Values, arms: Mapping[_Place, str], key: tuple[str, str | None, int | str]
-) -> Mapping[_Place, Array] | None:
-    """Logarithm of the metric in each arm, (blocks,), of the blocks that have all arms."""
+) -> _Measured | None:
+    """Of the blocks that have all arms; None without any."""
     complete = evidence.complete_blocks()
     by_arm = {
         arm: {run.slot.block: values.get((run.id, *key), math.nan) for run in evidence.runs_of(arm)}
@@ -93,7 +103,9 @@ def _read(
     blocks = [block for block in complete if all(by_arm[arm].get(block, math.nan) > 0 for arm in arms.values())]
     if not blocks:
         return None
-    return {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
+    logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
+    reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
+    return _Measured(logs=logs, reach=reach)
 
 
 def _point(evidence: Evidence, logs: Array, *, levels: tuple[str, ...]) -> LevelPoint:
@@ -101,21 +113,30 @@ def _point(evidence: Evidence, logs: Array, *, levels: tuple[str, ...]) -> Level
     return LevelPoint(levels=levels, value=math.exp(float(logs.mean())), low=low, high=high)
 
 
-def _average(logs: Mapping[_Place, Array], at: Mapping[int, int]) -> Array:
+def _average(measured: _Measured, at: Mapping[int, int]) -> Array:
     """(blocks,) over all arms that have these levels of these factors."""
-    chosen = [series for place, series in logs.items() if all(place[factor] == level for factor, level in at.items())]
+    chosen = [
+        series for place, series in measured.logs.items() if all(place[factor] == level for factor, level in at.items())
+    ]
     return np.asarray(np.mean(chosen, axis=0), dtype=np.float64)
 
 
-def _ratio(evidence: Evidence, differences: Array, *, members: int) -> Estimate:
-    """Of differences of logarithms, (blocks,), with an interval that holds for ``members`` of them together."""
+def _ratio(
+    evidence: Evidence, measured: _Measured, differences: Array, *, members: int, weight: float = 1.0
+) -> Estimate:
+    """Of differences of logarithms, (blocks,), with an interval that holds for ``members`` of them together.
+
+    ``weight``: how often the difference has what one measurement is off by.
+    """
     found = compare_when_due(evidence, np.ones(differences.size), np.exp(differences), comparisons=members, after=None)
+    arms = tuple(np.exp(each) for each in measured.logs.values())
+    found = bound_steps(found, arms, reach=measured.reach, weight=weight)
     return Estimate(value=math.exp(float(differences.mean())), low=found.low, high=found.high)
 
 
 def _main(
     evidence: Evidence,
-    logs: Mapping[_Place, Array],
+    measured: _Measured,
     names: Sequence[str],
     levels: Mapping[str, tuple[str, ...]],
     *,
@@ -124,15 +145,15 @@ def _main(
     members: int,
 ) -> MainEffect:
     name = names[factor]
-    difference = _average(logs, {factor: level}) - _average(logs, {factor: 0})
-    ratio = _ratio(evidence, difference, members=members)
+    difference = _average(measured, {factor: level}) - _average(measured, {factor: 0})
+    ratio = _ratio(evidence, measured, difference, members=members)
     values = {"factor": name, "level": levels[name][level], "base": levels[name][0]}
     return MainEffect(**values, ratio=ratio, text=_tell("main", ratio, **values))
 
 
 def _interaction(
     evidence: Evidence,
-    logs: Mapping[_Place, Array],
+    measured: _Measured,
     names: Sequence[str],
     levels: Mapping[str, tuple[str, ...]],
     *,
@@ -142,9 +163,9 @@ def _interaction(
 ) -> Interaction:
     """By what factor the effect of the first is larger at a level of the second than at its base level."""
     (one, other), (level, beside) = pair, at
-    with_it = _average(logs, {one: level, other: beside}) - _average(logs, {one: 0, other: beside})
-    without = _average(logs, {one: level, other: 0}) - _average(logs, {one: 0, other: 0})
-    ratio = _ratio(evidence, with_it - without, members=members)
+    with_it = _average(measured, {one: level, other: beside}) - _average(measured, {one: 0, other: beside})
+    without = _average(measured, {one: level, other: 0}) - _average(measured, {one: 0, other: 0})
+    ratio = _ratio(evidence, measured, with_it - without, members=members, weight=2.0)
     values = {
         "factor": names[one],
         "level": levels[names[one]][level],
@@ -164,7 +185,7 @@ def _tell(kind: str, ratio: Estimate, **values: str) -> Message:
 
 def _curve(
     evidence: Evidence,
-    logs: Mapping[_Place, Array],
+    measured: _Measured,
     name: str,
     levels: tuple[str, ...],
     *,
@@ -177,7 +198,7 @@ def _curve(
     if len(known) < len(numbers) or len(set(known)) < _FEWEST_LEVELS:
         return None
     order = sorted(range(len(levels)), key=lambda index: known[index])
-    means = [_average(logs, {factor: index}) for index in order]
+    means = [_average(measured, {factor: index}) for index in order]
     heights = [float(mean.mean()) if is_higher else -float(mean.mean()) for mean in means]
     best = max(range(len(order)), key=lambda place: heights[place])
     pairs = math.comb(len(order), 2)
@@ -185,7 +206,7 @@ def _curve(
 
     def is_beaten(place: int) -> bool:
         return any(
-            _ratio(evidence, sign * (means[other] - means[place]), members=pairs).side(1.0) > 0
+            _ratio(evidence, measured, sign * (means[other] - means[place]), members=pairs).side(1.0) > 0
             for other in range(len(order))
             if other != place
         )
@@ -195,7 +216,10 @@ def _curve(
     slope = None
     if doublings is not None:
         steps = doublings - doublings.mean()
-        slope = _ratio(evidence, np.asarray(steps @ np.stack(means) / (steps @ steps)), members=1)
+        weights = steps / (steps @ steps)
+        slope = _ratio(
+            evidence, measured, weights @ np.stack(means), members=1, weight=float(np.abs(weights).sum()) / 2
+        )
     text = message(
         "factor.best" if len(among) == 1 else "factor.best-among",
         factor=name,

@@ -50,10 +50,13 @@ def step_reach(step: float, latency: float) -> float:
     return math.log1p(step / latency) if step > RELATIVE_ERROR * latency else 0.0
 
 
-def bound_steps(comparison: Comparison, arms: tuple[NDArray[np.float64], ...], *, reach: float) -> Comparison:
+def bound_steps(
+    comparison: Comparison, arms: tuple[NDArray[np.float64], ...], *, reach: float, weight: float = 1.0
+) -> Comparison:
     """The comparison with an interval that also holds if all runs of an arm were rounded alike.
 
-    arms : the observations of each, (blocks,), NaN for none. ``reach`` as ``step_reach`` has it, of the shorter ones.
+    arms : the observations of each, (blocks,), NaN for none. ``reach`` as ``step_reach`` has it, of the shorter ones;
+    ``weight``: how often what is compared has it, 1 for a ratio of two arms.
     """
     if reach <= 0 or comparison.low is None or comparison.high is None:
         return comparison
@@ -62,5 +65,7 @@ def bound_steps(comparison: Comparison, arms: tuple[NDArray[np.float64], ...], *
     squares = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
     if math.sqrt(squares / sum(each.size - 1 for each in logs)) >= _SPREAD * reach:
         return comparison
-    borne = extend(comparison, down=reach, up=reach)
-    return replace(borne, step=reach, caveats=(*borne.caveats, caveat("coarse-latencies", step=math.expm1(reach))))
+    borne = extend(comparison, down=weight * reach, up=weight * reach)
+    return replace(
+        borne, step=weight * reach, caveats=(*borne.caveats, caveat("coarse-latencies", step=math.expm1(reach)))
+    )
