@@ -34,6 +34,7 @@ _OF_THE_SERVER = re.compile(
     r"|\b(?:FROM|JOIN)\s+(?:ONLY\s+)?pg_\w+\b(?!\s*\()",
     re.IGNORECASE,
 )
+_ENDS_OF_RANGE = re.compile(r"\b(?:int4|int8|num|ts|tstz|date)range\s*\(\s*\$[^(),]*,\s*\$", re.IGNORECASE)
 _SMALL = 2  # digits of a number that may be a position in ORDER BY
 _PIECE = re.compile(
     r"""
@@ -184,9 +185,11 @@ def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, w
         return "it asks the server about itself"
     if called := sorted({name for name in found.called if name in load.side_effects}):
         return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    if _ENDS_OF_RANGE.search(plain := text.fill(lambda _number: "$")):
+        return "the two ends of a range in it would be drawn apart, and often in the wrong order"
     if statement.refused:
         return "the server does not understand its text, which lost something when its constants were replaced"
-    plain = _TYPE_SIZE.sub("", text.fill(lambda _number: "$"))
+    plain = _TYPE_SIZE.sub("", plain)
     numbers = re.findall(r"(?<![\w$])\d[\d.]*", plain)
     was_replaced = found.parameters > 0 and all(len(digits) <= _SMALL for digits in numbers)
     if not with_values and (found.strings or (numbers and not was_replaced)):
