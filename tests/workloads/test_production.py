@@ -85,7 +85,7 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
         ("SELECT wipe($1)", "calls wipe"),
         ('SELECT "wipe" ( $1 )', "calls wipe"),
         ("SELECT 1 FROM orders WHERE int4range($1, $2) @> id", "ends of a range"),
-        ("SELECT 1 FROM orders WHERE day <@ pg_catalog.DateRange( $1::date , $2::date)", "ends of a range"),
+        ("SELECT 1 FROM orders WHERE day <@ DateRange( $1::date , $2::date)", "ends of a range"),
         ("SELECT 'Alice'", "values"),
         ("SELECT $$Alice$$ FROM orders", "values"),
         ("SELECT 1 FROM orders WHERE id = 4711 AND customer = $1", "values"),
