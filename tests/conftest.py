@@ -302,14 +302,14 @@ def analysed_once() -> Iterator[None]:
 
     really, known = analyze.analyze, {}
 
-    def analyze_once(folder: Path, *, rules: int | None = None) -> object:
+    def analyze_once(folder: Path, *, rules: int | None = None, of_any_size: bool = False) -> object:
         content = hashlib.sha256()
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             if path.name not in {layout.FINDINGS, layout.REPORT}:
                 content.update(f"{path.relative_to(folder)} {path.stat().st_size} ".encode() + path.read_bytes())
-        key = content.hexdigest(), spoken(), rules
+        key = content.hexdigest(), spoken(), rules, of_any_size
         if key not in known:
-            known[key] = really(folder, rules=rules)
+            known[key] = really(folder, rules=rules, of_any_size=of_any_size)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:

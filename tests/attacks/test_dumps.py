@@ -68,7 +68,7 @@ def test_what_a_file_that_is_read_does_to_the_next_line_counts(tmp_path: Path) -
         "\\copy t (a) from stdin\n{data}",
         (
             "SET client_encoding = 'UTF8';\nSELECT pg_catalog.set_config('search_path', '', false);\n"
-            "SET standard_conforming_strings = on;\n\\restrict x\nCOPY t FROM stdin;\n{data}"
+            "SET standard_conforming_strings = on;\n\\restrict x\nCOPY t FROM stdin;\n{data}\\unrestrict x\n"
         ),
         "CREATE FUNCTION f() LANGUAGE plpgsql AS $$\nBEGIN -- '\nRETURN; END $$;\nCOPY t FROM stdin;\n{data}",
         "CREATE FUNCTION f() RETURNS int\n BEGIN ATOMIC\n SELECT 1;\nEND;\nCOPY t FROM stdin;\n{data}",

@@ -1,3 +1,4 @@
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4])
 
     assert [t for t, _ in read_times(tmp_path)] == [1795233390.0, 1795233390.25, 1795233391.0]
+
+
+def test_line_that_is_ended_while_it_is_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second half would be read as a line of its own."""
+    lines = [b'[1.0,"proc_stat",""]\n', b'[2.0,"pro', b'c_stat",""]\n']
+    monkeypatch.setattr(Path, "open", lambda *_: contextlib.nullcontext(iter(lines)))
+
+    assert list(read_times(tmp_path)) == [(1.0, "proc_stat")]
 
 
 def test_readings_reach_the_disk_in_chunks(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ def _lines(directory: Path) -> Iterator[bytes]:
     try:
         with (directory / FILE).open("rb") as file:
             for line in file:
-                if line.endswith(b"\n"):
-                    yield line
+                if not line.endswith(b"\n"):
+                    return  # its end may be written meanwhile, and would be read as a line
+                yield line
     except OSError as err:
         raise StoreError(f'cannot read "{directory / FILE}": {err.strerror}') from err
