@@ -81,6 +81,13 @@ def test_a_limit_that_one_arm_has_is_the_limit(evidence: Evidence) -> None:
     assert states(replace(evidence, arms=arms), timeline("off", {"cgroup.write_bytes": 6e6})) == ["engaged"]
 
 
+def test_a_limit_that_cannot_be_read_is_no_evidence(evidence: Evidence) -> None:
+    """In a damaged folder."""
+    asked = differ(evidence, knob="cgroup", read_iops=("many", "\x1b"))
+
+    assert states(asked, timeline("off", {"cgroup.reads": 6e6})) == ["unknown"]
+
+
 def test_what_was_not_sampled_or_not_declared_is_not_known(evidence: Evidence) -> None:
     assert states(differ(evidence, work_mem=("4MB", "64MB")), timeline("on", {})) == ["unknown"]
     undeclared = find_engagements(differ(evidence, random_page_cost=("4", "1")), ())

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 
 from pgtrial.analysis.causes.sessions import find_objects, pooled_values
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.factors import read_number
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.design.effect_timing import Difference, find_differences
 from pgtrial.findings.findings import Engagement, HypothesisFinding, Needed
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Acts
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
-from pgtrial.units import parse_bytes
 
 _SEEN = {"share": "seen.share", "B": "seen.bytes", "B/s": "seen.byte-rate"}
 _ANY = 1e-6  # of a threshold that only tells something from nothing
@@ -35,12 +36,12 @@ def find_engagements(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple
 
 def _judge(difference: Difference, arms: Sequence[Arm], timelines: Sequence[Timeline]) -> Engagement:
     acts, setting = KNOBS[difference.knob].acts_of(difference.key), difference.label
-    if acts is None:
+    least = None if acts is None else _find_least(acts, difference, arms)
+    if acts is None or least is None:
         return _found(difference, "unknown", message("engagement.undeclared", setting=setting))
     if not acts.metrics:
         return _found(difference, "engaged", message("engagement.always", setting=setting))
     what = message(f"acts.{acts.code}")
-    least = acts.of_value * _lowest(difference, arms) if acts.of_value else acts.least
     highest = {
         metric: max(value)
         for metric in acts.metrics
@@ -66,10 +67,13 @@ def _highest(timelines: Sequence[Timeline], metric: str, about: str) -> list[flo
     return [float(values.max())] if values.size else []
 
 
-def _lowest(difference: Difference, arms: Sequence[Arm]) -> float:
-    """The lowest limit that an arm has."""
-    values = (arm.knobs.get(difference.knob, {}).get(difference.key) for arm in arms)
-    return min(float(value) if value.isdigit() else parse_bytes(value) for value in values if value is not None)
+def _find_least(acts: Acts, difference: Difference, arms: Sequence[Arm]) -> float | None:
+    """What has to be reached; None where a folder has no limit that can be read."""
+    if not acts.of_value:
+        return acts.least
+    values = (arm.knobs.get(difference.knob, {}).get(difference.key, "") for arm in arms)
+    limits = [limit for value in values if (limit := read_number(value)) is not None]
+    return acts.of_value * min(limits) if limits else None
 
 
 def _tell(least: float, metric: str, value: float) -> Message:
