@@ -1,5 +1,6 @@
 """A server that is none answers otherwise than it was asked."""
 
+import asyncio
 import socket
 import struct
 import threading
@@ -9,6 +10,8 @@ import pytest
 
 from pgtrial.engine.production import write_workload
 from pgtrial.errors import TargetError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.postgres.existing.server import open_server
 
 _SYNC, _TERMINATE = b"S", b"X"
 
@@ -56,8 +59,11 @@ def test_a_load_is_not_made_of_answers_that_are_none(tmp_path: Path, value: byte
 
         serving = threading.Thread(target=serve, daemon=True)
         serving.start()
+        connection = f"host={tmp_path} user=u dbname=d"
         with pytest.raises(TargetError, match="answers otherwise than PostgreSQL does"):
-            write_workload(f"host={tmp_path} user=u dbname=d", tmp_path / "load", {}, with_values=False)
+            write_workload(connection, tmp_path / "load", {}, with_values=False)
+        with pytest.raises(TargetError, match="answers otherwise than PostgreSQL does"):
+            asyncio.run(open_server(LocalHost(), connection, database=None, restart=(), caller={}))
         listening.shutdown(socket.SHUT_RDWR)
         serving.join()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pgtrial.errors import SpecError, TargetError
 from pgtrial.experiment_file.production_record import checked
+from pgtrial.postgres.connect import as_answered
 from pgtrial.postgres.existing.address import find_server
 from pgtrial.postgres.production import Load, read_load
 from pgtrial.safe_files import new_directory, read_file
@@ -63,14 +64,8 @@ def _texts(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> Iter
 
 async def _read(connection: str, caller: Mapping[str, str], *, with_values: bool) -> Load:
     address = await find_server(connection, database=None, caller=caller, typed=TYPED)
-    try:
+    with as_answered():
         return await read_load(address.conninfo(), with_values=with_values)
-    except (ValueError, TypeError) as err:  # other columns than were asked for, or texts that are none
-        raise TargetError(
-            "the server answers otherwise than PostgreSQL does",
-            detail=str(err),
-            hint="Connect to the server itself, and not to what stands in front of it.",
-        ) from err
 
 
 def read_record(folder: Path) -> dict[str, Any]:

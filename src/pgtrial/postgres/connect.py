@@ -79,6 +79,19 @@ async def connect(
         await connection.close()
 
 
+@contextmanager
+def as_answered() -> Iterator[None]:
+    """Read what a server that may be none has answered. Raises TargetError for what nobody has asked for."""
+    try:
+        yield
+    except (ValueError, TypeError) as err:  # other columns, or texts that are none
+        raise TargetError(
+            "the server answers otherwise than PostgreSQL does",
+            detail=str(err),
+            hint="Connect to the server itself, and not to what stands in front of it.",
+        ) from err
+
+
 async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Rows of one query over a connection of its own."""
     async with connect(conninfo) as connection:

@@ -18,7 +18,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
-from pgtrial.postgres.connect import connect, fetch
+from pgtrial.postgres.connect import as_answered, connect, fetch
 from pgtrial.postgres.existing.address import ServerAddress, find_server
 from pgtrial.postgres.programs import OLDEST_MAJOR
 
@@ -256,8 +256,9 @@ async def open_server(
     address = await find_server(connection, database=database, caller=caller, typed=typed)
     variables = {name: value for name, value in caller.items() if name == "PGDATA"}
     control = ServerControl(host=host, address=address, restart_command=tuple(restart), variables=variables)
-    async with connect(control.conninfo()) as own:
-        facts = await _read_facts(own, host)
+    with as_answered():
+        async with connect(control.conninfo()) as own:
+            facts = await _read_facts(own, host)
     if facts.major < OLDEST_MAJOR:
         raise PreflightError(
             f"the server at {address.place} is PostgreSQL {facts.version}, older than {OLDEST_MAJOR}, "
