@@ -2,10 +2,10 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 from pgtrial.hosts.processes import identify
+from support import wait_until
 
 ALL = ("before_dataset", "after_dataset", "before_block", "after_block", "before_run", "after_run")
 HOOK = """#!/bin/sh
@@ -80,7 +80,7 @@ def test_what_a_hook_has_started_ends_when_pgtrial_is_killed(place):
     process.kill()
     place.finish(process)
 
-    assert _ends(child)
+    wait_until(lambda: identify(child) is None)
     status = place.run("status", str(place.only_folder().path))
     assert "still run" not in status.stdout
     place.run("restore")
@@ -104,14 +104,5 @@ def test_what_a_hook_leaves_behind_on_purpose_outlives_an_end_in_order(place):
 
 
 def _read_pid(said: Path) -> int:
-    deadline = time.monotonic() + 60
-    while not said.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(said.exists)
     return int(said.read_text())
-
-
-def _ends(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while identify(pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return identify(pid) is None

@@ -24,10 +24,12 @@ _FILES = (layout.SAMPLES, layout.WAITS, layout.STATEMENTS, layout.TRANSACTIONS, 
 def refuse_large(evidence: Evidence) -> None:
     """Raise StoreError for a folder with more readings than are read without being asked to."""
     folder = evidence.folder
+    if _is_measured_here(folder):
+        return
     runs = [layout.run_folder(folder, run.folder) for run in evidence.valid]
     found = parquet.count_values([path for run in runs for name in _FILES if is_plain(path := run / name)])
     found += sum(path.stat().st_size for run in runs if is_plain(path := run / layout.SERVER_LOG)) // _LOG_BYTES
-    if found > _most() and not _is_measured_here(folder):
+    if found > _most():
         raise StoreError(
             f'result folder "{folder}" has {found:,} readings, and was not measured here',
             detail=f"To read them takes some {found / 1e6:.0f} s, and as many times 90 MB.",

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from pgtrial.design.plan import Plan, make_plan
@@ -64,12 +65,12 @@ class Server:
         return self.programs.version if self.programs and self.is_here else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked:
     """A valid experiment; ``servers`` are those of its arms, the control's first.
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
-    reason that ``without_fio`` says. ``lacking`` says which extensions that it creates its servers here do not have.
+    reason that ``without_fio`` says.
     """
 
     loaded: LoadedExperiment
@@ -77,7 +78,11 @@ class Checked:
     servers: tuple[Server, ...]
     fio: str = ""
     without_fio: str = ""
-    lacking: tuple[str, ...] = ()
+
+    @cached_property
+    def lacking(self) -> tuple[str, ...]:
+        """Which extensions that it creates its servers here do not have. All data are read for it: only who asks."""
+        return tuple(_lacking_extensions(self.plan, self.loaded.folder, self.servers))
 
     @property
     def version(self) -> int:
@@ -187,8 +192,7 @@ def check_text(
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
-    lacking = _lacking_extensions(plan, folder, servers)
-    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio, lacking=tuple(lacking))
+    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
 
 
 def host_to_ask(checked: Checked, named: str | None) -> str | None:

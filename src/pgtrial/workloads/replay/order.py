@@ -26,6 +26,7 @@ _END = re.compile(
 _TEXTS_KEPT = 10_000
 
 Table = tuple[str, str]  # schema, "" for one that the search path resolves, and name
+Uses = tuple[tuple[Table, str], ...]  # the tables of a statement, and the right that it needs on each
 
 
 @dataclass(slots=True, eq=False)
@@ -85,16 +86,17 @@ def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
     steps: dict[str, list[Step]] = defaultdict(list)
     for statement, name in begun:
         transaction = belongs[id(statement)]
-        needs, behind = _find_needs(written, statement, transaction)
+        values, uses = _values(statement), _uses(_without_values(statement.text))
+        needs, behind = _find_needs(written, values, uses, transaction)
         step = Step(
             statement=statement,
             transaction=transaction,
             ends=not transaction.is_block or _END.match(statement.text) is not None,
             needs=needs,
             behind=behind,
-            after=_find_earlier(written, statement, transaction),
+            after=_find_earlier(written, values, uses, transaction),
         )
-        _note_step(written, step)
+        _note_step(written, step, values, uses)
         steps[name].append(step)
         # In the order of the log, and not by times, of which many are alike: else two transactions of the same
         # millisecond would each wait for the other.
@@ -120,12 +122,6 @@ def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
     for one in session.statements:
         if current is None:
             current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
-        values = _values(one)
-        for table, right in _uses(_without_values(one.text)):
-            if right != "SELECT":
-                current.writes.setdefault(table, set()).update(values or {""})
-            if right == "INSERT":
-                current.inserts |= {table}
         yield one, current
         if not current.is_block or _END.match(one.text):
             current = None
@@ -149,30 +145,26 @@ def _without_values(text: str) -> str:
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
-def _uses(text: str) -> tuple[tuple[Table, str], ...]:
+def _uses(text: str) -> Uses:
     if len(text) > _LONGEST:
         return ()  # as of one that is not understood
     return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
 
 
-def _written(statement: Statement) -> Iterable[tuple[Table, str]]:
-    """What it changes."""
-    values = _values(statement)
-    return (
-        (table, each) for table, right in _uses(_without_values(statement.text)) if right != "SELECT" for each in values
-    )
-
-
-def _find_earlier(written: dict[Table, _Written], statement: Statement, own: Transaction) -> tuple[Step, ...]:
-    """Of other transactions that go on, who asked last for what the statement changes: the server let them in first."""
-    found = (written[table].writes.get(value) for table, value in _written(statement))
+def _find_earlier(written: dict[Table, _Written], values: set[str], uses: Uses, own: Transaction) -> tuple[Step, ...]:
+    """Of other transactions that go on, who asked last for what a statement changes: the server let them in first."""
+    found = (written[table].writes.get(each) for table, right in uses if right != "SELECT" for each in values)
     others = (one for one in found if one is not None and one.transaction.session != own.session)
     return tuple({id(one): one for one in others if not one.transaction.has_ended}.values())
 
 
-def _note_step(written: dict[Table, _Written], step: Step) -> None:
-    for table, value in _written(step.statement):
-        written[table].writes[value] = step
+def _note_step(written: dict[Table, _Written], step: Step, values: set[str], uses: Uses) -> None:
+    for table, right in uses:
+        if right != "SELECT":
+            written[table].writes.update(dict.fromkeys(values, step))
+            step.transaction.writes.setdefault(table, set()).update(values or {""})
+        if right == "INSERT":
+            step.transaction.inserts |= {table}
 
 
 def _note_end(written: dict[Table, _Written], transaction: Transaction) -> None:
@@ -188,12 +180,11 @@ def _note_end(written: dict[Table, _Written], transaction: Transaction) -> None:
 
 
 def _find_needs(
-    written: dict[Table, _Written], statement: Statement, own: Transaction
+    written: dict[Table, _Written], values: set[str], uses: Uses, own: Transaction
 ) -> tuple[tuple[Transaction, ...], tuple[tuple[Line, int], ...]]:
-    values = _values(statement)
     needs: dict[int, Transaction] = {}
     lines: dict[int, Line] = {}
-    for table, right in _uses(_without_values(statement.text)):
+    for table, right in uses:
         if (of_table := written.get(table)) is None:
             continue
         if not values:
