@@ -49,6 +49,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("apply", "Print how to make the winner's settings permanent."),
     ("suggest", "Write experiment files for the next questions."),
     ("compare", "Compare experiments."),
+    ("watch", "Watch a live server, read-only, and keep what is read."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),
     ("unpack", "Check a bundle you received, and unpack it."),
