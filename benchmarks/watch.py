@@ -168,9 +168,11 @@ def report(measured: Measured, root: Path) -> None:
         end="",
     )
     print(f"{cpus} CPUs together {(measured.watcher_cpu + measured.backend_cpu) / cpus:.2%}")
-    if len(measured.on) > 1:
-        found = compare_blocks(measured.off, measured.on)
+    found = compare_blocks(measured.off, measured.on)
+    if found.ratio is not None and found.low is not None and found.high is not None:
         print(f"throughput with the watch / without: {found.ratio:.4f} ({found.low:.4f} to {found.high:.4f})")
+    else:
+        print(f"throughput with the watch / without: no interval of {found.blocks} blocks")
     parts = size(root, "*-part-*.parquet")
     with open_folder(root, read_mark(root), ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
         before = resource.getrusage(resource.RUSAGE_SELF)

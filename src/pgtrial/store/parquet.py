@@ -130,6 +130,15 @@ def execute(db: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[
         raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
 
 
+def fetch(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> "dict[str, Any]":
+    """Columns of a query as numpy arrays. Raises StoreError."""
+    try:
+        result: dict[str, Any] = db.execute(query, list(parameters)).fetchnumpy()
+    except duckdb.Error as err:
+        raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
+    return result
+
+
 def source(
     db: duckdb.DuckDBPyConnection,
     paths: Sequence[Path],

@@ -164,6 +164,15 @@ def sum_hours(kind: str, minutes: Sequence[Path], out: Path) -> None:
         parquet.write_query(db, f"SELECT * FROM ({query}) ORDER BY {_ORDER[kind]}", out)
 
 
+def read_sums(kind: str, files: Sequence[Path], query: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """Columns of a query on sums, which are ``{files}`` in it, as numpy arrays. Raises StoreError."""
+    if not files:
+        return {}
+    with parquet.session(threads=1) as db:
+        source = _source(db, files, kind, sums=True)
+        return parquet.fetch(db, query.replace("{files}", source), parameters)
+
+
 def _prepare(
     db: Any,
     kind: str,
