@@ -209,7 +209,7 @@ def test_statements_of_the_load_are_kept_with_their_texts(
             "GROUP BY query ORDER BY query"
         ).fetchall()
     found = {query: (readings, calls, seconds) for query, readings, calls, seconds in rows}
-    update = "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2"
+    update = "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"
     assert found[update][1] == 20
     assert found[update][2] > 0
     assert found[update][0] in (1, 2)  # not at the beginning, if it had never been run before

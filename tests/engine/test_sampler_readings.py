@@ -77,7 +77,7 @@ def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
         count=1,
     )
 
-    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", None, None, "2"]]
+    assert sums.drain()["rows"] == [["active", "SELECT ?, ?, col1 WHERE n = ?", None, None, "2"]]
 
 
 def test_sessions_of_another_experiment_are_not_the_loads() -> None:
