@@ -33,6 +33,7 @@ HOMES = {
         "engine/events.py",
         "engine/live/view.py",
         "findings/",
+        "fleet/hosts_file.py",
         "store/findings_file.py",
         "store/plans.py",
         "store/rows.py",
