@@ -47,6 +47,51 @@ def test_attempts_at_a_slot_are_counted(state):
     ]
 
 
+def test_the_host_of_a_block_is_the_last_one_it_was_given_to(state, tmp_path):
+    assert state.block_hosts() == {}
+    assert "block_host" not in state.tables()
+
+    state.assign_block(1, "db-01.example")
+    state.assign_block(1, "db_02")
+
+    assert state.block_hosts() == {1: "db_02"}
+    with contextlib.closing(State.open(tmp_path)) as reader:
+        assert reader.block_hosts() == {1: "db_02"}
+
+
+@pytest.mark.parametrize("name", ["", "-o", ".ssh", "a b", "a/../b", "host\n", "х", "h" * 64])
+def test_what_is_no_name_of_a_host_is_refused(state, name):
+    with pytest.raises(StoreError, match="is not a name for a host"):
+        state.assign_block(1, name)
+
+    assert state.block_hosts() == {}
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (["UPDATE block_host SET host = '<script>'"], "table block_host, row 1, host: String should match"),
+        (["UPDATE block_host SET block = 7"], "table block_host names block 7, which is not there"),
+        (
+            [
+                "ALTER TABLE block_host RENAME TO b",
+                "CREATE TABLE block_host AS SELECT * FROM b UNION ALL SELECT * FROM b",
+            ],
+            "table block_host has a row twice",
+        ),
+    ],
+)
+def test_hosts_that_cannot_be_are_damage(state, tmp_path, statements, said):
+    state.assign_block(1, "one")
+    state.close()
+    _damage(tmp_path, *statements)
+
+    with contextlib.closing(State.open(tmp_path)) as reader, pytest.raises(StoreError) as caught:
+        reader.block_hosts()
+
+    assert said in caught.value.message
+
+
 def test_reader_sees_what_the_writer_has_written(state, tmp_path):
     reader = State.open(tmp_path)
     run = state.begin_run(SLOTS[0], 1.0)

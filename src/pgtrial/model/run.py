@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+HOST_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"  # of the machine of a block, where an experiment is spread over several
+
 # A stretch of an interleaved or paired run: what lets runs of one block share its time.
 
 

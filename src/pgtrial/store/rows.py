@@ -15,9 +15,10 @@ from pgtrial.errors import StoreError
 from pgtrial.model.arm import Role
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import PAGES, PLANS, TRANSLATIONS, PhaseName, RunState
+from pgtrial.model.run import HOST_NAME, PAGES, PLANS, TRANSLATIONS, PhaseName, RunState
 from pgtrial.safe_text import parse_json
 
+BLOCK_HOST = "block_host"  # the table that only folders of several hosts have
 MOST_ROWS = 5_000_000  # of one table
 _ROOM = 1 << 20  # bytes that a file which is written to may have more than its size was
 _LAST = 253_402_300_800.0  # s since the epoch: the year 10000
@@ -45,6 +46,7 @@ Time = Annotated[float, Field(ge=0, lt=_LAST, allow_inf_nan=False)]
 Text = Annotated[str, Field(strict=True)]
 # It becomes part of the name of a run's folder.
 ArmName = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}$")]
+HostName = Annotated[str, Field(strict=True, pattern=f"^{HOST_NAME}$")]
 
 
 class MetaRow(NamedTuple):
@@ -71,6 +73,11 @@ class SlotRow(NamedTuple):
     block: Number
     position: Number
     arm: ArmName
+
+
+class BlockHostRow(NamedTuple):
+    block: Number
+    host: HostName
 
 
 class AttemptRow(NamedTuple):
@@ -190,6 +197,7 @@ _TABLES: dict[type, str] = {
     ArmRow: "arm",
     LevelRow: "load_level",
     SlotRow: "slot",
+    BlockHostRow: BLOCK_HOST,
     AttemptRow: "run",
     PhaseRow: "phase",
     SliceRow: "slice",

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,14 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
+from pgtrial.model.run import HOST_NAME, LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
 from pgtrial.store.own_place import is_own
 from pgtrial.store.rows import (
+    BLOCK_HOST,
     ArmRow,
     AttemptRow,
+    BlockHostRow,
     CaveatRow,
     EventRow,
     FactRow,
@@ -35,6 +38,11 @@ from pgtrial.units import read_count
 
 LONGEST = 31 * 86400  # s, of a phase or slice, or of all that was measured
 STOPPED = "stopped"  # key of the record: why the experiment ended before its last block
+# Not in the schema of all folders: those of one host have no such table.
+_HOSTS_SCHEMA = f"""CREATE TABLE IF NOT EXISTS {BLOCK_HOST} (
+    block INTEGER PRIMARY KEY,               -- of slot; all its runs are made on one host
+    host  TEXT NOT NULL
+) STRICT"""
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -163,6 +171,26 @@ class State:
         rows = self._rows(SlotRow, "ORDER BY number")
         self._refuse_twice("slot", [row.number for row in rows])
         return tuple(Slot(**row._asdict()) for row in rows)
+
+    def assign_block(self, block: int, host: str) -> None:
+        """Record on which host a block is run, in the place of an earlier one. StoreError where it is no host's name."""
+        if not re.fullmatch(HOST_NAME, host):
+            raise StoreError(
+                f"{host[:80]!r} is not a name for a host",
+                hint="Use letters, digits and any of . _ - (the first is a letter or a digit), at most 63 characters.",
+            )
+        with self._write() as db:
+            db.execute(_HOSTS_SCHEMA)
+            db.execute(f"INSERT OR REPLACE INTO {BLOCK_HOST} VALUES (?, ?)", (block, host))
+
+    def block_hosts(self) -> dict[int, str]:
+        """Host by block, in order of the blocks; empty where the experiment is not spread over hosts."""
+        if BLOCK_HOST not in self.tables():
+            return {}
+        rows = self._rows(BlockHostRow, "ORDER BY block")
+        self._refuse_twice(BLOCK_HOST, [row.block for row in rows])
+        self._refuse_unknown(BLOCK_HOST, "block", (row.block for row in rows), {slot.block for slot in self.slots()})
+        return {row.block: row.host for row in rows}
 
     def _refuse_twice(self, table: str, keys: Sequence[object]) -> None:
         if len(set(keys)) < len(keys):
