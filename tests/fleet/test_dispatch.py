@@ -59,11 +59,14 @@ class Fleet(RuleBasedStateMachine):
         if self._known(host):
             self.dispatch.set_aside(host, "no space")
 
-    @rule(host=hosts, returns=st.booleans())
-    def fence(self, host: str, returns: bool) -> None:
+    @rule(host=hosts, returns=st.booleans(), is_whole=st.booleans())
+    def fence(self, host: str, returns: bool, is_whole: bool) -> None:
+        """Nothing goes on there; what it had may have come to its end before."""
         if self._known(host) and self.dispatch.standing(host) is Standing.FENCING:
-            self.running[host].clear()  # what fencing means
-            self.dispatch.fence(host, returns=returns)
+            if is_whole:
+                self.counted += self.running[host]
+            self.running[host].clear()
+            self.dispatch.fence(host, returns=returns, is_whole=is_whole)
 
     @rule(host=hosts)
     def join(self, host: str) -> None:
@@ -95,7 +98,7 @@ class Fleet(RuleBasedStateMachine):
         for _ in range(100):
             for host in (*HOSTS, "spare"):
                 if self._known(host) and self.dispatch.standing(host) is Standing.FENCING:
-                    self.fence(host, returns=True)
+                    self.fence(host, returns=True, is_whole=False)
             self.hand_out()
             for block, host in self.dispatch.held.items():
                 self.finish(host, block)
@@ -141,6 +144,20 @@ def test_a_host_that_is_lost_again_and_again_gets_no_more() -> None:
     assert dispatch.is_stuck
     assert dispatch.away() == {"a": f"loss {MOST_LOSSES}"}
     assert dispatch.waiting == (1,)
+
+
+def test_a_host_that_comes_back_is_still_known_to_have_been_lost() -> None:
+    dispatch = Dispatch(blocks=[1], hosts=["a"])
+    for number in range(1, MOST_LOSSES + 1):
+        dispatch.hand_out()
+        dispatch.lose("a", "lost")
+        if dispatch.fence("a"):
+            dispatch.set_aside("a", "waits")
+            dispatch.fence("a")
+            assert dispatch.join("a")
+        assert dispatch.losses("a") == number
+
+    assert dispatch.is_stuck
 
 
 def test_a_host_that_cannot_be_put_back_gets_no_more_and_its_block_goes_elsewhere() -> None:

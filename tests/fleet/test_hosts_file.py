@@ -13,7 +13,8 @@ def problems(text: str) -> list[tuple[int | None, str]]:
 
 def test_hosts_are_read_in_their_order() -> None:
     fleet = parse_fleet(
-        '[[host]]\nname = "db1"\nssh = "ssh://me@db1:2222"\nwork_directory = "/srv"\n[[host]]\nname = "me"\nlocal = true\n',
+        '[[host]]\nname = "db1"\nssh = "ssh://me@db1:2222"\nwork_directory = "/srv"\n'
+        '[[host]]\nname = "me"\nlocal = true\n',
         "hosts.toml",
     )
 

@@ -13,6 +13,9 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
+    "cryptography": ("fleet/",),
+    "dask": ("fleet/",),
+    "distributed": ("fleet/",),
     "duckdb": (
         "store/",
         "export/frames.py",

@@ -92,6 +92,14 @@ class Dispatch:
     def standing(self, host: str) -> Standing:
         return self._hands[host].standing
 
+    def block_of(self, host: str) -> int | None:
+        """The block that a host holds."""
+        return self._hands[host].block
+
+    def is_free(self, host: str) -> bool:
+        """Whether a host waits for a block; one that has not come yet does not."""
+        return host in self._hands and self._hands[host].standing is Standing.FREE
+
     def losses(self, host: str) -> int:
         return self._hands[host].losses
 
@@ -146,13 +154,17 @@ class Dispatch:
         hand.standing = Standing.FENCING
         return is_new
 
-    def fence(self, host: str, *, returns: bool = True) -> bool:
-        """Nothing of a host goes on any more: its block waits again, first of all. Whether the host gets more blocks,
-        which takes that it ``returns``.
+    def fence(self, host: str, *, returns: bool = True, is_whole: bool = False) -> bool:
+        """Nothing of a host goes on any more: its block waits again, first of all, or is done if it was found to be
+        whole there. Whether the host gets more blocks, which takes that it ``returns``.
         """
         hand = self._hands[host]
         if hand.standing is not Standing.FENCING:
             return False
+        if hand.block is not None and is_whole:
+            self._done[hand.block] = host
+            hand.block = None
+            hand.done += 1
         if hand.block is not None:
             self._waiting = sorted([hand.block, *self._waiting])
             hand.block = None
@@ -161,10 +173,12 @@ class Dispatch:
         return gets_more
 
     def join(self, host: str) -> bool:
-        """A host comes, late or again: whether that is new. One that is known, and not away, stays as it is."""
+        """A host comes, late or again: whether that is new. One that is known, and not away, stays as it is; how often
+        it was lost is not forgotten.
+        """
         known = self._hands.get(host)
         if known is not None and known.standing is not Standing.AWAY:
             return False
         done = sum(1 for name in self._done.values() if name == host)
-        self._hands[host] = _Hand(done=done)
+        self._hands[host] = _Hand(done=done, losses=0 if known is None else known.losses)
         return True

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from pgtrial.safe_files import open_file
 from pgtrial.safe_text import parse_toml
 
 MOST_HOSTS = 1000
+_EVERY = 5.0  # s between two looks at a list
 EXAMPLE = '[[host]] with name = "db1" and ssh = "ssh://me@db1"'
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 
@@ -98,6 +100,37 @@ def parse_fleet(text: str, source_name: str) -> Fleet:
     if problems := list(_find_twice(fleet)):
         raise _refuse(source_name, locate_problems(text, problems))
     return fleet
+
+
+@dataclass(slots=True, kw_only=True)
+class HostsList:
+    """Hosts, and the file in which they are listed, which may change; without a ``path`` they do not. It is to be
+    looked at ``every`` so many seconds.
+    """
+
+    fleet: Fleet
+    path: Path | None = None
+    every: float | None = field(default=None, init=False)
+    _seen: tuple[int, int] = field(default=(0, 0), init=False)
+
+    def __post_init__(self) -> None:
+        self.every = None if self.path is None else _EVERY
+        self._seen = self._look()
+
+    def changed(self) -> Fleet | None:
+        """Its hosts, if it was changed since it was looked at. Raises SpecError, once, where something is wrong."""
+        now = self._look()
+        if self.path is None or now == self._seen:
+            return None
+        self._seen = now
+        return read_fleet(self.path)
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            found = None if self.path is None else self.path.stat()
+        except OSError:
+            return (0, 0)  # reading it says why
+        return (0, 0) if found is None else (found.st_mtime_ns, found.st_size)
 
 
 def _find_twice(fleet: Fleet) -> Iterator[SpecProblem]:
