@@ -171,7 +171,7 @@ def lead(folder: Path, cluster: Simulated, hosts: Fleet | None = None, *, path: 
             fence=Fence(folder=folder, caller={}, tell=lambda _: None),
             state=state,
             tell=told.append,
-            make_cluster=lambda: cluster,  # type: ignore[arg-type,return-value]
+            make_cluster=lambda _: cluster,  # type: ignore[arg-type,return-value]
         )
         asyncio.run(leader.run())
     return told

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
 import sys
-import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgtrial.errors import PgTrialError, TargetError
+from pgtrial.errors import PgTrialError, StoreError, TargetError
 from pgtrial.fleet.certificate import make_certificate
 from pgtrial.fleet.extra import HOW
 from pgtrial.fleet.node import Node, configure, security, token
 from pgtrial.fleet.tasks import run_block
+from pgtrial.safe_files import make_directory, remove_tree
 from pgtrial.safe_text import parse_json
 
 if TYPE_CHECKING:
@@ -30,11 +29,15 @@ class LostError(PgTrialError):
     """A worker has ended in the middle of a block; whether that went on is not known."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Cluster:
-    """A scheduler, its client, and the workers by host. Use ``start`` and ``close``, or it as a context."""
+    """A scheduler, its client, and the workers by host. Use ``start`` and ``close``, or it as a context.
 
-    directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pgtrial-fleet-")))
+    The key and whatever else they need lie in ``directory``, which is made in one that nobody else enters, in the place
+    of what an earlier one has left there, and removed.
+    """
+
+    directory: Path
     workers: dict[str, Process] = field(default_factory=dict, init=False)
     scheduler: Process | None = field(default=None, init=False)
     client: "Client | None" = field(default=None, init=False)
@@ -53,10 +56,15 @@ class Cluster:
         await self.close()
 
     async def start(self) -> None:
-        """Make a certificate, start the scheduler, and connect to it. Raises TargetError."""
+        """Make a certificate, start the scheduler, and connect to it. Raises TargetError and StoreError."""
         from distributed import Client
 
-        made = await asyncio.to_thread(make_certificate, self.directory, now=datetime.now(UTC))
+        remove_tree(self.directory.parent, self.directory.name)
+        try:
+            make_directory(self.directory.parent, self.directory.name)
+            made = await asyncio.to_thread(make_certificate, self.directory, now=datetime.now(UTC))
+        except OSError as err:
+            raise StoreError(f'cannot write "{self.directory}": {err.strerror}') from err
         node = Node(key=str(made.key), certificate=str(made.certificate), directory=str(self.directory))
         configure()
         self.scheduler, address = await _start("scheduler", node)
@@ -114,7 +122,7 @@ class Cluster:
         if self.scheduler is not None:
             await _end(self.scheduler)
             self.scheduler = None
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_tree(self.directory.parent, self.directory.name)
 
 
 async def _result(future: object) -> Mapping[str, object]:

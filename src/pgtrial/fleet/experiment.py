@@ -40,6 +40,8 @@ from pgtrial.units import format_duration
 
 Tell = Callable[[str], None]
 RETURN_AFTER = (10.0, 40.0)  # s until a host that was lost once, or twice, is asked again
+_CLUSTER = ".cluster"  # beside the folders of hosts, none of which is called like this
+_OFF_LIST = "it is not on the list any more"
 _log = logging.getLogger(__name__)
 
 
@@ -109,7 +111,7 @@ class Leader:
     fence: Fence
     state: State
     tell: Tell
-    make_cluster: Callable[[], Cluster] = Cluster
+    make_cluster: Callable[[Path], Cluster] = Cluster
     fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
     dispatch: Dispatch = field(init=False)
     cluster: Cluster = field(init=False)
@@ -130,7 +132,7 @@ class Leader:
         self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
         try:
             if not self.dispatch.is_over:
-                async with self.make_cluster() as self.cluster:
+                async with self.make_cluster(fleet_directory(self.folder) / _CLUSTER) as self.cluster:
                     try:
                         await self._lead()
                     finally:
@@ -178,7 +180,8 @@ class Leader:
             return
         known = {host.name for host in self.fleet.host}
         wanted = {host.name for host in fleet.host}
-        added = tuple(host for host in fleet.host if host.name not in known)
+        measured = {host.where for host in self.fleet.host}  # two blocks at a time would disturb each other
+        added = tuple(host for host in fleet.host if host.name not in known and host.where not in measured)
         # Who leaves is still looked up by name until it is gone.
         self.fleet = Fleet(host=(*self.fleet.host, *added))
         self._leaving |= known - wanted
@@ -187,17 +190,17 @@ class Leader:
             self.tell(f"{host.name} joins.")
             self._do(self._bring(host))
         for name in self._leaving:
-            if self.dispatch.is_free(name):
-                self._do(self._give_back(self.fleet.find(name)))
-
-    async def _give_back(self, host: FleetHost) -> None:
-        await self._set_aside(host, "it is not on the list any more", hint="")
+            if self.dispatch.is_free(name):  # at once: it gets no block before it is fenced
+                self.dispatch.set_aside(name, _OFF_LIST)
+                self._do(self._leave_out(self.fleet.find(name), _OFF_LIST))
 
     # -- a host ----------------------------------------------------------------------------------------------
 
     async def _bring(self, host: FleetHost, *, after: float | None = None) -> None:
         """Make a host ready for its first block, or for the next one after it was lost."""
         await asyncio.sleep(after or 0.0)
+        if host.name in self._leaving:
+            return
         try:
             await to_its_end(lambda: host_folder(self.folder, host))
             await self.cluster.add_worker(host.name)
@@ -245,7 +248,7 @@ class Leader:
         self.dispatch.finish(host.name, block)
         self._tell_done(host.name, block)
         if host.name in self._leaving:
-            await self._give_back(host)
+            await self._set_aside(host, _OFF_LIST, hint="")
 
     def _tell_done(self, host: str, block: int) -> None:
         took = time.monotonic() - self._begun[host]
@@ -274,8 +277,13 @@ class Leader:
         self, host: FleetHost, reason: str, *, hint: str, refused: frozenset[int] = frozenset()
     ) -> None:
         """A host cannot run the experiment: fence it, and leave it out. Blocks that were ``refused`` do not count."""
-        if not self.dispatch.set_aside(host.name, reason):
-            return
+        if self.dispatch.set_aside(host.name, reason):
+            await self._leave_out(host, reason, hint=hint, refused=refused)
+
+    async def _leave_out(
+        self, host: FleetHost, reason: str, *, hint: str = "", refused: frozenset[int] = frozenset()
+    ) -> None:
+        """Fence a host that was set aside."""
         self.tell(f"{host.name} gets no more blocks: {reason}. {hint}".strip())
         fenced = await self._fence(host, reason, refused=refused)
         self._free(host, fenced, returns=False)
