@@ -38,6 +38,7 @@ from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
+from pgtrial.findings.catalogue.hosts import HOST_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
@@ -316,6 +317,7 @@ _CAVEAT_TABLES = {
     "Arms that share a block's time": SHARING_CAVEATS,
     "Settings, servers, machine": WORLD_CAVEATS,
     "A single effect": EFFECT_CAVEATS,
+    "Several hosts": HOST_CAVEATS,
     "Calibration": CALIBRATION_CAVEATS,
 }
 

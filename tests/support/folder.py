@@ -15,6 +15,8 @@ from pgtrial.design.slice_time import WASHOUT
 from pgtrial.design.slices import duet_guard
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.model.arm import Role
+from pgtrial.model.fingerprint import Moment
 from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.store import layout
 from pgtrial.store.plans import write_plan
@@ -76,13 +78,18 @@ def write_result_folder(
     rng = random.Random(simulation.seed)
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
     t = _STARTED
+    candidates = {arm.name for arm in arms if arm.role is Role.CANDIDATE}
     files: dict[Path, Query] = {}
     for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):
+        host = simulation.hosts[(block - 1) % len(simulation.hosts)] if simulation.hosts else ""
+        gain = simulation.host_gains.get(host, 0.0)
+        if host:
+            state.assign_block(block, host)
         members = [
             (
                 slot,
                 next(arm for arm in arms if arm.name == slot.arm),
-                math.exp(blocks[block] + rng.gauss(0, simulation.run_sd)),
+                math.exp(blocks[block] + rng.gauss(0, simulation.run_sd) + gain * (slot.arm in candidates)),
             )
             for slot in together
         ]
@@ -104,6 +111,10 @@ def write_result_folder(
                 state, folder, experiment, simulation, method=method, members=members, levels=levels, started=t, rng=rng
             )
             files |= written
+    for run in state.runs() if simulation.host_facts else ():
+        facts = simulation.host_facts.get(state.block_hosts().get(run.slot.block, ""), {})
+        for moment in Moment:
+            state.add_fingerprint(facts, run=run.id, moment=moment)
     state.close()
     write_all(files)
     return folder

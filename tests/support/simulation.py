@@ -92,6 +92,8 @@ class Simulation:
     ``counters`` maps (metric, object) to the increase per second, ``gauges`` to the value.
     ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
     ``facts_after`` to what differs after the load of its runs from what was before.
+    ``hosts`` have blocks in turns. ``host_gains`` maps a host to what the candidates gain there beside ``tps``, in log
+    throughput, ``host_facts`` to what is peculiar to it.
     """
 
     tps: Mapping[str, float] = field(default_factory=lambda: {"on": 500.0, "off": 1000.0})
@@ -109,6 +111,9 @@ class Simulation:
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     facts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    host_gains: Mapping[str, float] = field(default_factory=dict)
+    host_facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def detailed_simulation() -> Simulation:

@@ -18,6 +18,7 @@ from pgtrial.analysis.effects.adjustment import adjust_primary
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
 from pgtrial.analysis.effects.failures import bound_primary
+from pgtrial.analysis.effects.hosts import describe_hosts
 from pgtrial.analysis.effects.parts import estimate_parts
 from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
@@ -45,6 +46,7 @@ from pgtrial.analysis.waits import describe_waits
 from pgtrial.analysis.world.fingerprint import describe_world
 from pgtrial.analysis.world.settings import compare_settings
 from pgtrial.findings.findings import CalibratedNoise, Findings, Noise
+from pgtrial.findings.hosts import Hosts
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.units import format_duration
 
@@ -83,6 +85,7 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
     stopping = describe_stopping(evidence, primary, parts)
     bounded = bound_primary(evidence, primary)
     soak = describe_soak(evidence, values, timelines)
+    hosts = describe_hosts(evidence, primary)
     with _log_time("checked the quality"):
         caveats = check_quality(
             Assessment(
@@ -96,6 +99,7 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
                 failures=bounded.finding if bounded else None,
                 engagements=engagements,
                 soak=soak,
+                hosts=hosts,
             )
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)
@@ -110,9 +114,10 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
             hypothesis=hypothesis,
             effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
             placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
-            noise=_noise(evidence, primary, placebo),
+            noise=_noise(evidence, primary, placebo, hosts),
             adjusted=adjust_primary(evidence, reduction, primary),
             failures=bounded.finding if bounded else None,
+            hosts=hosts,
             single_runs=take_single_runs(evidence, estimated),
             acceptance=judge_acceptance(evidence, values, caveats),
             slices=slices,
@@ -146,8 +151,16 @@ def _log_time(step: str) -> Iterator[None]:
     _log.info("%s in %s", step, format_duration(time.perf_counter() - started))
 
 
-def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | None) -> Noise:
+def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | None, hosts: Hosts | None) -> Noise:
+    """Of blocks, which is the noise inside hosts where there are several; what is found depends on both."""
     sd = primary.comparison.sd_log_ratio if primary else None
+    if evidence.is_spread:
+        return Noise(
+            sd_log_ratio=hosts.within.value if hosts and hosts.within else None,
+            sd_log_ratio_placebo=None,
+            detectable=_detectable(evidence, sd, primary) if primary and not evidence.is_provisional else None,
+            calibration=None,
+        )
     return Noise(
         sd_log_ratio=sd,
         sd_log_ratio_placebo=placebo.comparison.sd_log_ratio if placebo else None,
@@ -158,7 +171,7 @@ def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | N
 
 def _detectable(evidence: Evidence, sd: float | None, primary: Estimated) -> float | None:
     """At the confidence of the interval; None while a rule for stopping allows none."""
-    blocks = primary.comparison.blocks
+    blocks = primary.comparison.observations
     due = evidence.confidence_at(blocks)
     if due is None:
         return None

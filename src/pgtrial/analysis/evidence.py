@@ -1,7 +1,7 @@
 """The evidence in a result folder, read once and immutable from then on."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.design.methods import MethodChoice
@@ -54,6 +54,7 @@ class Evidence:
     fingerprints_after: Mapping[int | None, Mapping[str, str]]
     caveats: tuple[tuple[int | None, Caveat], ...]
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
+    hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
     @property
@@ -142,8 +143,21 @@ class Evidence:
         return self.experiment.design.soak is not None
 
     @property
+    def is_spread(self) -> bool:
+        """Whether blocks ran on several hosts, which are then what an effect is judged by."""
+        return len(set(self.hosts.values())) > 1
+
+    def hosts_of(self, blocks: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.hosts[block] for block in blocks)
+
+    @property
     def looks(self) -> tuple[int, ...]:
-        """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule."""
+        """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule.
+
+        Its levels are those of independent blocks, which blocks of one host are not: over hosts there is no look.
+        """
+        if self.is_spread:
+            return ()
         return plan_looks(self.experiment.design, blocks=len({slot.block for slot in self.slots})) if self.slots else ()
 
     def confidence_at(self, blocks: int) -> float | None:
@@ -217,7 +231,13 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             )
         if rules is not None:
             plan = replace(plan, rules=RULES[rules])
-        runs, meta = state.runs(), state.meta()
+        runs, meta, hosts = state.runs(), state.meta(), state.block_hosts()
+        homeless = {run.slot.block for run in runs if run.state is RunState.DONE}.difference(hosts) if hosts else ()
+        if homeless:
+            raise StoreError(
+                f'"{folder}" is damaged: it does not say on which host block {min(homeless)} was run',
+                hint="Restore it from a copy.",
+            )
         if plan.method.method == "blocks" and any(run.slices for run in runs):
             raise StoreError(
                 f'"{folder}" is damaged: it has slices of runs that do not take turns',
@@ -246,6 +266,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             fingerprints_after=state.fingerprints(Moment.AFTER),
             caveats=state.caveats(),
             is_provisional=plan.rules.is_provisional and STOPPED not in meta and _is_unfinished(plan.slots, runs),
+            hosts=hosts,
             lacks_record=lacks_record(state),
         )
     finally:

@@ -39,9 +39,12 @@ _FEWEST_LEVELS = 3  # of a curve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """Logarithms of the metric in each arm, (blocks,), and by how much one may be off: see ``read_step``."""
+    """Logarithms of the metric in each arm, (blocks,), of ``blocks``, and by how much one may be off: see
+    ``read_step``.
+    """
 
     logs: Mapping[_Place, Array]
+    blocks: tuple[int, ...]
     reach: float
 
 
@@ -105,7 +108,7 @@ def _read(
         return None
     logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
     reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
-    return _Measured(logs=logs, reach=reach)
+    return _Measured(logs=logs, blocks=tuple(blocks), reach=reach)
 
 
 def _point(evidence: Evidence, logs: Array, *, levels: tuple[str, ...]) -> LevelPoint:
@@ -128,7 +131,12 @@ def _ratio(
 
     ``weight``: how often the difference has what one measurement is off by.
     """
-    found = compare_when_due(evidence, np.ones(differences.size), np.exp(differences), comparisons=members, after=None)
+    found = compare_when_due(
+        *(evidence, np.ones(differences.size), np.exp(differences)),
+        comparisons=members,
+        after=None,
+        blocks=measured.blocks,
+    )
     arms = tuple(np.exp(each) for each in measured.logs.values())
     found = bound_steps(found, arms, reach=measured.reach, weight=weight)
     return Estimate(value=math.exp(float(differences.mean())), low=found.low, high=found.high)

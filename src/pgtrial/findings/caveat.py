@@ -13,8 +13,11 @@ from pgtrial.findings.rendering import render
 from pgtrial.language import ENGLISH, find_language, speak
 from pgtrial.model.caveat import Caveat, Severity
 
-# Codes of what is said wherever a verdict is: that it is not the first attempt, and of runs that do not count.
-BESIDE_VERDICT = frozenset({"another-attempt", "repeated-claim", "unequal-failures", "interrupted-runs"})
+# Codes of what is said wherever a verdict is: that it is not the first attempt, of runs that do not count, and of a
+# host that is unlike the others.
+BESIDE_VERDICT = frozenset(
+    {"another-attempt", "repeated-claim", "unequal-failures", "interrupted-runs", "other-effect-on-host"}
+)
 _VERBATIM = "verbatim"  # variant of a caveat whose text and hint are its values
 
 

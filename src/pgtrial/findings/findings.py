@@ -8,6 +8,7 @@ from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import BESIDE_VERDICT, CaveatFinding
 from pgtrial.findings.factors import Factors
+from pgtrial.findings.hosts import Hosts
 from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
@@ -118,7 +119,7 @@ class Effect(Record):
     p_sign_flip: float | None  # exact where the number of blocks allows
     hodges_lehmann: float | None  # ratio
     log_error: float | None = None  # standard error of log(ratio)
-    degrees: int | None = None  # of freedom, of that
+    degrees: int | float | None = None  # of freedom, of that
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
     carry_over: float | None = None  # ratio by which a run after one of the arm differs from one after the control
     # By how much log(ratio) may be lower, and higher, for what is not among the good runs of the blocks: failures in
@@ -437,6 +438,7 @@ class Findings(Record):
     noise: Noise
     adjusted: Adjustment | None = None  # None: the file declares no covariate
     failures: Failures | None = None  # None: no attempt failed, or arms that share the time of a block
+    hosts: Hosts | None = None  # None: all blocks ran on one
     single_runs: tuple[SingleRuns, ...] = ()
     acceptance: tuple[Acceptance, ...] = ()  # none: the file does not say what is enough
     slices: Slices | None = None  # None: each run had its time to itself

@@ -16,6 +16,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
+from pgtrial.report.host_words import HOST_HEADS, host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import soak_head, soak_texts
 from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text
@@ -113,6 +114,7 @@ def render_summary(findings: Findings) -> str:
         [escape(build_text(findings))],
         [f"Claim: {escape(claim_text(findings))}"],
         _unfinished(findings),
+        _hosts(findings),
         _acceptance(findings),
         _effects(findings),
         _by_level(findings),
@@ -126,6 +128,14 @@ def render_summary(findings: Findings) -> str:
 def _unfinished(findings: Findings) -> list[str]:
     missing = unfinished_text(findings)
     return [f"Not finished: {missing}; {code('pgtrial resume')} goes on."] if missing else []
+
+
+def _hosts(findings: Findings) -> list[str]:
+    if findings.hosts is None:
+        return []
+    rows = [[escape(cell) for cell in row] for row in host_rows(findings)]
+    lines = [f"| {' | '.join(row)} |" for row in (HOST_HEADS, ["---"] * len(HOST_HEADS), *rows)]
+    return [escape(hosts_text(findings)), "", *lines, "", escape(prediction_text(findings.hosts))]
 
 
 def _acceptance(findings: Findings) -> list[str]:

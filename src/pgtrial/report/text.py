@@ -16,6 +16,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.report.acceptance_words import acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
+from pgtrial.report.host_words import host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import drift_cells, soak_head, soak_texts, too_short_text
 from pgtrial.report.summary_words import placebo_text, single_runs_text
@@ -62,6 +63,7 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
     parts = [
         _ledger(findings, width),
         _verdict(findings, width),
+        _hosts(findings, width),
         _acceptance(findings, width),
         _effects(findings, width),
         _why(findings, width),
@@ -200,6 +202,16 @@ def _ledger(findings: Findings, width: int) -> list[str]:
         *wrap_lines(tr("Limits: {ledger}", ledger=say(ledger.text)), width, indent="  ", first=""),
         *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
     ]
+
+
+def _hosts(findings: Findings, width: int) -> list[str]:
+    if findings.hosts is None:
+        return []
+    lines = wrap_lines(tr("Hosts: {hosts}", hosts=hosts_text(findings)), width, indent="  ", first="")
+    for host, blocks, change, interval, word, *_ in host_rows(findings):
+        row = tr("{host} ({blocks}): {change}, {interval}", host=host, blocks=blocks, change=change, interval=interval)
+        lines += wrap_lines(f"{word}: {row}", width, indent="    ", first="  ")
+    return [*lines, *wrap_lines(prediction_text(findings.hosts), width, indent="  ")]
 
 
 def _acceptance(findings: Findings, width: int) -> list[str]:

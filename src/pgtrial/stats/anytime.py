@@ -17,7 +17,7 @@ from pgtrial.stats.interval import NO_SPREAD, ratio_of
 GAIN = 1.0
 
 
-def anytime_t(alpha: float, *, degrees: int, information: float) -> float:
+def anytime_t(alpha: float, *, degrees: float, information: float) -> float:
     """The t beyond which, on either side, an effect is excluded; infinite where there are too few blocks.
 
     ``information``: as of a comparison. The value that Student's quantile has in an interval of one look.

@@ -29,7 +29,8 @@ class Comparison:
     holds whenever one stops. ``blocks`` counts complete blocks. ``hidden`` is by how much the effect may be lower, and
     higher, because of what is not among them (log ratios, not below zero); ``low`` and ``high`` have it in them.
     ``carry_over`` is by what a run after one of the arm differs from one after the control (log ratio), where that is
-    known. ``step`` is what of ``hidden`` is there because latencies were told in steps (log ratio).
+    known. ``step`` is what of ``hidden`` is there because latencies were told in steps (log ratio). ``hosts`` is their
+    number where they, and not the blocks, are the observations: ``sd_log_ratio`` is then that of a host's mean.
     """
 
     ratio: float | None
@@ -44,12 +45,13 @@ class Comparison:
     blocks: int
     sd_log_ratio: float | None
     information: float
-    degrees: int
+    degrees: float
     position: float | None = None
     carry_over: float | None = None
     is_anytime: bool = False
     hidden: tuple[float, float] = (0.0, 0.0)
     step: float = 0.0
+    hosts: int | None = None
     comparisons: int = 1
     caveats: tuple[CaveatFinding, ...] = ()
 
@@ -57,6 +59,11 @@ class Comparison:
     def alpha(self) -> float:
         """Error probability that this comparison may spend: Bonferroni's share of the family's."""
         return (1 - self.confidence) / self.comparisons
+
+    @property
+    def observations(self) -> int:
+        """Of what there were so many independent ones: blocks, or hosts."""
+        return self.blocks if self.hosts is None else self.hosts
 
     @property
     def error(self) -> float | None:

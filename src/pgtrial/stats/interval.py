@@ -38,7 +38,7 @@ def t_quantile(probability: float, degrees: float) -> float:
     return float(stdtrit(degrees, probability))
 
 
-def t_tail(t: float, degrees: int) -> float:
+def t_tail(t: float, degrees: float) -> float:
     """P(T > t)."""
     return float(stdtr(degrees, -t))
 

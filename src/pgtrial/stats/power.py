@@ -65,7 +65,7 @@ def detectable_ratio(
     confidence: float = 0.95,
     power: float = 0.8,
     comparisons: int = 1,
-    degrees: int | None = None,
+    degrees: float | None = None,
 ) -> float | None:
     """Smallest relative change (0.05 is +5 %) that ``blocks`` blocks detect with probability ``power``.
 
@@ -83,7 +83,7 @@ def detectable_ratio(
 
 
 @cache
-def _detectable_shift(degrees: int, alpha: float, power: float) -> float:
+def _detectable_shift(degrees: float, alpha: float, power: float) -> float:
     """In standard errors, whatever these are: experiments with as many blocks have the same."""
     low, high = 0.0, 1.0
     while find_power(high, degrees=degrees, alpha=alpha) < power:
@@ -111,12 +111,12 @@ def blocks_needed(
 ) -> Needed:
     """Further blocks until an experiment of that many in all decides with probability ``power``.
 
-    The probability is an average over the truths that go with what was observed: the effect and the standard deviation
-    are estimates, and to take them for the truth promises too much. With ``expect`` the decision is the verdict on that
-    claim, without it the region rule of ``decide``. It will be at ``confidence``, and for ``comparisons`` at a time;
-    default: as in the comparison. ``cap`` limits the blocks altogether. ``low`` and ``high`` are found where
-    ``in_range`` asks for them. Out of reach: no interval, or an effect that may as well lie on one side of a bound as
-    on the other, so that no number of blocks is likely enough to tell.
+    Where hosts are the observations, further hosts. The probability is an average over the truths that go with what was
+    observed: the effect and the standard deviation are estimates, and to take them for the truth promises too much.
+    With ``expect`` the decision is the verdict on that claim, without it the region rule of ``decide``. It will be at
+    ``confidence``, and for ``comparisons`` at a time; default: as in the comparison. ``cap`` limits the blocks
+    altogether. ``low`` and ``high`` are found where ``in_range`` asks for them. Out of reach: no interval, or an effect
+    that may as well lie on one side of a bound as on the other, so that no number of blocks is likely enough to tell.
     Source: O'Hagan, Stevens & Campbell, Pharm. Stat. 4 (2005) 187-201: assurance.
     """
     if expect is None:
@@ -127,7 +127,7 @@ def blocks_needed(
         return Needed(blocks=None, reachable=True)
     if comparison.ratio is None or comparison.sd_log_ratio is None or comparison.sd_log_ratio <= NO_SPREAD:
         return Needed(blocks=None, reachable=False)
-    done, lost = comparison.blocks, comparison.blocks - comparison.degrees
+    done, lost = comparison.observations, comparison.observations - comparison.degrees
     alpha = (1 - (confidence or comparison.confidence)) / (comparisons or comparison.comparisons)
     means, sds = _truths(comparison, math.log(comparison.ratio), comparison.sd_log_ratio)
 
@@ -189,7 +189,7 @@ def _decision_power(
     means: Array,
     errors: Array,
     *,
-    degrees: int,
+    degrees: float,
     alpha: float,
     expect: str | None,
     bounds: Bounds,

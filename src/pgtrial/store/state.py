@@ -173,7 +173,7 @@ class State:
         return tuple(Slot(**row._asdict()) for row in rows)
 
     def assign_block(self, block: int, host: str) -> None:
-        """Record on which host a block is run, in the place of an earlier one. StoreError where it is no host's name."""
+        """Record on which host a block is run, in the place of an earlier one. StoreError: it is no host's name."""
         if not re.fullmatch(HOST_NAME, host):
             raise StoreError(
                 f"{host[:80]!r} is not a name for a host",

@@ -112,11 +112,12 @@ def compare_budgets(evidence: Evidence, reduction: Reduction, values: Values) ->
     found = []
     for arm in (arm.name for arm in evidence.arms if arm.name != control.name):
         for level in _levels(evidence):
-            runs = [
-                (_measure(measured, one, level, None), _measure(measured, other, level, None))
-                for one, other in evidence.pairs(arm)
-            ]
-            pairs = [(one, other) for one, other in runs if one is not None and other is not None]
+            pairs = {
+                run.slot.block: (one, other)
+                for control_run, run in evidence.pairs(arm)
+                if (one := _measure(measured, control_run, level, None)) is not None
+                and (other := _measure(measured, run, level, None)) is not None
+            }
             if pairs:
                 found.append(_compare(evidence, pairs, arm=arm, control=control.name, level=level))
     return tuple(found)
@@ -195,8 +196,14 @@ def _describe(
 
 
 def _compare(
-    evidence: Evidence, pairs: Sequence[tuple[_RunBudget, _RunBudget]], *, arm: str, control: str, level: int | str
+    evidence: Evidence,
+    by_block: Mapping[int, tuple[_RunBudget, _RunBudget]],
+    *,
+    arm: str,
+    control: str,
+    level: int | str,
 ) -> BudgetDifference:
+    blocks, pairs = tuple(by_block), tuple(by_block.values())
     kinds = _kinds(budget for pair in pairs for budget in pair)
     sides = tuple(_average(side) for side in zip(*pairs, strict=True))
     alpha = (1 - evidence.confidence) / evidence.comparisons
@@ -205,16 +212,20 @@ def _compare(
     for kind in kinds:
         values = [other.parts.get(kind, 0.0) - one.parts.get(kind, 0.0) for one, other in pairs]
         counted = [_count_part(side, kind, alpha=alpha / members) for side in sides]
-        parts[kind] = estimate_difference(evidence, values, members=members)
+        parts[kind] = estimate_difference(evidence, values, members=members, blocks=blocks)
         if counted[0] is not None and counted[1] is not None:
             parts[kind] = _enclose(parts[kind], difference_interval(counted[0], counted[1]))
     return BudgetDifference(
         arm=arm,
         control=control,
         load_level=level,
-        difference=estimate_difference(evidence, [other.latency - one.latency for one, other in pairs], members=1),
+        difference=estimate_difference(
+            evidence, [other.latency - one.latency for one, other in pairs], members=1, blocks=blocks
+        ),
         ratio=_exp(
-            estimate_difference(evidence, [math.log(two.latency / one.latency) for one, two in pairs], members=1)
+            estimate_difference(
+                evidence, [math.log(two.latency / one.latency) for one, two in pairs], members=1, blocks=blocks
+            )
         ),
         parts=_order(parts),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pgtrial.analysis.causes.limit_rules import RULES, Scene
 from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.effects.estimate import blocks_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.causes import Limit, Resource
 from pgtrial.model.run import RunRow
@@ -52,12 +53,14 @@ def _compare(evidence: Evidence, limit: Limit, resource: Resource, *, members: i
         (scene_of(control, limit.load_level), scene_of(run, limit.load_level))
         for control, run in evidence.pairs(limit.arm)
     ]
-    differences = [
-        _reach(scene, resource) - _reach(control, resource)
-        for control, scene in pairs
+    differences = {
+        block: _reach(scene, resource) - _reach(control, resource)
+        for block, (control, scene) in zip(blocks_of(evidence.pairs(limit.arm)), pairs, strict=True)
         if control is not None and scene is not None
-    ]
-    return estimate_difference(evidence, differences, members=members).side() if differences else 0
+    }
+    if not differences:
+        return 0
+    return estimate_difference(evidence, [*differences.values()], members=members, blocks=[*differences]).side()
 
 
 def _reach(scene: Scene, resource: Resource) -> float:

@@ -117,7 +117,10 @@ def _find_side(evidence: Evidence, effect: Effect | None, *, members: int) -> in
     logs = [math.log(effect.block_ratios[number] or math.nan) for number in known]
     after = places(evidence, pairs)
     return estimate_difference(
-        evidence, logs, members=members, after=None if after is None else [after[number] for number in known]
+        *(evidence, logs),
+        members=members,
+        after=None if after is None else [after[number] for number in known],
+        blocks=[pairs[number][1].slot.block for number in known],
     ).side()
 
 

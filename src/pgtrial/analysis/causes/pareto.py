@@ -9,7 +9,7 @@ import numpy as np
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
-from pgtrial.analysis.effects.estimate import Estimated, compare_when_due, places
+from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -222,6 +222,7 @@ def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated
         together=together,
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
         positions=_find_positions(evidence, arms, blocks),
+        blocks=blocks,
         hidden=tuple(_find_hidden(evidence, estimated, arm) for arm in arms),
     )
     ranks = rated.rank(range(len(measured)))
@@ -279,7 +280,10 @@ def _compare(
 ) -> Estimate:
     """The interval holds for all candidates, and for so many criteria of each."""
     comparison = compare_when_due(
-        evidence, control, treated, comparisons=evidence.comparisons * members, after=places(evidence, pairs)
+        *(evidence, control, treated),
+        comparisons=evidence.comparisons * members,
+        after=places(evidence, pairs),
+        blocks=blocks_of(pairs),
     )
     mean = float(np.nanmean(np.log(treated) - np.log(control)))
     return Estimate(value=math.exp(mean), low=comparison.low, high=comparison.high)

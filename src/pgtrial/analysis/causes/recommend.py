@@ -40,6 +40,7 @@ class Rated:
     together: tuple[tuple[Estimate, ...], ...]
     log_ratios: Array
     positions: Array | None
+    blocks: tuple[int, ...]
     hidden: tuple[tuple[float, float] | None, ...]
 
     def count_blocks(self, places: Sequence[int]) -> int:
@@ -90,7 +91,8 @@ class Rated:
         after: list[bool] | None = None
         if self.positions is not None:
             after = (self.positions[:, best] > self.positions[:, other])[known].tolist()
-        return estimate_difference(self.evidence, lead[known], members=1, after=after)
+        blocks = np.array(self.blocks)[known].tolist()
+        return estimate_difference(self.evidence, lead[known], members=1, after=after, blocks=blocks)
 
     def rank(self, places: Sequence[int]) -> tuple[ArmRank, ...]:
         """The arms by some of the criteria, with their weights; the criteria keep their places.

@@ -33,12 +33,13 @@ def compare_statements(evidence: Evidence, reduction: Reduction, values: Values)
         for level in evidence.levels
         if (run.id, level.index) in reduction.sessions
     }
-    pairs = [
-        (one, other)
+    by_block = {
+        runs[1].slot.block: (one, other)
         for runs in compared
         if (one := _times(evidence, reduction, values, sessions, runs[0])) is not None
         and (other := _times(evidence, reduction, values, sessions, runs[1])) is not None
-    ]
+    }
+    pairs = tuple(by_block.values())
     found: dict[str, float] = {}  # how often sessions were found in each statement
     for cell, counts in sessions.items():
         for text, count in counts.items():
@@ -46,7 +47,10 @@ def compare_statements(evidence: Evidence, reduction: Reduction, values: Values)
     texts = dict.fromkeys(text for pair in pairs for times in pair for text in times)
     return {
         text: estimate_difference(
-            evidence, [other.get(text, 0.0) - one.get(text, 0.0) for one, other in pairs], members=len(texts)
+            evidence,
+            [other.get(text, 0.0) - one.get(text, 0.0) for one, other in pairs],
+            members=len(texts),
+            blocks=tuple(by_block),
         )
         for text in texts
         if text != UNKNOWN_STATEMENT and found.get(text, 0.0) >= _FEWEST_FOUND

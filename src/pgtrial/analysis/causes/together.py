@@ -23,12 +23,13 @@ def estimate_difference(
     *,
     members: int,
     after: Sequence[bool] | None = None,
+    blocks: Sequence[int] | None = None,
 ) -> Estimate:
     """Mean of the differences of the blocks, with an interval that holds for ``members`` statements of each arm.
 
     differences : (n >= 1,), arm less control, one per block in which it is known. after : (n,), whether the arm ran
-    after the control, for the effect of the place in the block to be taken out. No interval with fewer than two blocks,
-    nor where all agree exactly.
+    after the control, for the effect of the place in the block to be taken out. ``blocks``: (n,), their numbers, for
+    the hosts on which they ran. No interval with fewer than two blocks, nor where all agree exactly.
     """
     values: NDArray[np.float64] = np.asarray(differences, dtype=np.float64)
     mean, size = math.fsum(values) / values.size, float(np.abs(values).max())
@@ -36,8 +37,13 @@ def estimate_difference(
         return Estimate(value=mean)
     # In units of the largest one they are logarithms as those of any ratio.
     comparison = compare_when_due(
-        evidence, np.ones(values.size), np.exp(values / size), comparisons=evidence.comparisons * members, after=after
+        *(evidence, np.ones(values.size), np.exp(values / size)),
+        comparisons=evidence.comparisons * members,
+        after=after,
+        blocks=blocks,
     )
+    if comparison.hosts is not None and comparison.ratio is not None:
+        mean = size * math.log(comparison.ratio)
     if comparison.low is None or comparison.high is None:
         return Estimate(value=mean)
     return Estimate(value=mean, low=size * math.log(comparison.low), high=size * math.log(comparison.high))

@@ -64,7 +64,12 @@ def _judge(
     key = (wanted.metric, scenario, level)
     reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
     limit = np.full(reached.shape, wanted.limit.value)
-    comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None)
+    comparison = compare_when_due(
+        *(evidence, limit, reached),
+        comparisons=comparisons,
+        after=None,
+        blocks=[run.slot.block for run in runs],
+    )
     comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
     failed, observable = count_failed(evidence, arm), find_observable(wanted.metric)
     return Acceptance(

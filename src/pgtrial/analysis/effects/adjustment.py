@@ -131,6 +131,8 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
         return _without(covariate, 0, message("adjustment.shared-time"))
     if primary is None:
         return _without(covariate, 0, message("adjustment.no-ratio"))
+    if evidence.is_spread:
+        return _without(covariate, 0, message("adjustment.hosts"))
     log_ratios = np.array([np.nan if each is None else math.log(each) for each in primary.effect.block_ratios])
     differences = np.array(
         [

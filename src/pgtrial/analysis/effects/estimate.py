@@ -25,6 +25,7 @@ from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_ove
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
+from pgtrial.stats.hosts import compare_hosts, hide_unfinished
 from pgtrial.stats.interval import holm
 from pgtrial.stats.late import NEAR, Late, bound_late
 from pgtrial.stats.paired import compare_blocks
@@ -165,11 +166,16 @@ def _estimate(
         fails_more=excess is not None and excess.decides,
         decision=decision if is_decided else Decision.INCONCLUSIVE,
         blocks=comparison.blocks,
-        needed=needed.blocks,
+        needed=needed.blocks if needed.blocks is None else needed.blocks * blocks_per_observation(comparison),
         block_ratios=block_ratios,
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def blocks_per_observation(comparison: Comparison) -> int:
+    """One; of hosts as many as they had on average, rounded up."""
+    return math.ceil(comparison.blocks / comparison.observations) if comparison.blocks else 1
 
 
 def bear_failures(evidence: Evidence, comparison: Comparison, effect: Effect, *, share: float) -> Comparison:
@@ -203,7 +209,8 @@ def compare_metric(
     """
     control, treated = read_pairs(evidence, values, arm, key) if pairs is None else pairs
     after = places(evidence, evidence.pairs(arm))
-    comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after)
+    blocks = blocks_of(evidence.pairs(arm))
+    comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after, blocks=blocks)
     left = read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
@@ -236,14 +243,17 @@ def read_carry_over(
     """What a run leaves for the next one, of the observations of ``read_pairs``; None where arms share the time of a
     block, and by older rules.
 
-    Runs that failed leave something behind as well. Nobody's run comes before the first one.
+    Runs that failed leave something behind as well. Nobody's run comes before the first one of a host.
     """
     pairs = evidence.pairs(arm)
     after = places(evidence, pairs) if evidence.rules.bears_carry_over else None
     if after is None or evidence.control is None:
         return None
-    owners = runs_before([run.slot.arm for run in evidence.runs], arm=arm, control=evidence.control.name)
-    before = dict(zip((run.id for run in evidence.runs), owners, strict=True))
+    before: dict[int, int] = {}
+    for host in dict.fromkeys(evidence.hosts.get(run.slot.block) for run in evidence.runs):
+        runs = [run for run in evidence.runs if evidence.hosts.get(run.slot.block) == host]
+        owners = runs_before([run.slot.arm for run in runs], arm=arm, control=evidence.control.name)
+        before.update(zip((run.id for run in runs), owners, strict=True))
     differences = [(before[treated.id] - before[control.id]) / 2 for control, treated in pairs]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratios = np.log(treated) - np.log(control)
@@ -334,6 +344,11 @@ def places(evidence: Evidence, pairs: Sequence[tuple[RunRow, RunRow]]) -> list[b
     return [run.slot.position > control.slot.position for control, run in pairs]
 
 
+def blocks_of(pairs: Sequence[tuple[RunRow, RunRow]]) -> list[int]:
+    """The number of each pair's block."""
+    return [run.slot.block for _, run in pairs]
+
+
 def compare_when_due(
     evidence: Evidence,
     control: NDArray[np.float64],
@@ -341,12 +356,21 @@ def compare_when_due(
     *,
     comparisons: int,
     after: Sequence[bool] | None,
+    blocks: Sequence[int] | None = None,
 ) -> Comparison:
     """The comparison at the confidence that is due after so many blocks, without an interval where none is.
 
     control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
-    ``after`` as ``places`` gives it. While blocks are still to come the interval holds whenever one looks.
+    ``after`` as ``places`` gives it. While blocks are still to come the interval holds whenever one looks. ``blocks``:
+    their numbers; of an experiment that was spread over hosts the interval is over these, and there is none where it
+    is not known which blocks they are, nor while some are still to come.
     """
+    if evidence.is_spread:
+        hosts = evidence.hosts_of(blocks) if blocks is not None else [""] * len(control)
+        found = compare_hosts(
+            control, treated, hosts, confidence=evidence.confidence, comparisons=comparisons, after=after
+        )
+        return hide_unfinished(found) if evidence.is_provisional else found
     if evidence.is_provisional:
         return widen(
             compare_blocks(control, treated, confidence=evidence.confidence, comparisons=comparisons, after=after)

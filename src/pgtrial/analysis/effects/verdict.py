@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated
+from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import Part, judge_part, judge_together
 from pgtrial.analysis.evidence import Evidence
@@ -255,6 +255,9 @@ def _needed(
     if needed.blocks is None:
         code = "needed.failures" if needed.reachable else "needed.infeasible"
         return Needed(blocks=None, text=message(code))
+    if estimated.comparison.hosts is not None:
+        more = needed.blocks * blocks_per_observation(estimated.comparison)
+        return Needed(blocks=more, text=message("needed.hosts", count=needed.blocks))
     return _about(needed.blocks, needed.low, needed.high)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
-from pgtrial.analysis.effects.estimate import compare_when_due, places
+from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
@@ -159,7 +159,12 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
         np.array([values.get((run.id, TPS.name, None, level), np.nan) for run in runs], dtype=np.float64)
         for runs in (zip(*pairs, strict=True) if pairs else ((), ()))
     )
-    comparison = compare_when_due(evidence, baseline, arm, comparisons=comparisons, after=places(evidence, pairs))
+    comparison = compare_when_due(
+        *(evidence, baseline, arm),
+        comparisons=comparisons,
+        after=places(evidence, pairs),
+        blocks=blocks_of(pairs),
+    )
     return PageGain(
         arm=pair.arm.name,
         baseline=pair.baseline.name,

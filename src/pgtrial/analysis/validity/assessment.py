@@ -8,6 +8,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import Engagement, Failures, Slices, Stopping
+from pgtrial.findings.hosts import Hosts
 from pgtrial.findings.soak import Soak
 
 
@@ -16,7 +17,8 @@ class Assessment:
     """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric.
 
     ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping,
-    ``soak`` where runs are of blocks, ``failures`` where none tells anything of the arms.
+    ``soak`` where runs are of blocks, ``hosts`` where all of them are of one host, ``failures`` where none tells
+    anything of the arms.
     """
 
     evidence: Evidence
@@ -29,6 +31,7 @@ class Assessment:
     failures: Failures | None = None
     engagements: tuple[Engagement, ...] = ()
     soak: Soak | None = None
+    hosts: Hosts | None = None
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
         """The same as of the reduction."""

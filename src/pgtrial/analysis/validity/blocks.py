@@ -186,7 +186,8 @@ def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A trend of the control itself. Comparing inside blocks removes it, but it says that the world was changing."""
     level = _log_control(assessment)
-    if len(level) < MIN_BLOCKS_FOR_DRIFT or assessment.evidence.is_soak:
+    # The level of each host is its own, and blocks are of whichever was free.
+    if len(level) < MIN_BLOCKS_FOR_DRIFT or assessment.evidence.is_soak or assessment.evidence.is_spread:
         return
     trend = drift(level)
     if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:

@@ -21,6 +21,7 @@ _CODES = {
     Kind.ARMS: "undeclared-difference",
     Kind.RUNS: "fingerprint-differs",
     Kind.WITHIN: "fingerprint-changed",
+    Kind.HOSTS: "hosts-differ",
 }
 
 

@@ -114,6 +114,9 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+OF_EACH_HOST = frozenset({"kernel/boot id"})  # no two hosts have the same
+
+
 def rule_of(fact: str) -> Rule:
     return next(rule for rule in RULES if any(fnmatchcase(fact, pattern) for pattern in rule.facts))
 
@@ -131,10 +134,12 @@ Reading = tuple[str, str]  # a fact before and after the load of a run
 
 class Kind(StrEnum):
     """``arms``: between arms, in half of the blocks or more; ``runs``: it was changed some time; ``within``: it changed
-    while the load was on, in every run in the same way; ``declared``: as the arms declare it.
+    while the load was on, in every run in the same way; ``hosts``: each host has its own, and always had; ``declared``:
+    as the arms declare it.
     """
 
     DECLARED = "declared"
+    HOSTS = "hosts"
     ARMS = "arms"
     RUNS = "runs"
     WITHIN = "within"
@@ -144,13 +149,14 @@ class Kind(StrEnum):
 class FactDifference:
     """A fact that was not the same everywhere; ``by_run`` has its readings in each valid run that has it.
 
-    ``by_arm`` has the distinct ones of an arm's runs.
+    ``by_arm`` has the distinct ones of an arm's runs, ``by_host`` those of a host, where there are several.
     """
 
     name: str
     kind: Kind
     by_run: Mapping[int, Reading]
     by_arm: Mapping[str, tuple[Reading, ...]]
+    by_host: Mapping[str, tuple[Reading, ...]]
     rule: Rule
 
     @property
@@ -158,6 +164,8 @@ class FactDifference:
         """What the rule makes of it; None: nothing."""
         if self.kind is Kind.DECLARED:
             return None
+        if self.kind is Kind.HOSTS:  # what hosts differ by is what the effect is to hold over
+            return None if self.rule.runs is None or self.name in OF_EACH_HOST else Severity.INFO
         return self.rule.arms if self.kind is Kind.ARMS else self.rule.runs
 
     @property
@@ -174,7 +182,9 @@ class FactDifference:
         return name if is_clear else f"{group} {name}"
 
     def values(self) -> tuple[PlacedValue, ...]:
-        """Where it had which value: by arm where they differ, otherwise by runs ("runs 1–3")."""
+        """Where it had which value: by arm or host where they differ, otherwise by runs ("runs 1–3")."""
+        if self.kind is Kind.HOSTS:
+            return tuple(PlacedValue(where=host, value=_name_values(own)) for host, own in self.by_host.items())
         if self.kind in (Kind.DECLARED, Kind.ARMS):
             return tuple(PlacedValue(where=arm, value=_name_values(own)) for arm, own in self.by_arm.items())
         runs: dict[Reading, list[int]] = {}
@@ -261,6 +271,7 @@ def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
                 kind=_kind(evidence, readings, declared),
                 by_run=readings,
                 by_arm={arm: own for arm, own in by_arm.items() if own},
+                by_host=_by_host(evidence, readings),
                 rule=rule,
             )
         )
@@ -280,9 +291,23 @@ def _kind(
             blocks.setdefault((run.slot.block, key), []).append(by_run[run.id])
     if all(len(values) == 1 for values in overall.values()):
         return Kind.DECLARED if len(set(by_run.values())) > 1 else Kind.WITHIN
+    by_host: dict[object, set[Reading]] = {}
+    for run in evidence.valid:
+        if evidence.is_spread and run.id in by_run:
+            by_host.setdefault((evidence.hosts[run.slot.block], declared[run.slot.arm]), set()).add(by_run[run.id])
+    if by_host and all(len(values) == 1 for values in by_host.values()):
+        return Kind.HOSTS
     comparable = {block for (block, _), values in blocks.items() if len(values) > 1}
     different = {block for (block, _), values in blocks.items() if len(set(values)) > 1}
     return Kind.ARMS if different and 2 * len(different) >= len(comparable) else Kind.RUNS
+
+
+def _by_host(evidence: Evidence, readings: Mapping[int, Reading]) -> dict[str, tuple[Reading, ...]]:
+    found: dict[str, list[Reading]] = {}
+    for run in evidence.valid:
+        if evidence.is_spread and run.id in readings:
+            found.setdefault(evidence.hosts[run.slot.block], []).append(readings[run.id])
+    return {host: tuple(dict.fromkeys(found[host])) for host in sorted(found)}
 
 
 def _by_run(evidence: Evidence) -> dict[str, dict[int, Reading]]:

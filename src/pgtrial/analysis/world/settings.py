@@ -120,6 +120,7 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
     declared = {arm.name: (_declared(arm), arm.knobs) for arm in evidence.arms}
     hidden = find_hidden(evidence)
+    hosts = {run.id: evidence.hosts.get(run.slot.block) for run in evidence.valid}
     differences = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
@@ -129,7 +130,8 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
         groups: dict[tuple[object, ...], set[str]] = {}
         for run, value in by_run.items():
             if run not in hidden.get(name, ()):
-                groups.setdefault(keys[run_arms[run].name], set()).add(value)
+                # On another host a server may compute other values for what nobody set.
+                groups.setdefault((hosts.get(run), keys[run_arms[run].name]), set()).add(value)
         if any(len(values) > 1 for values in groups.values()):
             values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
             placed = tuple(PlacedValue(where=arm, value=value) for arm, value in values.items())

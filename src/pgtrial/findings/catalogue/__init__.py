@@ -18,6 +18,7 @@ from pgtrial.findings.catalogue.disks import (
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
 from pgtrial.findings.catalogue.factors import FACTORS
+from pgtrial.findings.catalogue.hosts import HOST_CAVEATS, HOSTS
 from pgtrial.findings.catalogue.ledger import LEDGER, NOT_SLOWED, SLOWED
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
@@ -39,6 +40,8 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     WORLD_CAVEATS,
     WORLD_PARTS,
     EFFECT_CAVEATS,
+    HOST_CAVEATS,
+    HOSTS,
     NO_CURVE,
     CALIBRATION_CAVEATS,
     METHOD_REASONS,

@@ -11,6 +11,10 @@ EFFECT_CAVEATS = {
         hint=N_("Run more blocks."),
         when="fewer than two complete blocks",
     ),
+    "zero-variance.hosts": Entry(
+        text=N_("All {count} hosts have the same ratio to the last digit, so the noise is unknown."),
+        when="… or all hosts",
+    ),
     "few-blocks": Entry(
         severity=Severity.WARNING,
         text=plural(

@@ -145,6 +145,12 @@ NEEDED = {
             "about {count} more blocks would decide the claim ({low} at least, and perhaps no feasible number)",
         )
     ),
+    "needed.hosts": Entry(
+        text=plural(
+            "about {count} more host with as many blocks would decide the claim",
+            "about {count} more hosts with as many blocks each would decide the claim",
+        )
+    ),
     "needed.blocks": Entry(
         text=plural(
             "about {count} more block would decide the claim", "about {count} more blocks would decide the claim"
@@ -186,6 +192,7 @@ ADJUSTMENT = {
     "adjustment.shared-time": Entry(
         text=N_("the arms shared the time of each block, so they shared it too, and it cancels")
     ),
+    "adjustment.hosts": Entry(text=N_("blocks ran on several hosts, and what adjusts blocks says nothing of these")),
     "adjustment.no-ratio": Entry(text=N_("no block has a ratio")),
     "adjustment.not-read": Entry(text=N_("it was not read")),
     "adjustment.few-blocks": Entry(text=N_("it takes {needed} blocks, and {blocks} have it in both arms")),

@@ -6,6 +6,7 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
 from pgtrial.report.sections.factors import FACTORS
+from pgtrial.report.sections.hosts import HOSTS
 from pgtrial.report.sections.ledger import LEDGER
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
@@ -20,6 +21,7 @@ SECTIONS: tuple[Section, ...] = (
     LEDGER,
     SOAK,
     VERDICT,
+    HOSTS,
     ACCEPTANCE,
     NARRATIVE,
     EFFECTS,
@@ -51,6 +53,7 @@ SECTIONS: tuple[Section, ...] = (
 # What compares arms, or takes runs for independent of each other: windows of a soak are not.
 _OF_BLOCKS = {
     VERDICT,
+    HOSTS,
     ACCEPTANCE,
     NARRATIVE,
     EFFECTS,
