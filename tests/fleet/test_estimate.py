@@ -45,18 +45,18 @@ def test_hosts_without_a_block_are_named() -> None:
     [
         ("[experiment]", '[target]\nkind = "server"\n\n[experiment]', "target.kind"),
         ("[experiment]", '[target]\nhost = "ssh://db"\n\n[experiment]', "target.host"),
-        ("blocks = 6", 'blocks = 6\nstop = "decision"', "design.stop"),
-        ("blocks = 6", 'soak = "10min"', "design.soak"),
     ],
 )
 def test_what_does_not_go_with_a_fleet_is_refused(old: str, new: str, place: str) -> None:
-    text = EXPERIMENT.replace(old, new)
-    if "soak" in new:
-        text = text.replace("placebo = true", "")
-    assert text != EXPERIMENT
-    experiment = Experiment.model_validate(tomllib.loads(text))
     with pytest.raises(SpecError) as caught:
-        refuse_unfit(make_plan(experiment))
+        refuse_unfit(plan(EXPERIMENT.replace(old, new)))
 
     assert [problem.path for problem in caught.value.problems] == [place]
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("design", ['stop = "decision"', 'soak = "10min"'])
+def test_what_looks_at_one_host_s_blocks_is_refused(design: str) -> None:
+    text = EXPERIMENT.replace("placebo = true", "").replace("blocks = 6", design)
+    with pytest.raises(SpecError, match="cannot be used with 2 hosts"):
+        refuse_unfit(plan(text))

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 from pgtrial.design.plan import Plan
+from pgtrial.design.spread import refuse_spread
 from pgtrial.errors import SpecError, SpecProblem
+
+_AT_LEAST = 2  # hosts: others may join where only one is listed
 
 
 def refuse_unfit(plan: Plan) -> None:
-    """Raise SpecError with everything that does not go with several hosts."""
+    """Raise SpecError where something does not go with several hosts."""
     if problems := tuple(_find(plan)):
         raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
+    refuse_spread(plan.experiment, hosts=_AT_LEAST)
 
 
 def _find(plan: Plan) -> Iterator[SpecProblem]:
@@ -25,16 +29,4 @@ def _find(plan: Plan) -> Iterator[SpecProblem]:
             path="target.host",
             message="the file names a host, and --fleet names others",
             hint="Leave host out of [target]; put it into the list of hosts.",
-        )
-    if experiment.design.soak is not None:
-        yield SpecProblem(
-            path="design.soak",
-            message="the windows of a soak are of one server, and cannot go to several hosts",
-            hint="Leave out --fleet.",
-        )
-    if experiment.design.stop != "never":
-        yield SpecProblem(
-            path="design.stop",
-            message="a rule for stopping looks at blocks in their order, which hosts do not keep",
-            hint='Write stop = "never" and a number of blocks, or leave out --fleet.',
         )

@@ -15,6 +15,7 @@ from pgtrial.experiment_file.position import format_path
 from pgtrial.experiment_file.values import Host as Address
 from pgtrial.hosts.base import LOCAL
 from pgtrial.knobs.values import Table
+from pgtrial.model.run import HOST_NAME
 from pgtrial.nearest import hint_name
 from pgtrial.safe_files import open_file
 from pgtrial.safe_text import parse_toml
@@ -22,13 +23,14 @@ from pgtrial.safe_text import parse_toml
 MOST_HOSTS = 1000
 _EVERY = 5.0  # s between two looks at a list
 EXAMPLE = '[[host]] with name = "db1" and ssh = "ssh://me@db1"'
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 
 
 class FleetHost(Table):
     """One host: the machine that pgtrial runs on, or one that it reaches with the ssh command."""
 
-    name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in plans, messages and the report.")
+    name: Annotated[str, Field(pattern=f"^{HOST_NAME}$")] = Field(
+        description="Its name in plans, messages and the report."
+    )
     ssh: Address | None = Field(
         default=None, description='Its address, as that of [target] in an experiment file: "ssh://me@db1:22".'
     )
