@@ -91,6 +91,23 @@ def test_with_one_host_nothing_is_said_of_hosts(tmp_path: Path) -> None:
     assert one.hypothesis == without.hypothesis
 
 
+def test_a_host_without_a_complete_block_is_named(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "folder", text=TEXT, simulation=SPREAD)
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite", isolation_level=None)) as db:
+        db.execute(
+            "UPDATE run SET state = 'invalid' WHERE slot IN "
+            "(SELECT number FROM slot JOIN block_host USING (block) WHERE host = 'db-2')"
+        )
+
+    found = analyze(folder).hosts
+
+    assert found is not None
+    assert [each.host for each in found.hosts] == ["db-1", "db-3", "db-4"]
+    said = " ".join(each.say() for each in found.text)
+    assert "supported on 2 of 4 hosts" in said
+    assert "No block with both arms on db-2." in said
+
+
 def test_until_it_is_finished_there_is_no_interval(tmp_path: Path) -> None:
     found = analyze(write_result_folder(tmp_path / "half", text=TEXT, simulation=SPREAD, runs=27))
 

@@ -30,6 +30,7 @@ def folder(tmp_path: Path) -> Path:
         slots = (Slot(number=1, block=1, position=1, arm="on"), Slot(number=2, block=1, position=2, arm="off"))
         state.set_plan(arms, (LoadLevel(index=0, clients=4, rate=None),), slots)
         state.set_meta(method="blocks", method_reason="host=db7.corp", calibration=json.dumps({"key": "host=db7.corp"}))
+        state.assign_block(1, "db7.corp")
         run = state.begin_run(slots[0], 1.0)
         state.end_run(run.id, RunState.INVALID, 2.0, 'ERROR:  relation "customers" does not exist at alice@db7.corp')
         state.add_event(1.5, "restored", run=run.id, text="password=hunter2xyz", n=1)
@@ -99,6 +100,8 @@ def test_the_same_value_has_the_same_name_in_all_tables(folder: Path) -> None:
     host = source.partition(":")[0]
     assert reason.endswith(f"user@{host}")
     assert addresses.startswith(f"{host},host")
+    with contextlib.closing(State.open(folder.parent)) as state:
+        assert state.block_hosts() == {1: host}
 
 
 def test_a_copy_of_an_old_folder_has_no_processes_and_directories_of_the_machine(folder: Path) -> None:

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from pgtrial.stats.hosts import FEWEST_TO_PREDICT, compare_hosts, fit_hosts
+from pgtrial.stats.hosts import FEWEST_TO_PREDICT, compare_hosts, fit_hosts, predict_host
 from pgtrial.stats.paired import compare_blocks
 
 
@@ -81,6 +81,18 @@ def test_prediction_is_of_one_more_host_and_needs_five():
 
     assert (found.low, found.high) == pytest.approx((means.mean() - half, means.mean() + half))
     assert fit_hosts(*draw([2] * (FEWEST_TO_PREDICT - 1))[:2]).prediction is None
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3, 3, 3), (1, 1, 1, 1, 12), (1, 1, 2, 4, 8, 8)])
+@pytest.mark.parametrize("between", [0.3, 3.0])
+def test_predictions_hold_another_host_however_unequal_the_blocks_are(sizes, between):
+    rng, times = np.random.default_rng(5), 2000
+    errors = np.sqrt(between**2 + 1 / np.array(sizes))
+
+    found = [predict_host(rng.normal(size=len(sizes)) * errors, confidence=0.95) for _ in range(times)]
+
+    misses = sum(not each.low <= rng.normal(0, between) <= each.high for each in found)
+    assert misses <= stats.binom.ppf(0.9999, times, 0.05)
 
 
 def test_variances_are_those_of_an_analysis_of_variance():

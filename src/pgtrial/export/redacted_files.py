@@ -51,8 +51,8 @@ _WORDS = {
     "setting_change": {"knob", "name"},
     "slot": {"arm"},
 }
-# Column that says what the texts of a row are the values of.
-_KEYS = {"fingerprint": "name", "meta": "key", "setting": "name", "setting_change": "name"}
+# Expression that says what the texts of a row are the values of.
+_KEYS = {"block_host": "'host'", "fingerprint": "name", "meta": "key", "setting": "name", "setting_change": "name"}
 # Of meta, all that is not read as a word or a number.
 _META = "key NOT IN ('format', 'pgtrial_version', 'created') AND (key = 'method_reason' OR key NOT LIKE 'method%')"
 _SQL = "sql"  # the knob whose values are statements

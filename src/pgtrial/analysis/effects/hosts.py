@@ -69,7 +69,9 @@ def describe_hosts(evidence: Evidence, primary: Estimated | None) -> Hosts | Non
         between=_spread(fit.between, fit.between_interval),
         prediction=None if prediction is None else _ratio(_centre(fit), prediction, comparison.hidden),
         no_prediction=None if prediction else _why_none(evidence, len(fit.hosts)),
-        text=tuple(_texts(hosts_found)),
+        text=tuple(
+            _texts(hosts_found, sorted(set(evidence.hosts.values()).difference(each.host for each in fit.hosts)))
+        ),
     )
 
 
@@ -127,13 +129,16 @@ def _why_none(evidence: Evidence, count: int) -> Message:
     return message("hosts.no-spread")
 
 
-def _texts(hosts: Sequence[HostFinding]) -> Iterator[Message]:
+def _texts(hosts: Sequence[HostFinding], without: Sequence[str]) -> Iterator[Message]:
+    """``without``: hosts that were given blocks, of which none has both arms."""
     by_verdict = {verdict: tuple(each.host for each in hosts if each.verdict is verdict) for verdict in Verdict}
-    yield message("hosts.supported", found=len(by_verdict[Verdict.SUPPORTED]), count=len(hosts))
+    yield message("hosts.supported", found=len(by_verdict[Verdict.SUPPORTED]), count=len(hosts) + len(without))
     if refuted := by_verdict[Verdict.REFUTED]:
         yield message("hosts.refuted", hosts=refuted)
     if undecided := by_verdict[Verdict.INCONCLUSIVE]:
         yield message("hosts.open", hosts=undecided)
+    if without:
+        yield message("hosts.without", hosts=tuple(without))
     if other := name_others(hosts):
         yield message("hosts.other", hosts=other)
 

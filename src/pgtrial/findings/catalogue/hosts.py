@@ -13,6 +13,7 @@ HOSTS = {
     ),
     "hosts.refuted": Entry(text=N_("Refuted on {hosts:and}.")),
     "hosts.open": Entry(text=N_("Not decided on {hosts:and}.")),
+    "hosts.without": Entry(text=N_("No block with both arms on {hosts:and}.")),
     "hosts.other": Entry(text=N_("Another effect than on the rest: {hosts:list}.")),
     "hosts.other-change": Entry(text=N_("{host} ({change:change}, the rest {rest:change})")),
     "hosts.no-prediction": Entry(
