@@ -31,6 +31,7 @@ OTHERS: dict[str, tuple[int, str]] = {
     "export/redacted_files.py": (3, "SQLite in a directory of its own, which nobody else enters"),
     "export/tables/causes.py": (1, "bytes that were written, which is no call"),
     "export/xlsx.py": (1, "a workbook in memory"),
+    "fleet/host_folders.py": (4, "folders in the state directory, which nobody else enters"),
     "hosts/local.py": (1, "the logs of programs, never through a link"),
     "hosts/operations.py": (
         8,

@@ -13,6 +13,9 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
+    "cryptography": ("fleet/",),
+    "dask": ("fleet/",),
+    "distributed": ("fleet/",),
     "duckdb": (
         "store/",
         "export/frames.py",
@@ -33,6 +36,7 @@ HOMES = {
         "engine/events.py",
         "engine/live/view.py",
         "findings/",
+        "fleet/hosts_file.py",
         "store/findings_file.py",
         "store/plans.py",
         "store/rows.py",

@@ -146,4 +146,11 @@ def gate(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+fleet = click.option(
+    "--fleet",
+    default=None,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Spread the blocks over the hosts that are listed in this file (docs/fleet.md). Needs the extra [fleet].",
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress on standard error.")

@@ -3,7 +3,9 @@
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -32,6 +34,9 @@ from pgtrial.postgres.connect import split_statements
 from pgtrial.units import format_duration
 from pgtrial.workloads.scenarios import scenarios_of
 
+if TYPE_CHECKING:
+    from pgtrial.fleet.estimate import FleetEstimate
+
 # A plan as plain text of at most 80 columns.
 
 
@@ -40,9 +45,15 @@ _LONGEST_CELL = 40  # characters of a value in a table
 _SCRIPTS = ("sql.apply", "sql.undo")
 
 
-def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> str:
+def render_plan(
+    checked: Checked,
+    previews: Sequence[Preview] | None,
+    *,
+    noise: float | None = None,
+    fleet: "FleetEstimate | None" = None,
+) -> str:
     """The whole plan; ``previews`` are the changes of the host, None if it was not asked, ``noise`` the standard
-    deviation of a block's log ratio by a calibration.
+    deviation of a block's log ratio by a calibration, ``fleet`` the hosts if there are several.
     """
     plan = checked.plan
     sections = (
@@ -53,6 +64,7 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
         ("Method", list(method_lines(checked, width=_WIDTH))),
         ("Schedule", _schedule(checked)),
         ("Time", _time(checked)),
+        ("Hosts", [] if fleet is None else _hosts(fleet)),
         ("Detectable effect", [_fill(detectable_text(plan, noise))]),
         (
             "Changes outside the result folder",
@@ -228,6 +240,18 @@ def _time(checked: Checked) -> list[str]:
     ]
 
 
+def _hosts(fleet: "FleetEstimate") -> list[str]:
+    rows = [(share.name, share.where, str(share.blocks)) for share in fleet.shares]
+    together, alone = format_duration(round(fleet.seconds)), format_duration(round(fleet.alone))
+    texts = [
+        f"Together about {together}, instead of {alone} on one. Hosts take the next block as they get free.",
+        "" if fleet.is_balanced else "Not every host gets equally many blocks: a multiple of the hosts would do that.",
+        f"There is no block for {', '.join(fleet.idle)}." if fleet.idle else "",
+        "The load of all hosts is made on this machine, at the same time.",
+    ]
+    return [*render_table(("host", "address", "blocks"), rows, width=_WIDTH), *(_fill(text) for text in texts if text)]
+
+
 def _times(unit: str, count: int, parts: Mapping[str, float], *, runs: int) -> list[tuple[str, str, str]]:
     """Of parts whose seconds are those of one of the runs: all together, and as often as they come."""
     return [
@@ -268,8 +292,11 @@ def _fill(text: str) -> str:
 @options.host
 @options.allow_files
 @options.revision
+@options.fleet
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], revision: str, as_json: bool) -> None:
+def command(
+    *, file: Path, host: str | None, allow_files: tuple[Path, ...], revision: str, fleet: Path | None, as_json: bool
+) -> None:
     """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
     Starts nothing that the file names, and changes nothing.
@@ -281,16 +308,24 @@ def command(*, file: Path, host: str | None, allow_files: tuple[Path, ...], revi
     from pgtrial.analysis.calibration.promise import find_calibration
     from pgtrial.cli.attempts import with_attempts
     from pgtrial.cli.checked import check_file, host_to_ask
+    from pgtrial.cli.on_fleet import read_hosts, refuse_plan
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
+    from pgtrial.fleet.estimate import estimate_fleet
 
+    hosts = read_hosts(fleet, runs=False)
     checked = with_attempts(check_file(file, on_host=True, allow_files=allow_files), revision)
+    refuse_plan(hosts, checked.plan)
+    spread = None if hosts is None else estimate_fleet(checked.plan, hosts.fleet)
     asked = host_to_ask(checked, host)
     previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)
     duration = checked.loaded.experiment.workload.duration
     noise = calibration.noise(checked.plan.method, duration) if calibration else None
     if as_json:
-        echo(json.dumps(plan_data(checked, previews, noise=noise), indent=2))
+        data = plan_data(checked, previews, noise=noise)
+        if spread is not None:
+            data["fleet"] = {"seconds": spread.seconds, "hosts": [asdict(share) for share in spread.shares]}
+        echo(json.dumps(data, indent=2))
     else:
-        echo(render_plan(checked, previews, noise=noise), nl=False)
+        echo(render_plan(checked, previews, noise=noise, fleet=spread), nl=False)

@@ -16,6 +16,7 @@ from pgtrial.language import Language
 @options.allow_code
 @options.allow_files
 @options.allow_writes
+@options.fleet
 @options.language
 @options.gate
 @options.quiet
@@ -27,6 +28,7 @@ def command(
     allow_code: bool,
     allow_files: tuple[Path, ...],
     allow_writes: bool,
+    fleet: Path | None,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -38,13 +40,22 @@ def command(
       pgtrial resume results/first-20260120T101500Z
     """
     from pgtrial.cli.consent import get_consent, get_write_consent
+    from pgtrial.cli.on_fleet import hosts_of, read_hosts
     from pgtrial.cli.session import run_and_report
     from pgtrial.engine.experiment import Permission, uses_left, writes_left
 
+    hosts = hosts_of(folder, read_hosts(fleet))
     gate.prepare()
     code = get_consent(uses_left(folder, allow_files), allowed=allow_code)
     writes = get_write_consent(writes_left(folder), allowed=allow_writes)
     permission = Permission(
         work_base=work_directory, host_changes=host_changes, code=code, writes=writes, files=allow_files
     )
-    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
+    run_and_report(
+        folder,
+        permission=permission,
+        language=language,
+        gate=gate,
+        quiet=quiet,
+        hosts=hosts,
+    )

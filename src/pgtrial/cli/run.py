@@ -84,6 +84,7 @@ from pgtrial.language import Language
 @options.allow_code
 @options.allow_files
 @options.allow_writes
+@options.fleet
 @options.language
 @options.revision
 @options.gate
@@ -98,6 +99,7 @@ def command(
     allow_code: bool,
     allow_files: tuple[Path, ...],
     allow_writes: bool,
+    fleet: Path | None,
     language: Language,
     revision: str,
     gate: Gate,
@@ -110,16 +112,20 @@ def command(
     Examples:
       pgtrial run experiment.toml
       pgtrial run experiment.toml --assert --junit pgtrial.xml
+      pgtrial run experiment.toml --fleet hosts.toml
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.attempts import claim_about
     from pgtrial.cli.checked import load_file_or_quick
     from pgtrial.cli.consent import get_consent, get_write_consent
+    from pgtrial.cli.on_fleet import read_hosts, refuse_plan
     from pgtrial.cli.session import run_new
     from pgtrial.engine.consent import uses_of, writes_of
     from pgtrial.engine.experiment import Permission
 
+    hosts = read_hosts(fleet)
     checked = load_file_or_quick(file, settings, quick, allow_code=allow_code, allow_files=allow_files)
+    refuse_plan(hosts, checked.plan)
     gate.prepare()
     loaded = checked.loaded
     uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
@@ -134,4 +140,13 @@ def command(
         files=(loaded.folder, *allow_files),
     )
     tested = claim_about(checked, revision)
-    run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet, tested=tested)
+    run_new(
+        checked,
+        results,
+        permission=permission,
+        language=language,
+        gate=gate,
+        quiet=quiet,
+        tested=tested,
+        hosts=hosts,
+    )

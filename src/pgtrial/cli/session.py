@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pgtrial.engine.experiment import Permission
     from pgtrial.engine.folder import Tested
     from pgtrial.findings.findings import Findings
+    from pgtrial.fleet.hosts_file import HostsList
 
 _log = logging.getLogger(__name__)
 
@@ -72,15 +73,18 @@ def run_new(
     gate: Gate = NO_GATE,
     quiet: bool = False,
     tested: "Tested | None" = None,
+    hosts: "HostsList | None" = None,
 ) -> None:
-    """Make the result folder of an experiment with its plan, and run that; ``tested`` as of ``create_folder``."""
+    """Make the result folder of an experiment with its plan, and run that, on ``hosts`` if there are several;
+    ``tested`` as of ``create_folder``.
+    """
     # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
     import pgtrial.cli.console
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
     folder = create_folder(checked.loaded, checked.plan, results, tested=tested)
-    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=True)
+    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=True, hosts=hosts)
 
 
 def run_and_report(
@@ -91,13 +95,16 @@ def run_and_report(
     gate: Gate = NO_GATE,
     quiet: bool = False,
     is_new: bool = False,
+    hosts: "HostsList | None" = None,
 ) -> None:
     """Run, then report whatever there is: an experiment that ended early has finished runs, too.
 
     ``is_new`` as of ``run_experiment``. Of a bug, the traceback is left in the folder.
     """
     with _keeping_traceback(folder):
-        _run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=is_new)
+        _run_and_report(
+            folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=is_new, hosts=hosts
+        )
 
 
 @contextlib.contextmanager
@@ -119,17 +126,30 @@ def _keeping_traceback(folder: Path) -> Iterator[None]:
 
 
 def _run_and_report(
-    folder: Path, *, permission: "Permission", language: Language, gate: Gate, quiet: bool, is_new: bool
+    folder: Path,
+    *,
+    permission: "Permission",
+    language: Language,
+    gate: Gate,
+    quiet: bool,
+    is_new: bool,
+    hosts: "HostsList | None",
 ) -> None:
     from pgtrial.cli.console import ProgressConsole, show_progress
+    from pgtrial.cli.on_fleet import run_fleet
     from pgtrial.engine.experiment import run_experiment
     from pgtrial.experiment_file.places import is_directory
 
     console = ProgressConsole(stderr=True)
+    has_begun = hosts is not None
     try:
-        with show_progress(console, quiet=quiet, folder=folder) as observer:
-            announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
-            run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
+        if hosts is not None:
+            run_fleet(folder, hosts, permission=permission, console=console, quiet=quiet, is_new=is_new)
+        else:
+            with show_progress(console, quiet=quiet, folder=folder) as observer:
+                announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
+                run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
+            has_begun = announcer.has_begun
     except (PgTrialError, KeyboardInterrupt) as error:
         if is_directory(folder):
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
@@ -142,7 +162,7 @@ def _run_and_report(
         raise
     reported = write_report(folder, language=language)
     findings = reported.findings
-    if not announcer.has_begun and not quiet:
+    if not has_begun and not quiet:
         done = sum(arm.runs_done for arm in findings.experiment.arms)
         echo(f"all {done} runs are done; nothing to run", err=True)
     print_report(reported)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from pgtrial.errors import ConnectError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.reach import find_outside
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
@@ -73,8 +73,16 @@ class Permission:
     files: tuple[Path, ...] = ()
 
 
-def run_experiment(folder: Path, *, permission: Permission, tell: Observer, is_new: bool = False) -> None:
-    """Do every run of the schedule that has not been done, in the folder's order. Ends in one of four ways:
+def run_experiment(
+    folder: Path,
+    *,
+    permission: Permission,
+    tell: Observer,
+    is_new: bool = False,
+    blocks: AsyncGenerator[int, None] | None = None,
+) -> None:
+    """Do every run of the schedule that has not been done, in the folder's order; or those of ``blocks``, one after the
+    other as they come, while other hosts run others. Ends in one of four ways:
 
     it returns: all runs are done; PgTrialError: something is wrong, finished runs are kept; KeyboardInterrupt: SIGINT,
     SIGTERM or SIGHUP came, finished runs are kept; or it is killed: then ``sweep`` cleans up.
@@ -89,7 +97,7 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer, is_n
         if is_new:
             Belongings.of(folder).add_measured()
         try:
-            work = _run_schedule(plan, folder, permission, caller, tell)
+            work = _run_schedule(plan, folder, permission, caller, tell, blocks=blocks)
             asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
         except BaseException:
             if is_new and not _has_runs(folder):
@@ -143,7 +151,13 @@ def _has_runs(folder: Path) -> bool:
 
 
 async def _run_schedule(
-    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+    plan: Plan,
+    folder: Path,
+    permission: Permission,
+    caller: Mapping[str, str],
+    tell: Observer,
+    *,
+    blocks: AsyncGenerator[int, None] | None,
 ) -> None:
     experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
@@ -168,11 +182,12 @@ async def _run_schedule(
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
-        changes_something = _refuse_unallowed(plan, folder, permission)
+        changes_something = refuse_unallowed(plan, folder, permission)
         await undo_own(folder, knobs=restoring_knobs(caller), host_of=open_host, tell=tell)
         makes_database = experiment.target.kind == "server" and experiment.target.database is None
         with Journal.open(write=changes_something or makes_database) as journal:
-            refuse_unrestored(journal, own=own)
+            # Of several hosts each has changes of its own, which do not mix.
+            refuse_unrestored(journal, own=own, host=None if blocks is None else experiment.target.host or LOCAL)
             async with contextlib.AsyncExitStack() as around:
                 host = await around.enter_async_context(
                     open_host(experiment.target.host, mark=here.mark, on_start=remember)
@@ -217,10 +232,15 @@ async def _run_schedule(
                         assert isinstance(target, ThrowawayTarget)  # no other is switched
                         schedule.board = Switchboard(target=target, arms=schedule.arms)
                         stack.push_async_callback(schedule.board.stop, immediate=True)
-                    await schedule.run(pending)
+                    if blocks is None:
+                        await schedule.run(pending)
+                        return
+                    async with contextlib.aclosing(blocks) as given:
+                        async for block in given:
+                            await schedule.run([slot for slot in pending if slot.block == block])
 
 
-def _refuse_unallowed(plan: Plan, folder: Path, permission: Permission) -> bool:
+def refuse_unallowed(plan: Plan, folder: Path, permission: Permission) -> bool:
     """Whether anything is changed that is not pgtrial's own, all of which is allowed. Raises ConsentError."""
     experiment = plan.experiment
     refuse_files(plan, folder, permission.files)

@@ -60,6 +60,7 @@ class Schedule:
     board: Switchboard | None = None
     restored_block: int | None = field(default=None, init=False)
     left_up: RunningServer | None = field(default=None, init=False)  # by a window of a soak, for the next one
+    error: PgTrialError | None = field(default=None, init=False)  # that made the last attempt invalid
 
     async def run(self, pending: Sequence[Slot]) -> None:
         """Run all pending slots, up to the block at which the rule for stopping ends the experiment.
@@ -130,7 +131,7 @@ class Schedule:
             f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
             hint="Finished runs are kept. Fix the cause, then continue with "
             f'"pgtrial resume {shell_word(self.folder)}".',
-        )
+        ) from self.error
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:
         """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
@@ -146,6 +147,7 @@ class Schedule:
             )
         )
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
+        self.error = None
         tps: Mapping[str, float | None] = {}
         try:
             note_begun(self.folder, self.state)
@@ -158,7 +160,7 @@ class Schedule:
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)
         except (TargetError, WorkloadError) as err:
-            outcome, reason = RunState.INVALID, _reason(err)
+            outcome, reason, self.error = RunState.INVALID, _reason(err), err
         except PgTrialError as err:
             outcome, reason = RunState.INVALID, _reason(err)
             raise

@@ -234,6 +234,15 @@ class State:
                 (RunState.INTERRUPTED, "pgtrial ended during this run", RunState.RUNNING),
             ).rowcount
 
+    def give_up_block(self, block: int, reason: str) -> None:
+        """No run of a block counts any more, also of those that were done: the whole block is run again."""
+        with self._write() as db:
+            db.execute(
+                "UPDATE run SET state = ?, reason = ? WHERE state IN (?, ?) "
+                "AND slot IN (SELECT number FROM slot WHERE block = ?)",
+                (RunState.INTERRUPTED, reason, RunState.RUNNING, RunState.DONE, block),
+            )
+
     def add_phase(self, run: int, phase: Phase) -> None:
         with self._write() as db:
             db.execute(

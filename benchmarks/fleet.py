@@ -1,0 +1,121 @@
+"""What it costs to hand out blocks: simulated blocks of fixed length on workers of dask.distributed in one process.
+
+    python benchmarks/fleet.py [--hosts 1 10 100] [--seconds 1] [--blocks 5]
+
+Each host has a worker with one thread and its token, as in a fleet, and runs so many blocks each of which sleeps. A
+line for each number of hosts has the wall time against the ideal one, the CPU time and the memory that this process,
+which is scheduler, workers and leader in one, takes for a block. Workers share the process here, so it is an upper
+bound of what the scheduler and the leader take.
+"""
+
+import argparse
+import asyncio
+import importlib.util
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.fleet.dispatch import Dispatch, Handout
+from pgtrial.fleet.node import SETTINGS, token
+
+Pending = dict["asyncio.Task[None]", Handout]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Seconds of one measurement; ``memory`` in bytes, of the process when all blocks are done."""
+
+    hosts: int
+    blocks: int
+    wall: float
+    ideal: float
+    cpu: float
+    memory: int
+
+
+async def measure(hosts: int, *, blocks_each: int, seconds: float) -> Figures:
+    """Run ``blocks_each`` blocks per host."""
+    from distributed import Client, Scheduler, Worker
+
+    names = [f"h{number}" for number in range(hosts)]
+    dispatch = Dispatch(blocks=range(1, hosts * blocks_each + 1), hosts=names)
+    async with Scheduler(protocol="inproc", dashboard=False, dashboard_address="127.0.0.1:0") as scheduler:
+        workers = [
+            Worker(
+                scheduler.address,
+                nthreads=1,
+                name=name,
+                resources={token(name): 1},
+                memory_limit=0,
+                dashboard_address="127.0.0.1:0",
+                heartbeat_interval="10s",
+            )
+            for name in names
+        ]
+        await asyncio.gather(*workers)
+        async with Client(scheduler.address, asynchronous=True, set_as_default=False) as client:
+
+            async def run(handout: Handout) -> None:
+                await client.submit(
+                    time.sleep,
+                    seconds,
+                    key=f"block-{handout.block}",
+                    resources={token(handout.host): 1},
+                    retries=0,
+                    pure=False,
+                )
+                dispatch.finish(handout.host, handout.block)
+
+            began, cpu = time.monotonic(), time.process_time()
+            pending: Pending = {}
+            while not dispatch.is_over:
+                pending |= {asyncio.create_task(run(handout)): handout for handout in dispatch.hand_out()}
+                done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    del pending[task]
+                    task.result()
+            wall, used = time.monotonic() - began, time.process_time() - cpu
+            memory = resident()
+        await asyncio.gather(*(worker.close() for worker in workers))
+    return Figures(
+        hosts=hosts,
+        blocks=hosts * blocks_each,
+        wall=wall,
+        ideal=blocks_each * seconds,
+        cpu=used,
+        memory=memory,
+    )
+
+
+def resident() -> int:
+    """Bytes of this process in memory now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 100])
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--blocks", type=int, default=5)
+    options = parser.parse_args()
+    if importlib.util.find_spec("distributed") is None:
+        sys.exit("this needs dask.distributed: pip install distributed")
+    import dask
+
+    dask.config.set({**SETTINGS, "distributed.comm.require-encryption": False})  # nothing leaves the process
+    print("hosts  blocks  wall s  of ideal  CPU per block  memory")
+    for hosts in options.hosts:
+        found = asyncio.run(measure(hosts, blocks_each=options.blocks, seconds=options.seconds))
+        share, cpu = found.wall / found.ideal, 1000 * found.cpu / found.blocks
+        print(
+            f"{hosts:>5}  {found.blocks:>6}  {found.wall:>6.2f}  {share:>8.3f}  {cpu:>10.1f} ms  "
+            f"{found.memory / 2**20:>4.0f} MB",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The machinery of a fleet on this machine: a scheduler, and for each host a worker that runs its blocks."""
+
+import asyncio
+import contextlib
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgtrial.errors import PgTrialError, StoreError, TargetError
+from pgtrial.fleet.certificate import make_certificate
+from pgtrial.fleet.extra import HOW
+from pgtrial.fleet.node import Node, configure, security, token
+from pgtrial.fleet.tasks import run_block
+from pgtrial.safe_files import make_directory, remove_tree
+from pgtrial.safe_text import parse_json
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_STARTING = 60.0  # s, for a node on a busy machine
+_ENDING = 10.0  # s, for one that was told to end
+
+
+class LostError(PgTrialError):
+    """A worker has ended in the middle of a block; whether that went on is not known."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A scheduler, its client, and the workers by host. Use ``start`` and ``close``, or it as a context.
+
+    The key and whatever else they need lie in ``directory``, which is made in one that nobody else enters, in the place
+    of what an earlier one has left there, and removed.
+    """
+
+    directory: Path
+    workers: dict[str, Process] = field(default_factory=dict, init=False)
+    scheduler: Process | None = field(default=None, init=False)
+    client: "Client | None" = field(default=None, init=False)
+    _node: Node | None = field(default=None, init=False)
+    _asked: int = field(default=0, init=False)
+
+    async def __aenter__(self) -> "Cluster":
+        try:
+            await self.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Make a certificate, start the scheduler, and connect to it. Raises TargetError and StoreError."""
+        from distributed import Client
+
+        remove_tree(self.directory.parent, self.directory.name)
+        try:
+            make_directory(self.directory.parent, self.directory.name)
+            made = await asyncio.to_thread(make_certificate, self.directory, now=datetime.now(UTC))
+        except OSError as err:
+            raise StoreError(f'cannot write "{self.directory}": {err.strerror}') from err
+        node = Node(key=str(made.key), certificate=str(made.certificate), directory=str(self.directory))
+        configure()
+        self.scheduler, address = await _start("scheduler", node)
+        self._node = replace(node, scheduler=address)
+        self.client = await Client(address, security=security(node), asynchronous=True, set_as_default=False)
+
+    async def add_worker(self, host: str) -> None:
+        """Start a worker for a host, which has none that runs. Raises TargetError."""
+        assert self._node is not None
+        self.workers[host], _ = await _start("worker", replace(self._node, name=host))
+
+    async def end_worker(self, host: str) -> None:
+        """End the worker of a host, if it has one; its engine stops by itself then."""
+        process = self.workers.pop(host, None)
+        if process is not None:
+            await _end(process)
+
+    async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+        """Have a host's worker run a block, once; what it answers. Raises LostError where the worker has ended."""
+        assert self.client is not None
+        self._asked += 1
+        future = self.client.submit(
+            run_block,
+            request,
+            key=f"block-{self._asked}",
+            resources={token(host): 1},
+            retries=0,
+            pure=False,
+        )
+        asked = asyncio.ensure_future(_result(future))
+        ends = [asyncio.ensure_future(each.wait()) for each in (self.workers[host], self.scheduler) if each]
+        try:
+            await asyncio.wait([asked, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                raise LostError("its worker has ended" if ends[0].done() else "the scheduler has ended")
+            return asked.result()
+        finally:
+            for each in (asked, *ends):
+                each.cancel()
+            await asyncio.gather(asked, *ends, return_exceptions=True)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the scheduler is gone, and with it all that it knew."""
+        return self.scheduler is None or self.scheduler.returncode is not None
+
+    async def close(self) -> None:
+        """End everything, workers first: what their engines do is put back."""
+        for host in list(self.workers):
+            await self.end_worker(host)
+        if self.client is not None:
+            with contextlib.suppress(Exception):  # of a connection that is gone
+                await asyncio.wait_for(self.client.close(timeout=1), _ENDING)
+            self.client = None
+        if self.scheduler is not None:
+            await _end(self.scheduler)
+            self.scheduler = None
+        remove_tree(self.directory.parent, self.directory.name)
+
+
+async def _result(future: object) -> Mapping[str, object]:
+    from distributed.client import FutureCancelledError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        answer = parse_json(await future)  # type: ignore[misc]  # as only an asynchronous client's can be
+    except KilledWorker:
+        raise LostError("its worker has ended") from None
+    except FutureCancelledError:
+        raise LostError("the scheduler has forgotten its block") from None
+    if not isinstance(answer, dict):
+        raise LostError("its worker answers what pgtrial does not understand")
+    return answer
+
+
+async def _start(kind: str, node: Node) -> tuple[Process, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "pgtrial.fleet.node", kind),
+        stdin=PIPE,
+        stdout=PIPE,
+        start_new_session=True,  # Ctrl-C is for whoever leads
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(node.line)
+        await process.stdin.drain()
+        line = await asyncio.wait_for(process.stdout.readline(), _STARTING)
+    except (OSError, TimeoutError):
+        line = b""
+    except BaseException:
+        await _end(process)
+        raise
+    if not line:
+        await _end(process)
+        raise TargetError(
+            f"the {kind} of the fleet does not start",
+            detail="What it said stands above." if process.returncode else "",
+            hint=f"See whether its packages are whole: {HOW}.",
+        )
+    return process, line.decode().strip()
+
+
+async def _end(process: Process) -> None:
+    """End a node by closing its input, and by force where it does not."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), _ENDING)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

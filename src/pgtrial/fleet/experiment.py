@@ -1,0 +1,375 @@
+"""Run an experiment on several hosts: hand out its blocks, take in their runs, and lose nothing when somebody is lost.
+
+This process has the main result folder, its lock, and the journal of blocks. The engine for each host is a process on
+this machine, as in an experiment with that one host; it ends, and puts everything back, when its worker ends, which
+ends when this process does.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.design.plan import Plan
+from pgtrial.engine.events import Event
+from pgtrial.engine.experiment import Permission, refuse_unallowed
+from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, refuse_older_copy
+from pgtrial.engine.leftovers import sweep
+from pgtrial.engine.signals import until_signalled
+from pgtrial.errors import PgTrialError, RestoreError, StoreError, TargetError
+from pgtrial.fleet.cluster import Cluster, LostError
+from pgtrial.fleet.differences import find_differences
+from pgtrial.fleet.dispatch import MOST_LOSSES, Dispatch, Handout
+from pgtrial.fleet.extra import require_extra
+from pgtrial.fleet.fence import Fence, Fenced, to_its_end
+from pgtrial.fleet.fit import refuse_unfit
+from pgtrial.fleet.gather import done_blocks, gather_block
+from pgtrial.fleet.host_folders import fleet_directory, forget_hosts, host_folder, host_folders, keep_hosts
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
+from pgtrial.fleet.session import permission_text
+from pgtrial.postgres.connect import forget_caller
+from pgtrial.safe_text import shell_word
+from pgtrial.store.belongings import Belongings
+from pgtrial.store.state import State
+from pgtrial.units import format_duration
+
+Tell = Callable[[str], None]
+RETURN_AFTER = (10.0, 40.0)  # s until a host that was lost once, or twice, is asked again
+_CLUSTER = ".cluster"  # beside the folders of hosts, none of which is called like this
+_OFF_LIST = "it is not on the list any more"
+_log = logging.getLogger(__name__)
+
+
+def run_on_fleet(
+    folder: Path,
+    *,
+    hosts: HostsList,
+    permission: Permission,
+    tell: Tell,
+    stopping: Callable[[], None],
+    is_new: bool,
+) -> None:
+    """Run every block of a result folder that is not done on the ``hosts`` of a list, which may change meanwhile.
+
+    ``tell`` hears what happens, in sentences, ``stopping`` of a signal. Ends as ``run_experiment``, and by TargetError
+    where no host is left that could run what is left.
+    """
+    require_extra()
+    caller = forget_caller()
+    plan = load_stored(folder)
+    refuse_unfit(plan)
+    refuse_unallowed(plan, folder, permission)
+    with lock_folder(folder):
+        sweep(folder)
+        refuse_older_copy(folder)
+        if is_new:
+            Belongings.of(folder).add_measured()
+        keep_hosts(folder, hosts.fleet)
+        try:
+            with contextlib.closing(State.open(folder, write=True)) as state:
+                known = Belongings.of(folder).readable()
+                work = Leader(
+                    folder=folder,
+                    plan=plan,
+                    hosts=hosts,
+                    permission=replace(permission, files=(*permission.files, *known)),
+                    fence=Fence(folder=folder, caller=caller, tell=_drop),
+                    state=state,
+                    tell=tell,
+                ).run()
+                asyncio.run(until_signalled(work, on_signal=stopping))
+        except BaseException:
+            if is_new and not done_blocks(folder) and not _has_runs(folder):
+                forget_attempt(folder)
+                shutil.rmtree(fleet_directory(folder), ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _drop(event: Event) -> None:
+    _log.info("%s", event)
+
+
+def _has_runs(folder: Path) -> bool:
+    with contextlib.closing(State.open(folder)) as state:
+        return bool(state.runs())
+
+
+@dataclass(slots=True, kw_only=True)
+class Leader:
+    """One run or resume of an experiment on a fleet."""
+
+    folder: Path
+    plan: Plan
+    hosts: HostsList
+    permission: Permission
+    fence: Fence
+    state: State
+    tell: Tell
+    make_cluster: Callable[[Path], Cluster] = Cluster
+    fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
+    dispatch: Dispatch = field(init=False)
+    cluster: Cluster = field(init=False)
+    _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
+    _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
+    _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
+    _told: set[str] = field(default_factory=set, init=False)
+    _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
+
+    def __post_init__(self) -> None:
+        self.fleet = self.hosts.fleet
+
+    async def run(self) -> None:
+        """Run all that is left, and leave nothing behind. Raises PgTrialError."""
+        await self._tidy()
+        blocks = dict.fromkeys(slot.block for slot in self.plan.slots)
+        done = {block: self.state.block_hosts().get(block, "") for block in done_blocks(self.folder)}
+        self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
+        try:
+            if not self.dispatch.is_over:
+                async with self.make_cluster(fleet_directory(self.folder) / _CLUSTER) as self.cluster:
+                    try:
+                        await self._lead()
+                    finally:
+                        for task in self._work:
+                            task.cancel()
+                        await asyncio.gather(*self._work, return_exceptions=True)
+        finally:
+            await self._tidy()
+            await self._clear()
+            self._refuse_unrestored()
+        forget_hosts(self.folder)
+
+    async def _lead(self) -> None:
+        for host in self.fleet.host:
+            self._do(self._bring(host))
+        while not self.dispatch.is_over:
+            for handout in self.dispatch.hand_out():
+                self.state.assign_block(handout.block, handout.host)
+                self._begun[handout.host] = time.monotonic()
+                self._do(self._ask(handout))
+            if not self._work:
+                raise self._nobody_left()
+            done, _ = await asyncio.wait(self._work, timeout=self.hosts.every, return_when=asyncio.FIRST_COMPLETED)
+            self._work -= done
+            for task in done:
+                task.result()  # a bug, or the main folder cannot be written
+            self._follow_list()
+            if self.cluster.has_ended:
+                raise TargetError(
+                    "the scheduler of the fleet has ended",
+                    hint=f'Finished blocks are kept. Continue with "pgtrial resume {shell_word(self.folder)}".',
+                )
+
+    def _do(self, work: Coroutine[object, object, None]) -> None:
+        self._work.add(asyncio.create_task(work))
+
+    def _follow_list(self) -> None:
+        """Take in hosts that were added to the list, and give back those that were taken off it."""
+        try:
+            fleet = self.hosts.changed()
+        except PgTrialError as err:
+            self.tell(f"{err.message}; it stays as it was.")
+            return
+        if fleet is None:
+            return
+        known = {host.name for host in self.fleet.host}
+        wanted = {host.name for host in fleet.host}
+        measured = {host.where for host in self.fleet.host}  # two blocks at a time would disturb each other
+        added = tuple(host for host in fleet.host if host.name not in known and host.where not in measured)
+        # Who leaves is still looked up by name until it is gone.
+        self.fleet = Fleet(host=(*self.fleet.host, *added))
+        self._leaving |= known - wanted
+        keep_hosts(self.folder, fleet)
+        for host in added:
+            self.tell(f"{host.name} joins.")
+            self._do(self._bring(host))
+        for name in self._leaving:
+            if self.dispatch.is_free(name):  # at once: it gets no block before it is fenced
+                self.dispatch.set_aside(name, _OFF_LIST)
+                self._do(self._leave_out(self.fleet.find(name), _OFF_LIST))
+
+    # -- a host ----------------------------------------------------------------------------------------------
+
+    async def _bring(self, host: FleetHost, *, after: float | None = None) -> None:
+        """Make a host ready for its first block, or for the next one after it was lost."""
+        await asyncio.sleep(after or 0.0)
+        if host.name in self._leaving:
+            return
+        try:
+            await to_its_end(lambda: host_folder(self.folder, host))
+            await self.cluster.add_worker(host.name)
+        except PgTrialError as err:
+            self.tell(f"{host.name} gets no blocks: {err.message}. {err.hint}")
+            self.dispatch.join(host.name)
+            self.dispatch.set_aside(host.name, err.message)
+            self.dispatch.fence(host.name, returns=False)
+            return
+        if after is not None:
+            self.tell(f"{host.name} gets blocks again.")
+        self.dispatch.join(host.name)
+
+    async def _ask(self, handout: Handout) -> None:
+        """Have a host run a block, and take it in; fence the host where that does not come to its end."""
+        host, block = self.fleet.find(handout.host), handout.block
+        place = fleet_directory(self.folder) / host.name
+        self.tell(f"block {block} goes to {host.name}.")
+        base = self.permission.work_base if host.work_directory is None else Path(host.work_directory)
+        request = {
+            "folder": str(place),
+            "permission": permission_text(replace(self.permission, work_base=base)),
+            "block": block,
+        }
+        try:
+            answer = await self.cluster.run_block(host.name, json.dumps(request))
+        except LostError as err:
+            await self._lose(host, err.message)
+            return
+        if "failed" in answer:
+            reason = ": ".join(str(answer[key]) for key in ("failed", "detail") if answer.get(key))
+            reason = " ".join(reason.split())
+            if answer.get("may_return"):
+                await self._lose(host, reason)
+            else:
+                await self._set_aside(host, reason, hint=str(answer.get("hint", "")))
+            return
+        files = answer.get("files")
+        digests = files if isinstance(files, dict) else {}
+        try:
+            await to_its_end(lambda: gather_block(place, self.folder, block=block, host=host.name, digests=digests))
+        except StoreError as err:
+            await self._set_aside(host, err.message, hint=err.hint, refused=frozenset({block}))
+            return
+        self.dispatch.finish(host.name, block)
+        self._tell_done(host.name, block)
+        if host.name in self._leaving:
+            await self._set_aside(host, _OFF_LIST, hint="")
+
+    def _tell_done(self, host: str, block: int) -> None:
+        took = time.monotonic() - self._begun[host]
+        count, of = len(self.dispatch.counted), len({slot.block for slot in self.plan.slots})
+        self.tell(f"block {block} is done on {host}, after {format_duration(round(took))} ({count} of {of} blocks).")
+        self._compare()
+
+    async def _lose(self, host: FleetHost, reason: str) -> None:
+        """A host is lost: fence it, and ask it again later."""
+        if not self.dispatch.lose(host.name, reason):
+            return
+        block = self.dispatch.block_of(host.name)
+        what = "" if block is None else f", with block {block}"
+        self.tell(f"{host.name} is lost{what}: {reason}.")
+        fenced = await self._fence(host, reason)
+        if not self._free(host, fenced, returns=fenced.stays is None):
+            self.tell(f"{host.name} gets no more blocks. {_why(fenced, lost=self.dispatch.losses(host.name))}")
+            return
+        # It is away while it waits, so that its block goes to whoever is there.
+        self.dispatch.set_aside(host.name, reason)
+        self.dispatch.fence(host.name)
+        after = RETURN_AFTER[min(self.dispatch.losses(host.name), len(RETURN_AFTER)) - 1]
+        self._do(self._bring(host, after=after))
+
+    async def _set_aside(
+        self, host: FleetHost, reason: str, *, hint: str, refused: frozenset[int] = frozenset()
+    ) -> None:
+        """A host cannot run the experiment: fence it, and leave it out. Blocks that were ``refused`` do not count."""
+        if self.dispatch.set_aside(host.name, reason):
+            await self._leave_out(host, reason, hint=hint, refused=refused)
+
+    async def _leave_out(
+        self, host: FleetHost, reason: str, *, hint: str = "", refused: frozenset[int] = frozenset()
+    ) -> None:
+        """Fence a host that was set aside."""
+        self.tell(f"{host.name} gets no more blocks: {reason}. {hint}".strip())
+        fenced = await self._fence(host, reason, refused=refused)
+        self._free(host, fenced, returns=False)
+        if fenced.stays is not None:
+            self.tell(f"{host.name}: {_why(fenced, lost=0)}")
+
+    async def _fence(self, host: FleetHost, reason: str, *, refused: frozenset[int] = frozenset()) -> Fenced:
+        await self.cluster.end_worker(host.name)
+        fenced = await self.fence.fence(
+            fleet_directory(self.folder) / host.name,
+            host=host.name,
+            reason=_given_up(host.name, reason),
+            done=frozenset(self.dispatch.counted),
+            refused=refused,
+        )
+        self._note(host.name, fenced)
+        return fenced
+
+    def _free(self, host: FleetHost, fenced: Fenced, *, returns: bool) -> bool:
+        """What a host had is free for others, or done if it was found to be whole; whether it gets more."""
+        is_whole = self.dispatch.block_of(host.name) in fenced.whole
+        return self.dispatch.fence(host.name, returns=returns, is_whole=is_whole)
+
+    def _note(self, host: str, fenced: Fenced) -> None:
+        if fenced.stays is None:
+            self._stays.pop(host, None)
+        else:
+            self._stays[host] = fenced.stays
+
+    def _compare(self) -> None:
+        """Say what differs between hosts that should know."""
+        for text in find_differences(self.folder):
+            if text not in self._told:
+                self._told.add(text)
+                self.tell(text)
+
+    # -- before and after ------------------------------------------------------------------------------------
+
+    async def _tidy(self) -> None:
+        """Fence every host that has a folder, also of an earlier list: what an earlier pgtrial left is undone, and what
+        it had finished is taken in.
+        """
+        for name, place in host_folders(self.folder).items():
+            fenced = await self.fence.fence(
+                place, host=name, reason=_given_up(name, "pgtrial ended"), done=done_blocks(self.folder)
+            )
+            self._note(name, fenced)
+            for block in fenced.whole:
+                self.state.assign_block(block, name)
+                self.tell(f"block {block} was done on {name}, and is kept.")
+
+    async def _clear(self) -> None:
+        """Remove data that hosts still have, as those that were lost."""
+        places = host_folders(self.folder).values()
+        clearing = [self.fence.clear(place, load_stored(place).experiment.target.host) for place in places]
+        for found in await asyncio.gather(*clearing, return_exceptions=True):
+            if isinstance(found, BaseException) and not isinstance(found, PgTrialError):
+                raise found
+
+    def _refuse_unrestored(self) -> None:
+        if not self._stays:
+            return
+        first = next(iter(self._stays.values()))
+        raise RestoreError(
+            f"not everything could be put back on {', '.join(self._stays)}: {first.message}",
+            detail=first.detail,
+            hint=f'Finished blocks are kept. Run "pgtrial restore" when it can be reached, then "pgtrial resume '
+            f'{shell_word(self.folder)}".',
+        )
+
+    def _nobody_left(self) -> TargetError:
+        away = self.dispatch.away()
+        left = len(self.dispatch.waiting)
+        blocks = "1 block" if left == 1 else f"{left} blocks"
+        return TargetError(
+            f"{blocks} cannot be run: no host is left",
+            detail="\n".join(f"{host.name}: {away[host.name]}." for host in self.fleet.host if host.name in away),
+            hint=f'Fix a host, then continue with "pgtrial resume {shell_word(self.folder)}".',
+        )
+
+
+def _given_up(host: str, reason: str) -> str:
+    return f"its block was given up on {host}: {reason}"
+
+
+def _why(fenced: Fenced, *, lost: int) -> str:
+    if fenced.stays is not None:
+        return f"It could not be put back: {fenced.stays.message}."
+    return f"It was lost {lost} times." if lost >= MOST_LOSSES else ""

@@ -1,0 +1,32 @@
+"""Whether an experiment can be spread over hosts; what speaks against it is said before anything is made."""
+
+from collections.abc import Iterator
+
+from pgtrial.design.plan import Plan
+from pgtrial.design.spread import refuse_spread
+from pgtrial.errors import SpecError, SpecProblem
+
+_AT_LEAST = 2  # hosts: others may join where only one is listed
+
+
+def refuse_unfit(plan: Plan) -> None:
+    """Raise SpecError where something does not go with several hosts."""
+    if problems := tuple(_find(plan)):
+        raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
+    refuse_spread(plan.experiment, hosts=_AT_LEAST)
+
+
+def _find(plan: Plan) -> Iterator[SpecProblem]:
+    experiment = plan.experiment
+    if experiment.target.kind == "server":
+        yield SpecProblem(
+            path="target.kind",
+            message="an existing server is one machine's, and its blocks cannot go to several hosts",
+            hint='Use kind = "throwaway", or leave out --fleet.',
+        )
+    if experiment.target.host is not None:
+        yield SpecProblem(
+            path="target.host",
+            message="the file names a host, and --fleet names others",
+            hint="Leave host out of [target]; put it into the list of hosts.",
+        )

@@ -1,0 +1,362 @@
+"""The leader of a fleet whose hosts are simulated: whatever they do, every block counts once, and nothing is lost."""
+
+import asyncio
+import contextlib
+import json
+import os
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgtrial.design.plan import make_plan
+from pgtrial.engine.experiment import Permission
+from pgtrial.engine.folder import load_stored
+from pgtrial.errors import ConnectError, PgTrialError, RestoreError, TargetError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.fleet import experiment, fence, gather
+from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.experiment import Leader
+from pgtrial.fleet.fence import Fence
+from pgtrial.fleet.gather import digest_runs
+from pgtrial.fleet.host_folders import fleet_directory, host_folders, keep_hosts, kept_hosts
+from pgtrial.fleet.hosts_file import Fleet, HostsList, parse_fleet
+from pgtrial.model.run import RunState, Slot
+from pgtrial.store import layout
+from pgtrial.store.journal_file import VARIABLE
+from pgtrial.store.plans import write_plan
+from pgtrial.store.state import State
+
+BLOCKS, ARMS = 4, 2
+TEXT = f"""
+format = 1
+[experiment]
+name = "small"
+[workload]
+mix = "select-only"
+[arms.on.postgresql]
+work_mem = "4MB"
+[arms.off.postgresql]
+work_mem = "8MB"
+[design]
+blocks = {BLOCKS}
+seed = 7
+"""
+HOSTS = 'name = "a"\nssh = "ssh://a"', 'name = "b"\nssh = "ssh://b"'
+# What a host does with a block that it is given.
+DEEDS = ("done", "lost before", "lost in the middle", "lost at the end", "cut off", "out of order", "damaged")
+WELL = "done"
+
+
+class Killed(BaseException):
+    """What kill -9 does to the leader, but for what Python would still do."""
+
+
+def fleet(*hosts: str) -> Fleet:
+    return parse_fleet("".join(f"[[host]]\n{host}\n" for host in hosts or HOSTS), "hosts.toml")
+
+
+class Simulated:
+    """A cluster whose hosts do what they are told in ``deeds``, in order, and then well."""
+
+    def __init__(self, deeds: Mapping[str, list[str]], *, killed_at: int | None = None) -> None:
+        self.deeds = {host: list(each) for host, each in deeds.items()}
+        self.killed_at = killed_at
+        self.asked: list[tuple[str, int]] = []
+        self.at_work: set[int] = set()
+        self.has_ended = self.is_dead = False
+
+    async def __aenter__(self) -> "Simulated":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def add_worker(self, host: str) -> None:
+        pass
+
+    async def end_worker(self, host: str) -> None:
+        pass
+
+    async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+        wanted = json.loads(request)
+        place, block = Path(wanted["folder"]), wanted["block"]
+        assert block not in self.at_work, "two attempts at a time"
+        self.at_work.add(block)
+        try:
+            await asyncio.sleep(0)
+            self.asked.append((host, block))
+            if self.killed_at == len(self.asked) or self.is_dead:
+                self.is_dead = True
+                raise Killed
+            return self._run(host, place, block)
+        finally:
+            self.at_work.discard(block)
+
+    def _run(self, host: str, place: Path, block: int) -> Mapping[str, object]:
+        deed = self.deeds[host].pop(0) if self.deeds.get(host) else WELL
+        with contextlib.closing(State.open(place, write=True)) as state:
+            done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
+            slots = [slot for slot in state.slots() if slot.block == block and slot.number not in done]
+            assert len(slots) == ARMS, "a block is not run whole"
+            match deed:
+                case "lost before":
+                    raise LostError("its worker has ended")
+                case "lost in the middle":
+                    measure(state, place, slots[0])
+                    state.begin_run(slots[1], 1000.0)
+                    raise LostError("its worker has ended")
+                case "cut off":
+                    measure(state, place, slots[0])
+                    return {"failed": "lost the connection", "detail": "", "hint": "", "may_return": True}
+                case "out of order":
+                    return {"failed": "no space", "detail": "", "hint": "Make some.", "may_return": False}
+            for slot in slots:
+                measure(state, place, slot)
+        if deed == "lost at the end":
+            raise LostError("its worker has ended")
+        files = digest_runs(place, block)
+        if deed == "damaged":
+            files = dict.fromkeys(files, "0" * 64)
+        return {"done": block, "files": files}
+
+
+def measure(state: State, place: Path, slot: Slot) -> None:
+    run = state.begin_run(slot, 1000.0 + slot.number)
+    folder = layout.run_folder(place, run.folder)
+    folder.mkdir(parents=True)
+    (folder / layout.TRANSACTIONS).write_text(f"{place.name} {run.folder}")
+    state.add_event(1000.0, "note", run=run.id, host=place.name)
+    state.add_settings(run.id, [("work_mem", "4MB", "configuration file")])
+    state.add_fingerprint({"kernel/release": "6.1", "PostgreSQL/version": "15.7"}, run=run.id)
+    state.end_run(run.id, RunState.DONE, 1001.0 + slot.number)
+
+
+@contextlib.contextmanager
+def main_folder():
+    """A result folder with a plan, and a state directory of its own."""
+    with (
+        tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as name,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv(VARIABLE, f"{name}/state")
+        patch.setattr(experiment, "RETURN_AFTER", (0.0, 0.0))
+        folder = Path(name) / "results/small"
+        (folder / layout.FILES).mkdir(parents=True)
+        (folder / layout.EXPERIMENT).write_text(TEXT)
+        with contextlib.closing(State.create(folder, durable=False)) as state:
+            plan = make_plan(Experiment.model_validate(tomllib.loads(TEXT)))
+            write_plan(state, replace(plan, attempts_before=0))
+            state.set_meta(created="1000.0")  # its runs are counted outside of it
+        yield folder
+
+
+def lead(folder: Path, cluster: Simulated, hosts: Fleet | None = None, *, path: Path | None = None) -> list[str]:
+    told: list[str] = []
+    hosts = hosts or fleet()
+    keep_hosts(folder, hosts)
+    with contextlib.closing(State.open(folder, write=True)) as state:
+        leader = Leader(
+            folder=folder,
+            plan=load_stored(folder),
+            hosts=HostsList(fleet=hosts, path=path),
+            permission=Permission(),
+            fence=Fence(folder=folder, caller={}, tell=lambda _: None),
+            state=state,
+            tell=told.append,
+            make_cluster=lambda _: cluster,  # type: ignore[arg-type,return-value]
+        )
+        asyncio.run(leader.run())
+    return told
+
+
+def counted(folder: Path) -> dict[int, int]:
+    with contextlib.closing(State.open(folder)) as state:
+        return Counter(run.slot.number for run in state.runs() if run.state is RunState.DONE)
+
+
+def assert_whole(folder: Path) -> None:
+    """Each slot counts once; its file and its host are those that measured it, and a block is of one host."""
+    assert counted(folder) == dict.fromkeys(range(1, BLOCKS * ARMS + 1), 1)
+    with contextlib.closing(State.open(folder)) as state:
+        hosts = state.block_hosts()
+        for run in state.runs():
+            if run.state is RunState.DONE:
+                text = (layout.run_folder(folder, run.folder) / layout.TRANSACTIONS).read_text()
+                assert text.split()[0] == hosts[run.slot.block]
+                assert text.split()[1].startswith(f"{run.slot.number:04d}-")
+                kinds = [kind for _, kind, _ in state.events(run=run.id)]
+                assert sorted(kinds) == ["from-host", "note"]
+                assert state.settings()[run.id] == {"work_mem": ("4MB", "configuration file")}
+    assert not fleet_directory(folder).exists()
+
+
+deeds = st.fixed_dictionaries({host: st.lists(st.sampled_from(DEEDS), max_size=4) for host in "ab"})
+
+
+@given(deeds=deeds)
+@settings(max_examples=8, deadline=None, derandomize=True)
+def test_whatever_hosts_do_every_block_counts_once_or_waits_for_a_resume(deeds: dict[str, list[str]]) -> None:
+    with main_folder() as folder:
+        with contextlib.suppress(TargetError):  # no host is left
+            lead(folder, Simulated(deeds))
+        assert all(count == 1 for count in counted(folder).values())
+        lead(folder, Simulated({}))
+
+        assert_whole(folder)
+
+
+@given(deeds=deeds, killed_at=st.integers(1, 6), in_rows=st.integers(0, 3))
+@settings(max_examples=8, deadline=None, derandomize=True)
+def test_a_leader_that_is_killed_anywhere_is_resumed(deeds: dict[str, list[str]], killed_at: int, in_rows: int) -> None:
+    with main_folder() as folder:
+        cluster = Simulated(deeds, killed_at=killed_at)
+        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed, PgTrialError):
+            if in_rows:
+                patch.setattr(gather, "take_rows", dies_at(in_rows, gather.take_rows, cluster))
+            patch.setattr(Fence, "fence", unless_dead(Fence.fence, cluster))
+            lead(folder, cluster)
+        assert all(count == 1 for count in counted(folder).values())
+        lead(folder, Simulated({}))
+
+        assert_whole(folder)
+
+
+def dies_at(number: int, really: Callable[..., int], cluster: Simulated) -> Callable[..., int]:
+    """Dies before the rows of so many blocks are written, when their files are."""
+    calls = 0
+
+    def die(*arguments: Any) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            cluster.is_dead = True
+        if cluster.is_dead:
+            raise Killed
+        return really(*arguments)
+
+    return die
+
+
+def unless_dead(really: Callable[..., Any], cluster: Simulated) -> Callable[..., Any]:
+    """Whoever was killed puts nothing in order."""
+
+    async def fence(*arguments: Any, **named: Any) -> Any:
+        if cluster.is_dead:
+            raise Killed
+        return await really(*arguments, **named)
+
+    return fence
+
+
+def test_blocks_are_shared_and_hosts_pull_them() -> None:
+    with main_folder() as folder:
+        cluster = Simulated({})
+        told = lead(folder, cluster)
+
+        assert Counter(host for host, _ in cluster.asked) == {"a": 2, "b": 2}
+        assert_whole(folder)
+    assert any("(4 of 4 blocks)" in line for line in told)
+
+
+def test_a_host_that_cannot_run_it_is_said_to_and_the_other_does_all() -> None:
+    with main_folder() as folder:
+        told = lead(folder, Simulated({"b": ["out of order"]}))
+
+        assert_whole(folder)
+        with contextlib.closing(State.open(folder)) as state:
+            assert set(state.block_hosts().values()) == {"a"}
+    assert "b gets no more blocks: no space. Make some." in told
+
+
+def test_a_host_that_comes_back_gets_blocks_again() -> None:
+    with main_folder() as folder:
+        told = lead(folder, Simulated({"a": ["cut off"]}), fleet(HOSTS[0]))
+
+        assert_whole(folder)
+        with contextlib.closing(State.open(folder)) as state:
+            reasons = {run.reason for run in state.runs() if run.state is RunState.INTERRUPTED}
+    assert "a gets blocks again." in told
+    assert reasons == {"its block was given up on a: lost the connection"}
+
+
+def test_where_no_host_is_left_the_reasons_are_told_and_others_go_on() -> None:
+    with main_folder() as folder:
+        with pytest.raises(TargetError) as caught:
+            lead(folder, Simulated({"a": ["done", "out of order"], "b": ["out of order"]}))
+        assert "no host is left" in caught.value.message
+        assert caught.value.detail.splitlines() == ["a: no space.", "b: no space."]
+        assert kept_hosts(folder) == fleet()
+        lead(folder, Simulated({}), fleet('name = "c"\nssh = "ssh://c"'))
+
+        assert_whole(folder)
+
+
+def test_a_name_that_is_another_machine_now_gets_no_blocks() -> None:
+    with main_folder() as folder:
+        with pytest.raises(TargetError):
+            lead(folder, Simulated({"a": ["out of order"]}), fleet(HOSTS[0]))
+        assert set(host_folders(folder)) == {"a"}
+        told = lead(folder, Simulated({}), fleet('name = "a"\nssh = "ssh://other"', HOSTS[1]))
+
+        assert_whole(folder)
+    assert any('host "a" was ssh://a, and is now ssh://other' in line for line in told)
+
+
+def test_hosts_join_late_and_are_given_back_by_the_list() -> None:
+    with main_folder() as folder:
+        listed = folder.parent / "hosts.toml"
+        listed.write_text(f"[[host]]\n{HOSTS[0]}\n")
+
+        class Changing(Simulated):
+            async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+                if not self.asked:
+                    listed.write_text(f"[[host]]\n{HOSTS[1]}\n")  # a leaves, b comes
+                return await super().run_block(host, request)
+
+        cluster = Changing({})
+        told = lead(folder, cluster, fleet(HOSTS[0]), path=listed)
+
+        assert cluster.asked == [("a", 1), ("b", 2), ("b", 3), ("b", 4)]
+        assert_whole(folder)
+    assert "b joins." in told
+    assert "a gets no more blocks: it is not on the list any more." in told
+
+
+def test_a_list_that_is_wrong_meanwhile_stays_as_it_was() -> None:
+    with main_folder() as folder:
+        listed = folder.parent / "hosts.toml"
+        listed.write_text(f"[[host]]\n{HOSTS[0]}\n")
+
+        class Changing(Simulated):
+            async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+                listed.write_text("nonsense")
+                return await super().run_block(host, request)
+
+        told = lead(folder, Changing({}), fleet(HOSTS[0]), path=listed)
+
+        assert_whole(folder)
+    assert any("has 1 error; it stays as it was" in line for line in told)
+
+
+def test_a_host_that_cannot_be_put_back_is_an_error_at_the_end_and_costs_no_block(monkeypatch) -> None:
+    async def undo(place: Path, **_: object) -> None:
+        if place.name == "b":
+            raise ConnectError("no route to b")
+
+    with main_folder() as folder:
+        with monkeypatch.context() as patch:
+            patch.setattr(fence, "undo_own", undo)
+            with pytest.raises(RestoreError, match="not everything could be put back on b: no route to b"):
+                lead(folder, Simulated({"b": ["lost in the middle"]}))
+        assert counted(folder) == dict.fromkeys(range(1, BLOCKS * ARMS + 1), 1)
+        lead(folder, Simulated({}))  # when it can be reached again
+
+        assert_whole(folder)

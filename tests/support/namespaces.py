@@ -1,0 +1,138 @@
+"""Hosts that are network namespaces of this machine: each with an address and an sshd of its own."""
+
+import contextlib
+import os
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.programs import skip_for_want
+from support.waiting import wait_until
+
+_PORT = 22
+_FREE = "10.213"  # and two numbers more: nobody routes to it
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamespaceHost:
+    """``name`` is that in the list of hosts; ``link`` this machine's end of the cable to it."""
+
+    name: str
+    namespace: str
+    address: str
+    link: str
+
+    @property
+    def ssh(self) -> str:
+        return f"ssh://{self.address}"
+
+    def cut(self) -> None:
+        """Pull the cable."""
+        _ip("link", "set", self.link, "down")
+
+    def mend(self) -> None:
+        _ip("link", "set", self.link, "up")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Namespaces:
+    """Hosts, and the command line by which OpenSSH's client knows them."""
+
+    hosts: tuple[NamespaceHost, ...]
+    ssh: str
+
+    def listed(self) -> str:
+        """As hosts.toml."""
+        return "".join(f'[[host]]\nname = "{host.name}"\nssh = "{host.ssh}"\n\n' for host in self.hosts)
+
+
+@contextlib.contextmanager
+def namespaces(*names: str) -> Iterator[Namespaces]:
+    """Make a host for each name, and remove them. Skips the test where that needs more than there is."""
+    if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
+        pytest.skip("hosts that are network namespaces need root, ip and nsenter")
+    program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
+    if program is None or shutil.which("ssh") is None:
+        skip_for_want("OpenSSH", "apt install openssh-server openssh-client", required_by="PGTRIAL_REQUIRE_SSHD")
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-test-fleet-")))
+        for key in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+        hosts = []
+        for number, name in enumerate(names):
+            hosts.append(stack.enter_context(_namespace(name, number)))
+            stack.enter_context(_sshd(program, folder, hosts[-1]))
+        key = (folder / "host.pub").read_text()
+        (folder / "known_hosts").write_text("".join(f"{host.address} {key}" for host in hosts))
+        (folder / "config").write_text(
+            f"Host *\n  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n"
+            f"  IdentityFile {folder}/user\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+        )
+        yield Namespaces(hosts=tuple(hosts), ssh=f"ssh -F {shlex.quote(str(folder / 'config'))}")
+
+
+@contextlib.contextmanager
+def _namespace(name: str, number: int) -> Iterator[NamespaceHost]:
+    token = secrets.token_hex(3)
+    namespace, here, there = f"pgtrial-test-{token}", f"pgt{token}a", f"pgt{token}b"
+    net, last = secrets.randbelow(256), 4 * (number % 64)
+    host = NamespaceHost(name=name, namespace=namespace, address=f"{_FREE}.{net}.{last + 2}", link=here)
+    _ip("netns", "add", namespace)
+    try:
+        _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", namespace)
+        _ip("addr", "add", f"{_FREE}.{net}.{last + 1}/30", "dev", here)
+        _ip("link", "set", here, "up")
+        _ip("-n", namespace, "addr", "add", f"{host.address}/30", "dev", there)
+        _ip("-n", namespace, "link", "set", there, "up")
+        _ip("-n", namespace, "link", "set", "lo", "up")
+        yield host
+    finally:
+        subprocess.run(["ip", "link", "del", here], check=False, capture_output=True)
+        _ip("netns", "del", namespace)
+
+
+@contextlib.contextmanager
+def _sshd(program: str, folder: Path, host: NamespaceHost) -> Iterator[None]:
+    config = folder / f"sshd-{host.name}"
+    (folder / "authorized_keys").write_text((folder / "user.pub").read_text())
+    config.write_text(
+        f"Port {_PORT}\nListenAddress {host.address}\nHostKey {folder}/host\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nKexAlgorithms curve25519-sha256\n"
+        f'SetEnv SHLVL=2 "PATH={Path(sys.executable).parent}:{os.environ["PATH"]}"\n'
+    )
+    # Its network is another one, and nothing else: /sys stays what it is. It ends with the tests, also when they are
+    # killed.
+    command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{host.namespace}"]
+    command += [program, "-D", "-e", "-f", str(config)]
+    with (
+        (folder / f"log-{host.name}").open("wb") as log,
+        subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL) as process,
+    ):
+        try:
+            wait_until(lambda: process.poll() is not None or _listens(host.address))
+            if process.poll() is not None:
+                pytest.fail(f"sshd does not start: {(folder / f'log-{host.name}').read_text()}")
+            yield
+        finally:
+            process.terminate()
+
+
+def _listens(address: str) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((address, _PORT)) == 0
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
