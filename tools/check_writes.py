@@ -47,6 +47,7 @@ OTHERS: dict[str, tuple[int, str]] = {
     "store/cache.py": (1, "a directory of its own, which is used only where nobody else may change it"),
     "store/journal_file.py": (5, "the state directory, which nobody else enters"),
     "store/parquet.py": (2, "DuckDB in memory, which writes to a path of safe_files"),
+    "watch/folder.py": (1, "the lock, never through a link and never written"),
     "store/sqlite.py": (1, "refuses links beforehand, and opens what is there"),
 }
 

@@ -215,6 +215,27 @@ def remove_tree(folder: Path, *parts: str) -> None:
         shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=directory)
 
 
+def remove_file(folder: Path, *parts: str) -> None:
+    """Remove a file that ``parts`` name beneath ``folder``, through no link. OSError, but not where there is none."""
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_opened(folder))
+        for part in parts[:-1]:
+            directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            stack.callback(os.close, directory)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(parts[-1], dir_fd=directory)
+
+
+def remove_empty(folder: Path, *parts: str) -> None:
+    """Remove a directory beneath ``folder`` if there is nothing in it, through no link, and without an error."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_opened(folder))
+        for part in parts[:-1]:
+            directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            stack.callback(os.close, directory)
+        os.rmdir(parts[-1], dir_fd=directory)
+
+
 def make_directories(path: Path) -> None:
     """Make a directory and those above it where they are missing. OSError where that cannot be, or where there is
     something else, also a link that takes the name meanwhile.

@@ -68,6 +68,11 @@ CASES: dict[str, tuple[str, ...]] = {
     "apply": ("{t}",),
     "suggest": ("{t} -o {s}/next", "{m} --output {s}"),
     "predict": ("{t} --change flush=0.5",),
+    "watch": (
+        *(f"host=/nonexistent {option} {{s}}/watched" for option in ("-o", "--output")),
+        "host=/nonexistent -o {s}/watched --unit",
+    ),
+    "compare-times": ("{s} now-2h/now-1h now-1h",),
     "compare": ("{t} {m}", "{t} {m} -o {s}/c.html", "{m} {o} --output {s}/c.html"),
     "serve": ("{s} --port 0",),
     "export": (

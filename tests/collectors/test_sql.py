@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import COLLECTORS, replication, server_views, sessions
+from pgtrial.collectors import WATCHED, replication, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
@@ -19,7 +19,7 @@ from support import wait_until
 
 pytestmark = pytest.mark.pg
 
-QUERIES = [c for c in COLLECTORS if isinstance(c, QueryCollector) and c.understand is None]
+QUERIES = [c for c in WATCHED if isinstance(c, QueryCollector) and c.understand is None]
 
 BY_NAME = {collector.name: collector for collector in server_views.COLLECTORS}
 

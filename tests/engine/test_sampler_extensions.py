@@ -8,7 +8,7 @@ import pytest
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler import extensions
-from pgtrial.engine.sampler.extensions import Extensions
+from pgtrial.engine.sampler.extensions import RUN, Extensions, Pace
 from pgtrial.engine.sampler.link import LinkError
 
 WAITS = ("pid", "object", "count", "is_there", "period")
@@ -94,7 +94,7 @@ class Reader:
     added: list[tuple[float, str]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def open(self, *databases: str) -> Extensions:
+    def open(self, *databases: str, pace: Pace = RUN) -> Extensions:
         return Extensions(
             databases,
             version_num=150018,
@@ -102,6 +102,7 @@ class Reader:
             interval=1.0,
             add=lambda t, source, payload: self.added.append((t, source)),
             remark=self.remarks.append,
+            pace=pace,
         )
 
 
@@ -134,6 +135,23 @@ def test_each_is_read_as_often_as_it_wants(place: Place) -> None:
     times = [t - 1e9 for t, source in reader.added if source == "pg_stat_statements"]
     assert times == pytest.approx([100, 110, 120, 125], abs=0.5)
     assert reader.remarks == []
+    assert place.open == set()
+
+
+def test_a_pace_of_its_own_for_what_lasts(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    pace = Pace(least=60.0, at_start=frozenset({"pg_stat_statements_texts"}), without=frozenset({"pg_buffercache"}))
+    opened = Reader().open("control", "shop", pace=pace)
+    opened.start()
+    names = [name for _, name in place.asked]
+    assert names.index("pg_stat_statements_texts") < names.index("pg_stat_statements")
+    tick(place, opened, seconds=125)
+
+    assert len(of(place, "pg_wait_sampling")) == 1 + 125  # it wants every tick
+    assert len(of(place, "pg_stat_statements")) == 1 + 2
+    opened.close()
+    assert of(place, "pg_stat_statements_texts") == ["shop"]
+    assert of(place, "pg_buffercache") == []
     assert place.open == set()
 
 

@@ -22,7 +22,7 @@ HOMES = {
     ),
     "jinja2": ("report/",),
     "markupsafe": ("report/",),
-    "numpy": ("export/frames.py", "stats/", "analysis/", "store/", "report/"),
+    "numpy": ("export/frames.py", "stats/", "analysis/", "store/", "report/", "watch/"),
     "pandas": ("export/frames.py",),
     "polars": ("export/frames.py",),
     "psycopg": ("postgres/", "engine/sampler", "workloads/replay/"),  # the last two run as programs of their own

@@ -29,7 +29,8 @@ def test_every_command_and_every_option_is_in_it(maker: ModuleType) -> None:
     page = maker.render()
 
     for name, _ in COMMANDS:
-        assert f".SS pgtrial {name} " in page
+        escaped = name.replace("-", r"\-")
+        assert f".SS pgtrial {escaped} " in page
     assert r"\fB\-\-allow\-host\-changes\fR" in page
     assert r"\fB\-\-summary\-markdown\fR FILE" in page
 

@@ -27,7 +27,7 @@ PIPE_CLOSED = 141  # as a shell reports one that SIGPIPE ended
 FAILED = 1
 COMPLETE = "_PGTRIAL_COMPLETE"  # set by a shell with the script of "pgtrial completion"
 
-# Name and one-line help; the module pgtrial.cli.<name> has the click command as ``command``.
+# Name and one-line help; the module pgtrial.cli.<name>, "_" for "-", has the click command as ``command``.
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("demo", "Show in under 3 minutes what pgtrial does."),
     ("init", "Write a commented example of an experiment file."),
@@ -49,6 +49,8 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("apply", "Print how to make the winner's settings permanent."),
     ("suggest", "Write experiment files for the next questions."),
     ("compare", "Compare experiments."),
+    ("watch", "Watch a live server, read-only, and keep what is read."),
+    ("compare-times", "Compare two times of a watched server."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),
     ("unpack", "Check a bundle you received, and unpack it."),
@@ -68,7 +70,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        command = importlib.import_module(f"pgtrial.cli.{cmd_name}").command
+        command = importlib.import_module(f"pgtrial.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command), cmd_name
         return command
 

@@ -17,6 +17,7 @@ from pgtrial.collectors import (
     progress,
     relations,
     replication,
+    server_life,
     server_views,
     sessions,
     throttling,
@@ -31,10 +32,10 @@ from pgtrial.collectors.base import (
 )
 from pgtrial.collectors.sessions import SessionCollector
 
+Collector = FileCollector | ProcessCollector | QueryCollector | SessionCollector | ExtensionCollector | ConsoleCollector
+
 # In the order in which they are read: files first, they never keep anyone waiting.
-COLLECTORS: tuple[
-    FileCollector | ProcessCollector | QueryCollector | SessionCollector | ExtensionCollector | ConsoleCollector, ...
-] = (
+COLLECTORS: tuple[Collector, ...] = (
     proc_stat.COLLECTOR,
     proc_diskstats.COLLECTOR,
     proc_vmstat.COLLECTOR,
@@ -55,4 +56,16 @@ COLLECTORS: tuple[
     *pg_stat_statements.COLLECTORS,
     relations.COLLECTOR,
     pg_buffercache.COLLECTOR,
+)
+
+# What a live server is watched with: without the load generator's own, and without what looks at each shared buffer.
+WATCHED: tuple[Collector, ...] = (
+    *(
+        each
+        for each in COLLECTORS
+        if not isinstance(each, ConsoleCollector)
+        and not (isinstance(each, ProcessCollector) and each.started_by != "server")
+        and each is not pg_buffercache.COLLECTOR
+    ),
+    server_life.COLLECTOR,
 )

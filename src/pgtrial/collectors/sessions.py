@@ -22,13 +22,15 @@ QUERY = "query"  # the column with the statement
 QUERY_ID = "query_id"  # the column with what is the same of all statements that differ in literals only; may be NULL
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
-# Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers.
+# Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers, and parameters, so
+# that a statement reads alike by whichever protocol it came.
 _LITERAL = re.compile(
     r"""
     (?<=\b[eE])'(?:[^'\\]|''|\\.)*(?:'|\Z)
     | '(?:[^']|'')*'?
     | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z)
     | (?<![$\w])[0-9][0-9.]*
+    | (?<![$\w])\$[0-9]+
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -41,7 +43,7 @@ _SIGN = re.compile(
 
 
 def without_literals(query: str) -> str:
-    """A statement with "?" in place of its strings and numbers; it may be cut anywhere, also inside a string."""
+    """A statement with "?" in place of its strings, numbers and parameters; it may be cut anywhere."""
     return _SIGN.sub(r"\1?", _LITERAL.sub("?", query))
 
 

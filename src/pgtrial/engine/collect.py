@@ -1,23 +1,14 @@
 """After the load: convert logs and samples to the result folder's files, and check the run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from pgtrial.collectors import COLLECTORS, pg_stat_statements, proc_diskstats, sessions
-from pgtrial.collectors.base import (
-    ConsoleCollector,
-    ExtensionCollector,
-    FileCollector,
-    ProcessCollector,
-    QueryCollector,
-    Reading,
-)
+from pgtrial.collectors import pg_stat_statements, sessions
 from pgtrial.engine.folder import SPOOL
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.sampler.control import SamplerReport
+from pgtrial.engine.sampler.parse import Parser, statement_rows, statement_texts, wait_rows
 from pgtrial.engine.sampler.spool import Header, read_header, read_records
-from pgtrial.errors import StoreError
 from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.metric import Sample
@@ -128,67 +119,19 @@ def convert(*spools: Path, folder: Path, clock: HostClock | None = None) -> None
 
 
 def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[Sample]:
-    collectors = {collector.name: collector for collector in COLLECTORS}
-    followers = {
-        name: collector.follow()
-        for name, collector in collectors.items()
-        if isinstance(collector, ProcessCollector | ExtensionCollector)
-    }
-    foreign = frozenset(header.foreign)
-    clock = clock or HostClock.constant(header.clock_offset)
-    names: dict[str, str] = {}  # of the block devices, by their numbers
+    parser = Parser(header, clock=clock)
     for t, source, payload in read_records(spool):
-        if source == sessions.NAME:
-            yield Sample(t, sessions.POLLS, "", payload["polls"])
-            yield Sample(t, sessions.LATE, "", payload["late"])
-            continue
-        collector = collectors.get(source)
-        ours = clock.ours(t) if source in foreign else t
-        try:
-            if source in followers:
-                yield from followers[source](ours, payload)
-            elif isinstance(collector, FileCollector | QueryCollector | ConsoleCollector):
-                if source == proc_diskstats.NAME and not names:
-                    names = proc_diskstats.device_names(payload)
-                for metric, about, value in _readings(collector, payload, header, names):
-                    yield Sample(ours, metric, about, value)
-        except (ValueError, KeyError, IndexError) as err:
-            raise _not_understood(source, err) from err
-
-
-def _readings(
-    collector: FileCollector | QueryCollector | ConsoleCollector,
-    payload: Any,
-    header: Header,
-    names: Mapping[str, str],
-) -> Iterator[Reading]:
-    if not isinstance(collector, FileCollector):
-        yield from collector.parse(payload["columns"], payload["rows"])
-        return
-    for reading in collector.parse(payload):
-        if collector.by_number:
-            yield reading._replace(object=names.get(reading.object, reading.object))
-        elif reading.object in header.devices or not collector.per_device:
-            yield reading
+        yield from parser.samples(t, source, payload)
 
 
 def _waits(spool: Path) -> Iterator[WaitRow]:
     for t, _, payload in read_records(spool, sessions.NAME):
-        for group in sessions.COLLECTOR.parse(payload["columns"], payload["rows"]):
-            yield WaitRow(t, payload["polls"], *group)
+        yield from wait_rows(t, payload)
 
 
 def _statements(spool: Path) -> Iterator[StatementRow]:
     texts: dict[str, str] = {}
-    try:
-        for _, _, payload in read_records(spool, pg_stat_statements.TEXTS):
-            texts |= pg_stat_statements.parse_texts(payload)
-        for t, _, payload in read_records(spool, pg_stat_statements.NAME):
-            for counts in pg_stat_statements.parse_counts(payload):
-                yield StatementRow(t, *counts, texts.get(counts.queryid, ""))
-    except (ValueError, KeyError, IndexError) as err:
-        raise _not_understood(pg_stat_statements.NAME, err) from err
-
-
-def _not_understood(source: str, err: Exception) -> StoreError:
-    return StoreError(f"cannot understand what {source} said: {err}")
+    for _, _, payload in read_records(spool, pg_stat_statements.TEXTS):
+        texts |= statement_texts(payload)
+    for t, _, payload in read_records(spool, pg_stat_statements.NAME):
+        yield from statement_rows(t, payload, texts)

@@ -72,3 +72,47 @@ CREATE TABLE statements (
     query        VARCHAR         -- its text with numbers and strings replaced, first 240 characters; '' where it is not
                                  -- known: those are read at the end, and the server may have forgotten it by then
 );
+
+-- A watched server's folder has samples, waits and statements as above, and their sums over whole minutes and hours; t is
+-- the beginning. What was not read is in no sum: a missing row, or fewer seconds, is a gap and no zero.
+CREATE TABLE sample_sums (
+    t            DOUBLE NOT NULL,
+    metric       VARCHAR NOT NULL,
+    object       VARCHAR NOT NULL,
+    count        BIGINT NOT NULL,    -- readings; of a counter pieces of steps between two readings
+    total        DOUBLE NOT NULL,    -- sum of the readings; of a counter its increase, each step spread evenly over its time
+    seconds      DOUBLE,         -- of a counter: for how long its increase is known; missing of a gauge
+    low          DOUBLE,         -- lowest and highest reading of a gauge
+    high         DOUBLE
+);
+
+-- Polls have a row in sample_sums: metric sessions.polls, of which total is their number.
+CREATE TABLE wait_sums (
+    t            DOUBLE NOT NULL,
+    backend_type VARCHAR NOT NULL,
+    application  VARCHAR NOT NULL,
+    state        VARCHAR NOT NULL,
+    wait_type    VARCHAR NOT NULL,
+    wait_event   VARCHAR NOT NULL,
+    query        VARCHAR NOT NULL,
+    sessions     BIGINT NOT NULL     -- summed over the polls
+);
+
+-- A statement without a row was not called, where sample_sums has seconds of pg_stat_statements.calls. The step between
+-- two readings stands where its middle lies.
+CREATE TABLE statement_sums (
+    t            DOUBLE NOT NULL,
+    queryid      VARCHAR NOT NULL,
+    seconds      DOUBLE NOT NULL,
+    calls        BIGINT NOT NULL,
+    rows         BIGINT NOT NULL,
+    exec_time    DOUBLE NOT NULL,    -- s
+    shared_blks_hit     BIGINT NOT NULL,
+    shared_blks_read    BIGINT NOT NULL,
+    shared_blks_dirtied BIGINT NOT NULL,
+    shared_blks_written BIGINT NOT NULL,
+    temp_blks_read      BIGINT NOT NULL,
+    temp_blks_written   BIGINT NOT NULL,
+    wal_bytes    BIGINT NOT NULL,    -- B
+    query        VARCHAR NOT NULL
+);

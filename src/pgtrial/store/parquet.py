@@ -122,18 +122,37 @@ def read(
     return result
 
 
+def execute(db: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[Any] = ()) -> None:
+    """A statement on temporary tables of one's own. Raises StoreError."""
+    try:
+        db.execute(statement, list(parameters))
+    except duckdb.Error as err:
+        raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
+
+
+def fetch(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> "dict[str, Any]":
+    """Columns of a query as numpy arrays. Raises StoreError."""
+    try:
+        result: dict[str, Any] = db.execute(query, list(parameters)).fetchnumpy()
+    except duckdb.Error as err:
+        raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
+    return result
+
+
 def source(
     db: duckdb.DuckDBPyConnection,
     paths: Sequence[Path],
     *,
     table: str | None = None,
     most_rows: Mapping[Path, int] | None = None,
+    free_values: int = _FREE_VALUES,
 ) -> str:
     """Files as a table for FROM, with their name in the column filename. StoreError where one is damaged, or forged so
     that a small file becomes a large one when it is read, or has more rows than ``most_rows`` says of it.
 
     With a ``table`` of columns.sql also where one lacks values that are to be in each row, or has texts in the place of
-    numbers. What the files say of themselves is read once for all of that.
+    numbers. What the files say of themselves is read once for all of that. ``free_values`` of a column are taken for
+    honest however few bytes all files have.
     """
     listed = _listed(paths)
     try:
@@ -148,7 +167,7 @@ def source(
             f"FROM parquet_schema([{listed}]) WHERE type = 'BYTE_ARRAY' GROUP BY file_name) "
             "GROUP BY columns ORDER BY ALL"
         ).fetchall()
-        _check_sizes(columns, {str(path): most for path, most in (most_rows or {}).items()})
+        _check_sizes(columns, {str(path): most for path, most in (most_rows or {}).items()}, free_values)
         _check_texts(db, texts)
     except (duckdb.Error, OSError) as err:
         raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
@@ -192,7 +211,7 @@ def check_rows(paths: Sequence[Path], most_rows: Mapping[Path, int]) -> None:
             source(db, paths, most_rows=most_rows)
 
 
-def _check_sizes(columns: Iterable[_Column], most_rows: Mapping[str, int]) -> None:
+def _check_sizes(columns: Iterable[_Column], most_rows: Mapping[str, int], free_values: int) -> None:
     sizes: dict[str, int] = {}
     more: dict[str, int] = {}  # values of a column beyond those for which the files' bytes are
     for name, column, values, unpacked, groups, _, rows in columns:
@@ -200,7 +219,7 @@ def _check_sizes(columns: Iterable[_Column], most_rows: Mapping[str, int]) -> No
         more[column] = more.get(column, 0) + max(0, values - _MOST_VALUES * size)
         if rows > most_rows.get(name, rows):
             raise StoreError(f'file "{name}" is damaged: it has {rows:,} rows, more than a run as short as this writes')
-        if more[column] > _FREE_VALUES:
+        if more[column] > free_values:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {values:,} values of "{column}"')
         if unpacked > _MOST_SIZE * size + _FREE_SIZE:
             raise StoreError(f'file "{name}" is damaged: its {size:,} bytes hold {unpacked:,} bytes of "{column}"')

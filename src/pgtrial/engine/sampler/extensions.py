@@ -33,6 +33,21 @@ class _Reading:
     due: float  # time of the monotonic clock
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often extensions are read: at ``least`` seconds between two readings, where a collector says less.
+
+    ``at_start`` are collectors that are read at the beginning as well as at the end, ``without`` those that never are.
+    """
+
+    least: float = 0.0
+    at_start: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+
+RUN = Pace()
+
+
 class Extensions:
     """``conninfos`` are databases, the first one that has an extension is asked; the last one is the load's.
 
@@ -49,15 +64,19 @@ class Extensions:
         interval: float,
         add: Callable[[float, str, object], object],
         remark: Callable[[str], object],
+        open_link: Callable[[str], ServerLink] | None = None,
+        pace: Pace = RUN,
     ) -> None:
         self._conninfos = conninfos
         self._parameters = {**parameters, "sessions": b"{}"}
         self._interval = interval
         self._add = add
         self._remark = remark
+        self._open_link = open_link
+        self._pace = pace
         self._wanted: dict[str, tuple[ExtensionCollector, str]] = {}
         for collector in COLLECTORS:
-            if isinstance(collector, ExtensionCollector):
+            if isinstance(collector, ExtensionCollector) and collector.name not in pace.without:
                 statement = find_statement(collector.name, version_num)
                 if statement is not None:
                     self._wanted[collector.name] = collector, statement
@@ -68,7 +87,9 @@ class Extensions:
         """Find the installed extensions, and read each once."""
         for number, conninfo in enumerate(self._conninfos):
             self._open(conninfo, is_of_load=number == len(self._conninfos) - 1)
-        first = [one for one in self._readings if not one.collector.at_end]
+        at_start = self._pace.at_start
+        first = [one for one in self._readings if not one.collector.at_end or one.collector.name in at_start]
+        first.sort(key=lambda one: one.collector.name not in at_start)  # texts before what they are of
         self._read(first, deadline=time.monotonic() + self._interval)
 
     def tick(self, deadline: float) -> None:
@@ -80,13 +101,17 @@ class Extensions:
     def finish(self) -> None:
         """Read everything a last time, including what is only read at the end."""
         self._read(self._readings, deadline=time.monotonic() + _END_PATIENCE)
+        self.close()
+
+    def close(self) -> None:
+        """End without last readings."""
         for one in self._readings:
             one.link.close()
 
     def _open(self, conninfo: str, *, is_of_load: bool) -> None:
         """Prepare the statements of extensions found in a database; close the connection if there are none."""
         deadline = time.monotonic() + _START_PATIENCE
-        link = ServerLink(conninfo)
+        link = (self._open_link or ServerLink)(conninfo)
         found = 0
         try:
             link.connect({_QUIET: _DO_NOT_TRACK, _PROBE: _FIND}, deadline=deadline)
@@ -118,7 +143,7 @@ class Extensions:
     def _read(self, readings: Iterable[_Reading], *, deadline: float) -> None:
         for one in readings:
             collector, before = one.collector, time.time()
-            one.due = time.monotonic() + collector.every
+            one.due = time.monotonic() + max(collector.every, self._pace.least if collector.every else 0.0)
             if collector.extension in self._given_up:
                 continue
             parameters = [self._parameters[name] for name in collector.parameters]

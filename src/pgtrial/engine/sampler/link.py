@@ -24,10 +24,11 @@ APPLICATION = "pgtrial sampler"
 _MOST_STATEMENTS = 5000  # whose texts are kept
 
 # The same cost and meaning of a reading in every arm, whatever the arm's settings are.
-_SESSION = b"""
+_SESSION = """
 SET jit = off;
 SET stats_fetch_consistency = cache;
-SET statement_timeout = 0;
+SET statement_timeout = {timeout};
+SET lock_timeout = {timeout};
 SET idle_session_timeout = 0;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = on
@@ -41,8 +42,10 @@ class LinkError(Exception):
 class ServerLink:
     """One connection with prepared statements; deadlines are times of the monotonic clock."""
 
-    def __init__(self, conninfo: str) -> None:
-        self._conninfo = make_conninfo(conninfo, application_name=APPLICATION, client_encoding="UTF8").encode()
+    def __init__(self, conninfo: str, *, application: str = APPLICATION, timeout: float = 0.0) -> None:
+        """The server cancels what takes longer than ``timeout`` seconds; 0: it does not."""
+        self._conninfo = make_conninfo(conninfo, application_name=application, client_encoding="UTF8").encode()
+        self._session = _SESSION.format(timeout=round(timeout * 1000))
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
@@ -74,7 +77,7 @@ class ServerLink:
 
     def _begin(self, connection: PGconn, deadline: float) -> None:
         """Make the session that of a sampler."""
-        connection.send_query(ONLY_CATALOG.format(connection.backend_pid).encode() + b";" + _SESSION)
+        connection.send_query(f"{ONLY_CATALOG.format(connection.backend_pid)};{self._session}".encode())
         self._answer_or_raise(deadline)
 
     def prepare(self, name: str, statement: str, *, deadline: float) -> None:

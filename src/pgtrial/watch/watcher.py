@@ -1,0 +1,240 @@
+"""Watch servers: read them until told to stop, through their restarts, upgrades and the network's moods.
+
+Each server has a thread and a sampler's loop, the same as an experiment's. An hour of it is a session; then, and when
+the connection was lost, everything is found anew: the server's version, its processes, its extensions. While the server
+cannot be reached only its machine is read, if that is this one, and the server is tried again after growing pauses.
+"""
+
+import os
+import queue
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgtrial.collectors import WATCHED, pg_buffercache, pg_stat_statements
+from pgtrial.engine.sampler.extensions import Pace
+from pgtrial.engine.sampler.files import ReaderError
+from pgtrial.engine.sampler.link import LinkError
+from pgtrial.engine.sampler.loop import Lasting, Loop
+from pgtrial.errors import SpecError, TargetError
+from pgtrial.model.load_sessions import LOAD
+from pgtrial.watch.counters import COUNTERS
+from pgtrial.watch.folder import Ages, Mark, open_folder
+from pgtrial.watch.reach import Reached, reach
+from pgtrial.watch.recorder import APPLICATION, Recorder
+
+Tell = Callable[[str], object]
+LONGEST_INTERVAL = 8.0  # s; a tick is up to 1.2 intervals after the one before, and a crash is to lose 10 s at most
+_SESSION = 3600.0  # s
+_WRITE_EVERY = 5.0  # s
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # s between attempts to reach a server
+_TIMEOUT = 5.0  # s; the server cancels what takes longer
+_PACE = Pace(
+    least=60.0,
+    at_start=frozenset({pg_stat_statements.TEXTS}),
+    without=frozenset({pg_buffercache.NAME}),
+)
+_WAKE = bytes([signal.SIGTERM])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """``interval`` is that of views and files, ``poll`` that of sessions, in seconds; ``duration`` None: until told.
+
+    ``keep_free`` are bytes of the disk that are left to others.
+    """
+
+    interval: float = 5.0
+    poll: float = 1.0
+    duration: float | None = None
+    ages: Ages = field(default_factory=Ages)
+    keep_free: int = 1 << 30
+
+
+class Watcher:
+    """One server and its folder. ``run`` returns when ``stop`` is called, or when the time is over."""
+
+    def __init__(
+        self, dsn: str, caller: Mapping[str, str], first: Reached, recorder: Recorder, *, options: Options, tell: Tell
+    ) -> None:
+        self._dsn = dsn
+        self._caller = caller
+        self._reached: Reached | None = first
+        self._is_here = first.server_pid is not None
+        self._devices = first.devices
+        self._mark = first.mark
+        self._recorder = recorder
+        self._options = options
+        self._tell = tell
+        self._ends = float("inf") if options.duration is None else time.monotonic() + options.duration
+        self._wake, self._waker = os.pipe2(os.O_CLOEXEC)
+        self._is_stopped = threading.Event()
+        self.error: Exception | None = None
+
+    def stop(self) -> None:
+        """Have ``run`` return soon; from any thread."""
+        self._is_stopped.set()
+        os.write(self._waker, _WAKE)
+
+    def run(self) -> None:
+        """Read until told to stop. Raises StoreError where nothing more can be written."""
+        try:
+            pause = _FIRST_PAUSE
+            while self._goes_on():
+                reached = self._reached or self._try_again()
+                if reached is not None and self._read(reached):
+                    pause = _FIRST_PAUSE
+                    continue
+                self._reached = None
+                self._wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        finally:
+            self._recorder.finish()
+
+    def _goes_on(self) -> bool:
+        return not self._is_stopped.is_set() and time.monotonic() < self._ends
+
+    def _try_again(self) -> Reached | None:
+        try:
+            reached = reach(self._dsn, self._caller)
+        except TargetError as err:
+            self._recorder.say(err.detail or err.message)
+            return None
+        self._recorder.say_again(f"connected to PostgreSQL {reached.version} at {reached.mark.server}")
+        self._is_here, self._devices = reached.server_pid is not None, reached.devices
+        return reached
+
+    def _read(self, reached: Reached) -> bool:
+        """Read the server for a session, or until it is lost; whether it was there."""
+        loop = self._loop(reached)
+        try:
+            loop.start()
+            until = min(self._ends, time.monotonic() + _SESSION)
+            self._run(loop, until)
+        except (LinkError, ReaderError) as err:
+            self._recorder.say(str(err))
+            loop.close()
+            return False
+        self._reached = None
+        if loop.is_lost:
+            loop.close()
+            self._recorder.say_again("the connection to the server is lost; what it does until it is back is not known")
+        else:
+            loop.stop()
+        return True
+
+    def _wait(self, seconds: float) -> None:
+        """Let time pass, reading the machine if it is this one."""
+        until = min(self._ends, time.monotonic() + seconds)
+        if self._is_here and seconds > self._options.interval:
+            loop = self._loop(None)
+            loop.start()
+            self._run(loop, until)
+            loop.close()
+        else:
+            self._is_stopped.wait(max(0.0, until - time.monotonic()))
+
+    def _run(self, loop: Loop, until: float) -> None:
+        control = select.poll()
+        control.register(self._wake, select.POLLIN)
+        loop.run(control, self._wake, until=until)
+
+    def _loop(self, reached: Reached | None) -> Loop:
+        interval = self._options.interval
+        config: dict[str, Any] = {
+            "conninfo": reached.conninfo if reached else "",
+            "load_conninfo": reached.own_conninfo if reached else "",
+            "version_num": reached.version_num if reached else 0,
+            "database": self._mark.database,
+            "load_sessions": LOAD,
+            "views": True,
+            "console": "",
+            "interval": interval,
+            "session_interval": self._options.poll,
+            "machine": self._is_here,
+            "devices": self._devices,
+            "groups": (),
+            "traced": False,
+            "remote": None,
+            "server_pid": reached.server_pid if reached else None,
+            "generators": None,
+            "parent": os.getpid(),
+        }
+        lasting = Lasting(
+            application=APPLICATION,
+            timeout=_TIMEOUT,
+            pace=_PACE,
+            flush_every=max(1, int(_WRITE_EVERY / interval)),
+        )
+        return Loop(config, self._recorder, collectors=WATCHED, lasting=lasting)
+
+
+def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, options: Options, tell: Tell) -> None:
+    """Watch servers until SIGINT or SIGTERM, or for the time of the options; one into ``output``, more below it.
+
+    Each has to be reached at the beginning. Raises SpecError, ConnectError, PreflightError, TargetError, StoreError.
+    """
+    reached = [reach(dsn, caller) for dsn in dsns]
+    folders = [output] if len(dsns) == 1 else [output / folder_name(each.mark) for each in reached]
+    if len(set(folders)) < len(folders):
+        raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
+    ended: queue.SimpleQueue[Watcher | None] = queue.SimpleQueue()
+    with ExitStack() as stack:
+        watchers = []
+        for dsn, first, place in zip(dsns, reached, folders, strict=True):
+            folder = stack.enter_context(
+                open_folder(place, first.mark, ages=options.ages, counters=COUNTERS, keep_free=options.keep_free)
+            )
+            say = tell if len(dsns) == 1 else _prefixed(tell, place.name)
+            recorder = Recorder(folder, tell=say)
+            where = "its machine as well" if first.server_pid is not None else "without its machine"
+            say(
+                f'watching database "{first.mark.database}" of PostgreSQL {first.version} at {first.mark.server}, '
+                f'{where}, into "{place}"'
+            )
+            for remark in first.remarks:
+                recorder.say(remark)
+            watchers.append(Watcher(dsn, caller, first, recorder, options=options, tell=say))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, lambda _number, _frame: ended.put(None))
+            stack.callback(signal.signal, number, before)
+        threads = [threading.Thread(target=_run, args=(each, ended), name="watch") for each in watchers]
+        for thread in threads:
+            thread.start()
+        left = len(watchers)
+        while left:
+            one = ended.get()
+            if one is None or one.error is not None:
+                break
+            left -= 1
+        for each in watchers:
+            each.stop()
+        for thread in threads:
+            thread.join()
+    for each in watchers:
+        if each.error is not None:
+            raise each.error
+
+
+def _run(watcher: Watcher, ended: "queue.SimpleQueue[Watcher | None]") -> None:
+    try:
+        watcher.run()
+    except Exception as err:  # it is raised by the thread that waits for this one
+        watcher.error = err
+    ended.put(watcher)
+
+
+def folder_name(mark: Mark) -> str:
+    """A name for the folder of one of several servers."""
+    text = f"{mark.server}-{mark.database}".lstrip("/")
+    return "".join(each if each.isalnum() or each in "-._" else "-" for each in text).strip(".")[:100] or "server"
+
+
+def _prefixed(tell: Tell, name: str) -> Tell:
+    return lambda text: tell(f"{name}: {text}")

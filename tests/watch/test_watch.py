@@ -1,0 +1,354 @@
+"""pgtrial watch on a real server under load: what it keeps, what it survives, and that it changes nothing."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.engine.sampler import loop
+from pgtrial.postgres.programs import Programs
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.watch.counters import COUNTERS
+from pgtrial.watch.folder import Ages, open_folder
+from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
+from pgtrial.watch.reach import reach
+from pgtrial.watch.recorder import Recorder
+from pgtrial.watch.watcher import Options, Watcher
+from support import wait_until
+
+pytestmark = pytest.mark.pg
+INTERVAL = 0.5
+ROLE = "watcher"
+SHOP = """
+CREATE EXTENSION IF NOT EXISTS pg_stat_statements;
+CREATE ROLE watcher LOGIN;
+GRANT pg_monitor TO watcher;
+CREATE ROLE anybody LOGIN;
+CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL);
+INSERT INTO item SELECT id, 0 FROM generate_series(1, 1000) AS id;
+"""
+
+
+@pytest.fixture(scope="module")
+def runner_() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def shop(
+    programs: Programs,
+    runner_: asyncio.Runner,
+    run_cluster: Callable[..., AbstractContextManager[ThrowawayCluster]],
+) -> Iterator[ThrowawayCluster]:
+    has_extension = (programs.directory.parent / "share").exists() and "pg_stat_statements" in _extensions(programs)
+    settings = {"shared_preload_libraries": "pg_stat_statements"} if has_extension else {}
+    script = SHOP if has_extension else SHOP.replace("CREATE EXTENSION IF NOT EXISTS pg_stat_statements;", "")
+    with run_cluster(programs, runner_, settings=settings) as cluster:
+        with psycopg.connect(cluster.conninfo(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE shop")
+        with psycopg.connect(cluster.conninfo("shop"), autocommit=True) as connection:
+            connection.execute(script.encode())
+        yield cluster
+
+
+def _extensions(programs: Programs) -> str:
+    found = subprocess.run([programs.path("pg_config"), "--sharedir"], capture_output=True, text=True, check=False)
+    place = Path(found.stdout.strip()) / "extension"
+    return " ".join(path.name for path in place.glob("*.control")) if found.returncode == 0 else ""
+
+
+def dsn(cluster: ThrowawayCluster) -> str:
+    return psycopg.conninfo.make_conninfo(cluster.conninfo("shop"), user=ROLE)
+
+
+@contextmanager
+def load(cluster: ThrowawayCluster) -> Iterator[None]:
+    """A little of it, that goes on when the server comes back."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.wait(0.01):
+            with suppress(psycopg.Error), psycopg.connect(cluster.conninfo("shop"), autocommit=True) as connection:
+                connection.execute("SET application_name = 'shop'")
+                while not is_over.wait(0.005):
+                    connection.execute("UPDATE item SET n = n + 1 WHERE id = 7")
+                    connection.execute("SELECT pg_sleep(0.005)")
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+@contextmanager
+def watching(cluster: ThrowawayCluster, root: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "pgtrial", "watch", dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
+    process = subprocess.Popen(
+        [*command, "--interval", f"{INTERVAL}s", "--poll", "0.1s", *options], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        _, said = process.communicate(timeout=60)
+        process.said = said  # type: ignore[attr-defined]
+
+
+def rows(root: Path, kind: str, statement: str) -> list[tuple[Any, ...]]:
+    """Of all readings that are there; none while there are none."""
+    if not root.exists():
+        return []
+    files = [
+        str(root.joinpath(*hour_parts(hour), name))
+        for hour, kinds in look(root).hours.items()
+        for name in kinds[kind].readings
+    ]
+    if not files:
+        return []
+    with duckdb.connect() as db, suppress(duckdb.IOException):  # one may be replaced just now
+        return db.execute(statement.replace("{files}", f"read_parquet({files})")).fetchall()
+    return []
+
+
+COMMITS = "SELECT t, value FROM {files} WHERE metric = 'pg_stat_database.xact_commit' ORDER BY t"
+
+
+def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with load(shop), watching(shop, root) as process:
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)
+        waited = "SELECT DISTINCT wait_event, application FROM {files} WHERE application = 'shop'"
+        wait_until(lambda: rows(root, WAITS, waited), lambda found: ("PgSleep", "shop") in found)
+        process.terminate()
+        assert process.wait(60) == 0
+
+    commits = rows(root, SAMPLES, COMMITS)
+    assert commits[-1][1] > commits[0][1]
+    metrics = {row[0] for row in rows(root, SAMPLES, "SELECT DISTINCT metric FROM {files}")}
+    assert {"server_life.started", "watch.clock", "sessions.polls", "backend_cpu.run", "proc_stat.cpu_user"} <= metrics
+    assert rows(root, WAITS, "SELECT 1 FROM {files} WHERE application = 'pgtrial/watch'") == []
+    texts = {row[0] for row in rows(root, WAITS, "SELECT DISTINCT query FROM {files}")}
+    assert "UPDATE item SET n = n + ? WHERE id = ?" in texts or "SELECT pg_sleep(?)" in texts
+    with psycopg.connect(shop.conninfo("shop")) as connection:
+        has_statements = connection.execute("SELECT count(*) FROM pg_extension WHERE extname = 'pg_stat_statements'")
+        if has_statements.fetchone() == (1,):
+            found = rows(root, STATEMENTS, "SELECT DISTINCT query FROM {files}")
+            assert any("pg_sleep" in row[0] for row in found)
+    assert "watching database" in process.said  # type: ignore[attr-defined]
+    assert "its machine as well" in process.said  # type: ignore[attr-defined]
+
+
+def test_a_restart_is_a_gap_and_the_watch_goes_on(
+    shop: ThrowawayCluster, runner_: asyncio.Runner, tmp_path: Path
+) -> None:
+    root = tmp_path / "w"
+    started = "SELECT DISTINCT value FROM {files} WHERE metric = 'server_life.started'"
+    with load(shop), watching(shop, root) as process:
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 4)
+        before = time.time()
+        runner_.run(shop.stop())
+        machine = f"SELECT 1 FROM {{files}} WHERE metric = 'proc_loadavg.load_1min' AND t > {before}"
+        runner_.run(shop.start())
+        after = time.time()
+        wait_until(lambda: rows(root, SAMPLES, started), lambda found: len(found) == 2)
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > after for row in found) >= 3)
+        assert process.poll() is None
+
+    assert rows(root, SAMPLES, machine.replace("proc_loadavg.load_1min", "proc_stat.cpu_user"))
+    assert all(value > 0 for _, value in rows(root, SAMPLES, COMMITS))
+    assert "the connection to the server is lost" in process.said  # type: ignore[attr-defined]
+    assert "connected to PostgreSQL" in process.said  # type: ignore[attr-defined]
+
+
+def test_kill_9_loses_ten_seconds_at_most_and_the_next_watch_goes_on(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with load(shop), watching(shop, root, "--interval", "4s") as process:
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 2)
+        process.kill()
+        killed = time.time()
+        process.wait(60)
+        commits = rows(root, SAMPLES, COMMITS)
+        assert killed - commits[-1][0] <= 10.0
+        wait_until(lambda: _sessions(shop), lambda found: found == 0)
+        with watching(shop, root, "--once"):
+            wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) > len(commits))
+
+
+def _sessions(cluster: ThrowawayCluster) -> int:
+    with psycopg.connect(cluster.conninfo()) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", (ROLE,)).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+CATALOGUE = """
+SELECT (SELECT array_agg((relname, relfilenode, reltuples)::text ORDER BY oid) FROM pg_class WHERE relkind <> 'i'),
+       (SELECT array_agg((datname, datconnlimit)::text ORDER BY oid) FROM pg_database),
+       (SELECT array_agg((rolname, rolconfig)::text ORDER BY oid) FROM pg_roles),
+       (SELECT array_agg((name, setting)::text ORDER BY name) FROM pg_settings WHERE source <> 'session'),
+       (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del + n_tup_hot_upd)::text FROM pg_stat_all_tables)
+"""
+
+
+def test_nothing_on_the_server_changes(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    def found() -> list[Any]:
+        with psycopg.connect(shop.conninfo("shop")) as connection:
+            written = "SELECT sum(tup_inserted + tup_updated + tup_deleted), sum(temp_bytes) FROM pg_stat_database"
+            return [connection.execute(CATALOGUE).fetchall(), connection.execute(written).fetchall()]
+
+    with psycopg.connect(shop.conninfo("shop")) as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    before = found()
+    with watching(shop, tmp_path / "w", "--once") as process:
+        assert process.wait(60) == 0
+
+    assert found() == before
+
+
+def test_a_session_of_the_watch_is_read_only_and_short(shop: ThrowawayCluster) -> None:
+    from pgtrial.engine.sampler.link import ServerLink, rows_of
+
+    link = ServerLink(dsn(shop), application="pgtrial/watch", timeout=5.0)
+    deadline = time.monotonic() + 30
+    names = ("default_transaction_read_only", "statement_timeout", "lock_timeout", "application_name")
+    query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in names)
+    link.connect({"settings": query}, deadline=deadline)
+    try:
+        answer = link.run("settings", (), deadline=deadline)
+        assert answer is not None
+        assert rows_of(answer) == [["on", "5s", "5s", "pgtrial/watch"]]
+    finally:
+        link.close()
+
+
+def test_a_full_disk_ends_the_watch_and_not_the_server(
+    shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", dsn(shop), "-o", str(tmp_path / "w"), "--keep-free", "9999999GB"]) == 1
+
+    said = capsys.readouterr().err
+    assert "error: the watch has ended: the disk of" in said
+    assert "hint: Free some space" in said
+
+
+def test_a_server_that_is_not_there_is_said_to_be_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "host=/nonexistent", "-o", str(tmp_path / "w")]) == 1
+    assert "cannot connect to the server of the command" in capsys.readouterr().err
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_password_does_not_stand_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in ((), ("--unit",)):
+        assert main(["watch", "host=db password=secret", "-o", str(tmp_path / "w"), *options]) == 2
+        assert "secret" not in capsys.readouterr().err
+
+
+def test_the_unit_has_the_command_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "a b"
+    assert main(["watch", "service=shop", "-o", str(place), "--unit", "--interval", "2s", "--keep-free", "2GB"]) == 0
+
+    unit = capsys.readouterr().out
+    (start,) = (line for line in unit.splitlines() if line.startswith("ExecStart="))
+    assert start == (
+        f'ExecStart={sys.executable} -m pgtrial watch service=shop --output "{place}" '
+        "--interval 2s --keep-free 2147483648B"
+    )
+    assert f'ReadWritePaths="{place}" /tmp' in unit
+    assert not place.exists()
+
+
+def test_one_folder_has_one_watch(shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "w"
+    with watching(shop, root):
+        wait_until((root / "watch.json").exists)
+        assert main(["watch", dsn(shop), "-o", str(root), "--keep-free", "1MB"]) == 1
+    assert "another pgtrial watches into" in capsys.readouterr().err
+
+
+def test_interrupting_is_how_it_ends(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with watching(shop, root) as process:
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), bool)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_several_servers_have_a_folder_each(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    other = psycopg.conninfo.make_conninfo(shop.conninfo("postgres"), user=ROLE)
+    command = [sys.executable, "-m", "pgtrial", "watch", dsn(shop), other, "-o", str(root), "--keep-free", "1MB"]
+    done = subprocess.run([*command, "--interval", "0.5s", "--once"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    folders = sorted(root.iterdir())
+    assert [folder.name.rpartition("-")[2] for folder in folders] == ["postgres", "shop"]
+    for folder in folders:
+        assert rows(folder, SAMPLES, COMMITS)
+        assert f"{folder.name}: watching database" in done.stderr
+
+
+def test_a_role_that_is_no_monitor_is_told_what_it_does_not_see(
+    shop: ThrowawayCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    anybody = psycopg.conninfo.make_conninfo(shop.conninfo("shop"), user="anybody")
+    command = [sys.executable, "-m", "pgtrial", "watch", anybody, "-o", str(tmp_path / "w"), "--keep-free", "1MB"]
+    assert subprocess.run([*command, "--interval", "0.5s", "--once"], check=False).returncode == 0
+    assert "(GRANT pg_monitor TO anybody)" in capfd.readouterr().err
+
+
+def test_a_server_that_falls_silent_is_connected_to_anew(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a failover, or when the network is gone: nobody closes the connection."""
+    monkeypatch.setattr(loop, "_MOST_SILENCE", 2 * INTERVAL)
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {})
+    assert first.server_pid is not None
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=0.1)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        stopped: list[int] = []
+        try:
+            wait_until(lambda: rows(root, SAMPLES, COMMITS), bool)
+            stopped = wait_until(lambda: _pids(shop), bool)
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            silent = time.time()
+            wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > silent + INTERVAL)
+            assert set(_pids(shop)) - set(stopped)
+        finally:
+            for pid in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
+    assert rows(root, SAMPLES, "SELECT 1 FROM {files} WHERE metric = 'watch.unanswered'")
+    assert any("connection to the server is lost" in text for text in said)
+
+
+def _pids(cluster: ThrowawayCluster) -> list[int]:
+    with psycopg.connect(cluster.conninfo()) as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE usename = %s AND backend_type = 'client backend'"
+        return [pid for (pid,) in connection.execute(query, (ROLE,)).fetchall()]
