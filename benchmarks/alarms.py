@@ -1,0 +1,202 @@
+"""False alarms in simulated months, and what is found of planted changes: pgtrial beside three other ways.
+
+    python benchmarks/alarms.py --months 1000                       # false alarms: hours of a processor
+    python benchmarks/alarms.py --power 200                         # planted changes
+    python benchmarks/alarms.py --table                             # the tables again, from the results so far
+
+Fifty months at a time are simulated, and are one line of the file of results as soon as they are over: the same
+command goes on where it was ended; --seconds ends it after so much time of the processor, with exit code 75 while there
+is more to do.
+A month is two weeks of calm to learn from and 30 days to watch; the seed, the world and the number of the fifty decide
+its numbers. --otava names the Python of an environment with Apache Otava (`make gym` has one), without which it is left
+out; it and the older tool are slow and get the first months only (--few). ../docs/alarms.md has the figures.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import alarm_contenders as contenders
+import numpy as np
+from alarm_worlds import DAY, EFFECTS, LEARN_DAYS, PLANTED, WORLDS, simulate, values_of
+
+from pgtrial.stats.alarms.audit import audit
+from pgtrial.stats.alarms.blocks import MINUTES
+from pgtrial.stats.alarms.detector import Alarm, Change
+
+Row = dict[str, Any]
+
+TOGETHER = 50  # months
+WATCHED = 30  # days
+POWER_DAYS = 10
+POWER_WORLDS = ("white", "ar-0.6", "ar-0.9", "rhythm")
+_PLANTED_AFTER = (3, 4)  # days of watching, at a random minute between them
+_HORIZONS = {"1 h": 60, "6 h": 360, "24 h": 1440, "5 d": 5 * DAY}  # minutes
+_MORE = 75
+
+
+def tasks(options: argparse.Namespace) -> Iterator[Row]:
+    for part in range(math.ceil(options.months / TOGETHER)):
+        for world in options.worlds:
+            yield {"kind": "calm", "world": world, "part": part, "months": TOGETHER}
+    for part in range(math.ceil(options.power / TOGETHER)):
+        for world in options.power_worlds:
+            yield {"kind": "power", "world": world, "part": part, "months": TOGETHER}
+
+
+def identity(row: Mapping[str, Any]) -> str:
+    return json.dumps([row[key] for key in ("kind", "world", "part", "months")])
+
+
+def play(task: Row, options: argparse.Namespace) -> list[Row]:
+    """One row of a calm task, and one for each that is planted: on the same months, from the same minute on."""
+    name, calm = task["world"], task["kind"] == "calm"
+    world = WORLDS[name]
+    seed = [options.seed, zlib.crc32(name.encode()), task["part"], calm]
+    rng = np.random.default_rng(seed)
+    noise = simulate(world, task["months"], WATCHED if calm else POWER_DAYS, rng)
+    at = int(rng.integers(_PLANTED_AFTER[0] * DAY, _PLANTED_AFTER[1] * DAY))
+    rows, learned = [], None
+    for planted in ("nothing",) if calm else PLANTED:
+        values = values_of(
+            world, noise, np.random.default_rng([*seed, 1]), planted=PLANTED[planted], at=LEARN_DAYS * DAY + at
+        )
+        # What is planted comes later than what is learned.
+        learned = learned or contenders.learn_calm(values)
+        found, alarms = contenders.pgtrial(values, learned)
+        minutes = {"pgtrial": found, "3 σ by hour": contenders.three_sigma(values)}
+        if calm and task["part"] * TOGETHER < options.few:
+            minutes["older tool"] = contenders.older_tool(values)
+            if options.otava is not None:
+                minutes["Apache Otava"] = contenders.otava(values[: options.few_of_otava], options.otava)
+        rows.append(
+            {
+                **task,
+                "planted": planted,
+                "at": at,
+                "minutes": minutes,
+                "named": [[_about(change) for change in alarm.changes] for month in alarms for alarm in month],
+                "first": [_first_after(month, LEARN_DAYS * DAY + at) for month in alarms],
+                "raised": [float(share) for share in learned.threshold / learned.nominal],
+            }
+        )
+    return rows
+
+
+def _about(change: Change) -> str:
+    return f"{change.stream.signal} {change.stream.aspect.value} {change.stream.column}"
+
+
+def _first_after(month: Sequence[Alarm], at: int) -> Row | None:
+    """What the first alarm after the planting says: of what, how much, and by how many minutes it is off the onset."""
+    for alarm in month:
+        if (alarm.block + 1) * MINUTES > at:
+            change = alarm.changes[0]
+            off = change.onset * MINUTES - at
+            return {"of": _about(change), "low": change.low, "size": change.size, "high": change.high, "off": off}
+    return None
+
+
+def read(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def false_alarms(rows: Sequence[Row]) -> str:
+    names = ("pgtrial", "Apache Otava", "3 σ by hour", "older tool")
+    lines = [f"| noise | months | {' | '.join(names)} | most in a month |", "|" + " --- |" * (len(names) + 3)]
+    for world in WORLDS:
+        of_world = [row for row in rows if row["kind"] == "calm" and row["world"] == world]
+        if not of_world:
+            continue
+        cells = []
+        for name in names:
+            months = [month for row in of_world for month in row["minutes"].get(name, [])]
+            if not months:
+                cells.append("–")
+                continue
+            rate = audit(sum(map(len, months)), days=len(months) * float(WATCHED))
+            cells.append(f"{rate.rate:.2f} ({rate.low:.2f}–{rate.high:.2f})")
+        own = [len(month) for row in of_world for month in row["minutes"]["pgtrial"]]
+        lines.append(f"| {world} | {len(own)} | {' | '.join(cells)} | {max(own)} |")
+    return "\n".join(lines)
+
+
+def power(rows: Sequence[Row]) -> str:
+    heads = [*(f"within {name}" for name in _HORIZONS), "median", "size within its interval", "onset within 1 h"]
+    lines = [f"| noise | planted | months | {' | '.join(heads)} |", "|" + " --- |" * (len(heads) + 3)]
+    for world in POWER_WORLDS:
+        for planted in PLANTED:
+            here = [r for r in rows if r["kind"] == "power" and r["world"] == world and r["planted"] == planted]
+            if not here:
+                continue
+            own = _delays(here, "pgtrial")
+            cells = [f"{np.mean(own <= minutes):.0%}" for minutes in _HORIZONS.values()]
+            middle = float(np.median(own))
+            cells.append(f"{middle:.0f} min" if middle <= _HORIZONS["5 d"] else "–")
+            cells += _told(here, planted)
+            lines.append(f"| {world} | {planted} | {own.size} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _told(rows: Sequence[Row], planted: str) -> list[str]:
+    """How often the first alarm after planting, if it is about what was planted, has its size and its time right."""
+    about, size = EFFECTS.get(planted, ("", 0.0))
+    first = [each for row in rows for each in row["first"] if each is not None and each["of"] == about]
+    if not first:
+        return ["–", "–"]
+    held = [each["low"] <= size <= each["high"] for each in first]
+    return [f"{np.mean(held):.0%} of {len(first)}", f"{np.mean([abs(each['off']) <= 60 for each in first]):.0%}"]
+
+
+def _delays(rows: Sequence[Row], name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """Minutes from planting to the first alarm after it; infinite where there is none."""
+    return np.array(
+        [
+            min((minute - row["at"] for minute in month if minute > row["at"]), default=math.inf)
+            for row in rows
+            for month in row["minutes"].get(name, [])
+        ]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--months", type=int, default=50, help="of each kind of noise")
+    parser.add_argument("--power", type=int, default=0, help="stretches of ten days for each planted change")
+    parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=tuple(WORLDS))
+    parser.add_argument("--power-worlds", nargs="+", choices=tuple(WORLDS), default=POWER_WORLDS)
+    parser.add_argument("--seed", type=int, default=28)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of the processor, after which to stop")
+    parser.add_argument("--raw", type=Path, default=Path("results/alarms.jsonl"))
+    parser.add_argument("--otava", type=Path)
+    parser.add_argument("--few", type=int, default=100, help="months for what is slow")
+    parser.add_argument("--few-of-otava", type=int, default=5, help="of each fifty of them")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    rows = read(options.raw)
+    if not options.table:
+        done = {identity(row) for row in rows}
+        options.raw.parent.mkdir(parents=True, exist_ok=True)
+        for task in tasks(options):
+            if identity(task) in done:
+                continue
+            if time.process_time() > options.seconds:
+                return _MORE
+            more = play(task, options)
+            with options.raw.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in more)
+            rows += more
+    print(false_alarms(rows), power(rows), sep="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

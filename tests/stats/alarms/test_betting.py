@@ -1,0 +1,98 @@
+"""Gains against independent arithmetic, integration and simulation: nothing is won where nothing has changed."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from pgtrial.stats.alarms.betting import BETS, Stakes, gains, learn_stakes, raise_threshold, tell
+from pgtrial.stats.alarms.blocks import DAY
+from pgtrial.stats.alarms.prediction import FARTHEST
+
+errors = st.lists(st.floats(-20, 20), min_size=2, max_size=40)
+
+
+def stakes(calm, blocks):
+    return Stakes(calm=np.asarray(calm)[None, None], blocks=np.array([[float(blocks)]]))
+
+
+@given(errors)
+def test_over_all_values_that_could_have_been_the_new_one_the_mean_gain_is_one(values):
+    cut = np.clip(values, -FARTHEST, FARTHEST)
+    gained = []
+    for place in range(len(values)):
+        others = np.delete(cut, place)
+        calm = np.exp(BETS[..., None] * others).mean(axis=-1)
+        gained.append(gains(np.array([[values[place]]]), stakes(calm, others.size))[0, 0])
+
+    assert np.mean(gained, axis=0) == pytest.approx(np.ones(BETS.shape))
+
+
+@pytest.mark.parametrize("noise", [stats.norm(), stats.t(3), stats.gamma(2, loc=-2)], ids=["normal", "t3", "skew"])
+def test_the_expected_gain_is_at_most_one_by_integration(noise):
+    calm = noise.rvs(size=(1, 1, 14 * DAY), random_state=np.random.default_rng(5))
+    learned = learn_stakes(calm)
+    for direction, size in np.ndindex(BETS.shape):
+
+        def weighted(z, at=(direction, size)):
+            return gains(np.array([[z]]), learned)[0, 0][at] * noise.pdf(z)
+
+        expected = integrate.quad(weighted, -60, 60, points=[-5, -2, 0, 5], limit=200)[0]
+        # Beyond 60 the gain is that of 5, and the probability at most 1e-5 for any of them.
+        assert expected <= 1 + 1e-3
+
+
+def test_a_gap_gains_nothing_and_takes_no_time():
+    learned = learn_stakes(np.random.default_rng(1).normal(size=(1, 1, 14 * DAY)))
+
+    assert gains(np.array([[math.nan]]), learned).tolist() == np.ones((1, 1, *BETS.shape)).tolist()
+    assert tell(np.array([math.nan, 0.0, 1e-9, 0.1])).tolist() == [False, False, False, True]
+
+
+def test_more_calm_days_cost_less_margin():
+    normal = np.random.default_rng(2).normal(size=(40, 1, 28 * DAY))
+    few, many = learn_stakes(normal[..., : 14 * DAY]), learn_stakes(normal)
+    moments = np.exp(BETS**2 / 2)  # of an uncut normal value; the cut matters for the largest bets alone
+
+    assert (many.calm[..., :4].mean(axis=(0, 1)) < few.calm[..., :4].mean(axis=(0, 1))).all()
+    assert many.calm[..., :4].mean(axis=(0, 1)) == pytest.approx(moments[:, :4], rel=0.05)
+
+
+@pytest.mark.simulated
+def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for():
+    """The definition, written down anew: independent values, one that only follows the other, and a gain of each."""
+    rng = np.random.default_rng(2203)
+    sets, asked = 300, 150
+    learned = learn_stakes(rng.normal(size=(sets, 2, 14 * DAY)))
+    collected = np.zeros((sets, 2, *BETS.shape))
+    ended = np.zeros(sets)
+    for block in range(1, 60 * asked):
+        value = rng.normal(size=sets)
+        both = np.stack([value, -value], axis=1)
+        collected = (collected + 1) * gains(both, learned)
+        hit = (collected.mean(axis=(1, 2, 3)) >= asked) & (ended == 0)
+        ended[hit] = block
+        if ended.all():
+            break
+    ended[ended == 0] = 60 * asked  # what is cut off makes the mean smaller, never larger
+    error = ended.std(ddof=1) / math.sqrt(sets)
+
+    assert ended.mean() + 3 * error >= asked
+    assert ended.mean() <= 20 * asked  # and it does alarm
+
+
+def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
+    rng = np.random.default_rng(3)
+    alike = rng.normal(size=(14, DAY))
+    unlike = alike + np.where(np.arange(14) % 2, 0.7, -0.7)[:, None]
+    both = np.stack([alike.ravel(), unlike.ravel()])[:, None]
+    learned = learn_stakes(both)
+    # As if the two had been learned elsewhere, where days were alike.
+    known = Stakes(calm=np.repeat(learned.calm[:1], 2, axis=0), blocks=learned.blocks)
+    threshold = raise_threshold(30.0 * DAY, both, known, seed=1)
+
+    assert threshold[0] == pytest.approx(30 * DAY)
+    assert threshold[1] > 300 * DAY
