@@ -73,6 +73,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "host=/nonexistent -o {s}/watched --unit",
     ),
     "compare-times": ("{s} now-2h/now-1h now-1h",),
+    "alarms": ("{s}",),
     "compare": ("{t} {m}", "{t} {m} -o {s}/c.html", "{m} {o} --output {s}/c.html"),
     "serve": ("{s} --port 0",),
     "export": (

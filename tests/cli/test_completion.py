@@ -22,7 +22,11 @@ def test_a_script_for_each_shell_asks_the_program(shell: str, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("words", "found"),
-    [("pgtrial re", {"register", "replay", "resume", "restore", "report"}), ("pgtrial run --asse", {"--assert"})],
+    [
+        ("pgtrial re", {"register", "replay", "resume", "restore", "report"}),
+        ("pgtrial run --asse", {"--assert"}),
+        ("pgtrial al", {"alarms"}),
+    ],
 )
 def test_the_program_says_what_fits(words: str, found: set[str]) -> None:
     environment = {

@@ -5,50 +5,33 @@ two windows is that of two such means (Welch). All intervals of a table hold tog
 by how much the windows differ beyond what minutes of each differ among themselves, and nothing about why.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgtrial.errors import StoreError
 from pgtrial.stats.interval import Known, difference, ratio_of
 from pgtrial.stats.long_run import known_ratio, known_series, log_of
-from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS
-from pgtrial.watch.sums import POLLS
+from pgtrial.watch.layout import SAMPLES, STATEMENTS
+from pgtrial.watch.series import (
+    COMMITS,
+    RATES,
+    Array,
+    active_sessions,
+    empty,
+    rate_of,
+    read_polls,
+    read_rates,
+    read_waits,
+    series_of,
+    statements_read,
+)
 from pgtrial.watch.windows import Sums, Window, window_sums
 
-Array = NDArray[np.float64]
 CONFIDENCE = 0.95
-_COMMITS = "pg_stat_database.xact_commit"
 _MOST_STATEMENTS = 20
-_MOST = 1e100  # a server counts no further, and squares of it are still numbers
-_CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
-RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
-
-# Name, unit, and the counters of whose growth per second it is the sum.
-_RATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("CPU in user mode", "cores", ("proc_stat.cpu_user", "proc_stat.cpu_nice")),
-    ("CPU in the kernel", "cores", ("proc_stat.cpu_system", "proc_stat.cpu_irq", "proc_stat.cpu_softirq")),
-    ("CPU stolen by the host", "cores", ("proc_stat.cpu_steal",)),
-    ("CPU of the server", "cores", ("backend_cpu.run",)),
-    ("waiting for a CPU, of the server", "sessions", ("backend_cpu.queue",)),
-    ("device reads", "1/s", ("disk.reads",)),
-    ("device writes", "1/s", ("disk.writes",)),
-    ("bytes read from devices", "B/s", ("disk.read_bytes",)),
-    ("bytes written to devices", "B/s", ("disk.write_bytes",)),
-    ("all tasks stalled on I/O", "share", ("pressure.io_full_total",)),
-    ("some task stalled on memory", "share", ("pressure.memory_some_total",)),
-    ("WAL", "B/s", ("pg_stat_wal.wal_bytes",)),
-    ("blocks read", "1/s", ("pg_stat_database.blks_read",)),
-    ("blocks found in shared buffers", "1/s", ("pg_stat_database.blks_hit",)),
-    ("bytes of temporary files", "B/s", ("pg_stat_database.temp_bytes",)),
-    ("deadlocks", "1/s", ("pg_stat_database.deadlocks",)),
-    ("rollbacks", "1/s", ("pg_stat_database.xact_rollback",)),
-    ("buffers written by checkpoints", "1/s", ("pg_stat_checkpointer.buffers_written",)),
-)
 _GAUGES = (("memory available", "B", "proc_meminfo.available"), ("connections", "", "pg_stat_database.numbackends"))
 
 
@@ -114,9 +97,9 @@ def compare(root: Path, a: Window, b: Window) -> Comparison:
 def _compare(root: Path, a: Window, b: Window) -> Comparison:
     with window_sums(root, a) as first, window_sums(root, b) as second:
         both = (first, second)
-        rates = [_rates(each) for each in both]
-        polls = [_polls(each) for each in both]
-        waits = [_waits(each, poll) for each, poll in zip(both, polls, strict=True)]
+        rates = [read_rates(each) for each in both]
+        polls = [read_polls(each) for each in both]
+        waits = [read_waits(each, poll) for each, poll in zip(both, polls, strict=True)]
         covered = [float(np.mean(poll > 0)) for poll in polls]
         return Comparison(
             a=first.window,
@@ -132,58 +115,9 @@ def _compare(root: Path, a: Window, b: Window) -> Comparison:
         )
 
 
-def _empty(count: int) -> Array:
-    return np.full(count, np.nan)
-
-
-def _series(found: Mapping[str, Any], keys: str, value: str, steps: int) -> dict[str, Array]:
-    """By key a series of a column over the steps; NaN where there is no row, or no number in it."""
-    result: dict[str, Array] = {}
-    if not found:
-        return result
-    values = np.ma.filled(np.ma.asarray(found[value], dtype=np.float64), np.nan)
-    values[~(np.abs(values) < _MOST)] = np.nan  # also what is no number
-    for key, place, each in zip(found[keys], found["place"], values, strict=True):
-        result.setdefault(str(key), _empty(steps))[int(place)] = each
-    return result
-
-
-def _rates(sums: Sums) -> dict[str, Array]:
-    """By metric growth per second, over all objects together; NaN in a step of which nothing is known."""
-    found = sums.read(
-        SAMPLES,
-        "place, metric, sum(total / seconds) AS rate",
-        "seconds > 0 AND metric IN (SELECT unnest(?::VARCHAR[])) GROUP BY place, metric",
-        [_COMMITS, *(name for *_, names in _RATES for name in names)],
-    )
-    return _series(found, "metric", "rate", sums.steps)
-
-
-def _polls(sums: Sums) -> Array:
-    found = sums.read(SAMPLES, "place, metric, total", "metric = ?", POLLS)
-    polls = _series(found, "metric", "total", sums.steps).get(POLLS, _empty(sums.steps))
-    return np.where(polls > 0, polls, np.nan)
-
-
-def _waits(sums: Sums, polls: Array) -> dict[str, Array]:
-    """By "type/event" the average number of client sessions; zero in a step that was polled and has none."""
-    found = sums.read(
-        WAITS,
-        "place, CASE WHEN wait_type = '' THEN ? ELSE wait_type || '/' || wait_event END AS event, "
-        "sum(sessions)::DOUBLE AS sessions",
-        f"{_CLIENT_WORK} GROUP BY place, event",
-        RUNNING,
-    )
-    counts = _series(found, "event", "sessions", sums.steps)
-    return {event: np.nan_to_num(series) / polls for event, series in counts.items()}
-
-
 def _throughput(rates: list[dict[str, Array]], waits: list[dict[str, Array]], polls: list[Array]) -> tuple[Row, ...]:
-    commits = [rate.get(_COMMITS, _empty(poll.size)) for rate, poll in zip(rates, polls, strict=True)]
-    active = [
-        sum(wait.values(), np.zeros(poll.size)) + np.where(poll > 0, 0.0, np.nan)
-        for wait, poll in zip(waits, polls, strict=True)
-    ]
+    commits = [rate.get(COMMITS, empty(poll.size)) for rate, poll in zip(rates, polls, strict=True)]
+    active = [active_sessions(wait, poll) for wait, poll in zip(waits, polls, strict=True)]
     # Little's law: time in the system = sessions at work / throughput.
     times = [known_ratio(each, rate) for each, rate in zip(active, commits, strict=True)]
     return (
@@ -224,20 +158,17 @@ def _machine(both: tuple[Sums, Sums], rates: list[dict[str, Array]]) -> tuple[Ro
             found = sums.read(
                 SAMPLES, "place, metric, sum(total) / sum(count) AS mean", "metric = ? GROUP BY place, metric", metric
             )
-            series = _series(found, "metric", "mean", sums.steps)
-            means.append(series.get(metric, _empty(sums.steps)))
-        row = _difference(name, unit, *means, family=len(_RATES) + len(_GAUGES))
+            series = series_of(found, "metric", "mean", sums.steps)
+            means.append(series.get(metric, empty(sums.steps)))
+        row = _difference(name, unit, *means, family=len(RATES) + len(_GAUGES))
         rows += [row] if row.a is not None or row.b is not None else []
     return tuple(rows)
 
 
 def _rate_rows(both: tuple[Sums, Sums], rates: list[dict[str, Array]]) -> Iterator[Row]:
-    for name, unit, metrics in _RATES:
-        series = []
-        for sums, rate in zip(both, rates, strict=True):
-            parts = [rate[metric] for metric in metrics if metric in rate]
-            series.append(sum(parts[1:], parts[0]) if parts else _empty(sums.steps))
-        yield _difference(name, unit, *series, family=len(_RATES) + len(_GAUGES))
+    for name, unit, metrics in RATES:
+        series = [rate_of(rate, metrics, sums.steps) for sums, rate in zip(both, rates, strict=True)]
+        yield _difference(name, unit, *series, family=len(RATES) + len(_GAUGES))
 
 
 def _statement_rows(both: tuple[Sums, Sums]) -> tuple[StatementRow, ...]:
@@ -273,14 +204,12 @@ def _statement_rows(both: tuple[Sums, Sums]) -> tuple[StatementRow, ...]:
 
 def _statements(sums: Sums) -> dict[str, tuple[Array, Array, str]]:
     """By queryid calls and time of each step, and the text; a step in which nothing was read is a gap."""
-    read = sums.read(SAMPLES, "DISTINCT place", "metric = 'pg_stat_statements.calls' AND seconds > 0")
+    was_read = statements_read(sums)
     found = sums.read(STATEMENTS, "place, queryid, calls::DOUBLE AS calls, exec_time, query")
-    if not found or not read:
+    if not found or np.isnan(was_read).all():
         return {}
-    was_read = np.full(sums.steps, np.nan)
-    was_read[np.asarray(read["place"], dtype=int)] = 0.0
-    calls = _series(found, "queryid", "calls", sums.steps)
-    times = _series(found, "queryid", "exec_time", sums.steps)
+    calls = series_of(found, "queryid", "calls", sums.steps)
+    times = series_of(found, "queryid", "exec_time", sums.steps)
     texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
 
     def filled(series: Array) -> Array:

@@ -1,0 +1,159 @@
+"""pgtrial alarms: what has changed on a watched server, with at most one false alarm in 30 days."""
+
+import json
+import math
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
+from pgtrial.cli.text import render_table
+from pgtrial.units import format_change
+
+if TYPE_CHECKING:
+    from pgtrial.stats.alarms.audit import Audit
+    from pgtrial.watch.alarms import Shift, Watched
+
+_SCHEMA_VERSION = 1
+_ALARM = 3  # exit code
+_LAST = 3600  # s
+_TEXT = 60
+OBSERVATION = (
+    "An alarm is observation, not cause: it says that something has changed, and not why, nor whether it matters. "
+    "What a change does, an experiment shows (pgtrial run)."
+)
+CONTRACT = "The contract is at most 1 false alarm in 30 days for all signals together."
+_WORDS = {
+    "holds": "It holds, even if each of these alarms was false.",
+    "broken": "There are more than that: unless some of these alarms were true, it is broken.",
+    "too-short": "The time is too short to know whether it holds, if each of these alarms was false.",
+}
+_DIRECTIONS = {
+    ("level", True): "higher",
+    ("level", False): "lower",
+    ("spread", True): "less even",
+    ("spread", False): "more even",
+    ("share", True): "larger share",
+    ("share", False): "smaller share",
+}
+
+
+@click.command()
+@options.folder
+@click.option(
+    "--calm",
+    metavar="START/END",
+    help="A time in which all was as usual, two weeks or more. Default: the first two weeks.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--fail-on-alarm", is_flag=True, help="Exit with 3 after an alarm in the last hour that was read.")
+def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: bool) -> None:
+    """Find changes in FOLDER, which "pgtrial watch" writes, after a calm time.
+
+    What is usual at each hour and weekday is learned from the calm time. Shown
+    are the changes since then, with at most one false alarm in 30 days for all
+    signals together: throughput, sessions, time per commit, waits, statements
+    and CPU. START/END are in UTC. docs/alarms.md says where that fails.
+
+    \b
+    Examples:
+      pgtrial alarms watch/shop
+      pgtrial alarms watch/shop --calm 2026-11-02T00:00/2026-11-23T00:00
+    """
+    from pgtrial.safe_text import escape_json
+    from pgtrial.watch.alarms import find_alarms
+    from pgtrial.watch.folder import read_mark
+    from pgtrial.watch.windows import parse_window
+
+    window = None if calm is None else parse_window(calm, now=time.time())
+    mark = read_mark(folder)
+    found = find_alarms(folder, window)
+    if as_json:
+        echo(escape_json(json.dumps(_document(mark.server, mark.database, folder, found), indent=2)))
+    else:
+        echo(f"database {mark.database} at {mark.server}")
+        for line in _lines(folder, found):
+            echo(line)
+    if fail_on_alarm and found.has_alarm_in_last(_LAST):
+        sys.exit(_ALARM)
+
+
+def _document(server: str, database: str, folder: Path, found: "Watched") -> dict[str, Any]:
+    known = asdict(found)
+    high = found.audit.high
+    return {
+        "schema_version": _SCHEMA_VERSION,
+        "server": server,
+        "database": database,
+        **known,
+        "audit": {**known["audit"], "high": high if math.isfinite(high) else None},
+        "contract": _contract(found.audit),
+        "compare": _compare(folder, found),
+        "note": OBSERVATION,
+    }
+
+
+def _lines(folder: Path, found: "Watched") -> Iterator[str]:
+    width = shutil.get_terminal_size((100, 24)).columns
+    yield f"calm: {found.calm} UTC"
+    yield "watched: nothing after it yet" if found.rest is None else f"watched: {found.rest} UTC"
+    signals = dict.fromkeys(column.signal for column in found.columns)
+    yield f"signals: {', '.join(signals)}"
+    yield ""
+    if found.alarms:
+        rows = [
+            (_moment(alarm.at) if place == 0 else "", *_cells(shift))
+            for alarm in found.alarms
+            for place, shift in enumerate(alarm.shifts)
+        ]
+        head = ("alarm (UTC)", "signal", "", "by", "95 % interval", "since")
+        yield from render_table(head, rows, width=max(width, 140))
+    else:
+        yield "no alarm"
+    yield ""
+    yield _contract(found.audit)
+    yield OBSERVATION
+    if compare := _compare(folder, found):
+        yield f"The time of the last alarm beside the hour before it: {compare}"
+
+
+def _cells(shift: "Shift") -> tuple[str, str, str, str, str]:
+    name = " ".join(shift.text.split())[:_TEXT] or shift.part
+    return (
+        f"{shift.signal}: {name}" if shift.part else shift.signal,
+        _DIRECTIONS[shift.aspect.value, shift.is_more],
+        format_change(shift.size),
+        f"{format_change(shift.low)} to {format_change(shift.high)}",
+        _moment(shift.onset),
+    )
+
+
+def _moment(t: int) -> str:
+    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M")
+
+
+def _contract(audit: "Audit") -> str:
+    """How many alarms there were, against how many may be false."""
+    if audit.rate is None:
+        return f"{CONTRACT} Nothing was read after the calm time yet."
+    number = f"{audit.alarms} alarm{'' if audit.alarms == 1 else 's'}"
+    return (
+        f"{number} in {audit.days:.1f} days without gaps: {audit.rate:.3g} in 30 days, 95 % interval {audit.low:.3g} "
+        f"to {audit.high:.3g}. {CONTRACT} {_WORDS[audit.contract.value]}"
+    )
+
+
+def _compare(folder: Path, found: "Watched") -> str | None:
+    """The command that shows the last alarm's time beside the hour before it."""
+    if (windows := found.around_last) is None:
+        return None
+    return shlex.join(["pgtrial", "compare-times", str(folder), *(str(each) for each in windows)])

@@ -1,0 +1,180 @@
+"""Alarms of a watched server: what is usual is learned from calm minutes of its folder, the others are gone through.
+
+The contract is that of ``stats.alarms``: at most one false alarm in 30 days for all signals together.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pgtrial.errors import SpecError
+from pgtrial.stats.alarms.audit import Audit, audit
+from pgtrial.stats.alarms.blocks import MINUTES, Aspect
+from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
+from pgtrial.stats.alarms.feed import open_feed, take
+from pgtrial.watch.layout import DAY, HOUR, MINUTE, SAMPLES, look
+from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes, usual_statements
+from pgtrial.watch.windows import Window
+
+_MONDAY = 4 * DAY  # the first one after 1970-01-01, a Thursday
+_LEAST_READ = 0.75  # share of the days that the detector needs
+_BLOCK = MINUTES * MINUTE  # s
+_LARGEST = 100.0  # of a logarithm
+_MINUTES_OF_DAY = DAY // MINUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """What changed: an ``aspect`` of a signal, or the share of a ``part`` of a mix, since ``onset``, seconds since the
+    epoch.
+
+    ``size``, with its 95 % interval, is the ratio to what it was; of a share that of its ratio to the geometric mean of
+    the others; of a spread that of the mean difference between neighbouring minutes.
+    """
+
+    signal: str
+    part: str
+    text: str
+    aspect: Aspect
+    is_more: bool
+    size: float
+    low: float
+    high: float
+    onset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAlarm:
+    """Raised at ``at``, seconds since the epoch; the first of the shifts has the most evidence."""
+
+    at: int
+    shifts: tuple[Shift, ...]
+
+    @property
+    def onset(self) -> int:
+        return self.shifts[0].onset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did."""
+
+    calm: Window
+    rest: Window | None
+    columns: tuple[Column, ...]
+    alarms: tuple[ServerAlarm, ...]
+    audit: Audit
+
+    @property
+    def around_last(self) -> tuple[Window, Window] | None:
+        """The hour before the last alarm's change, and the time from there to the alarm, an hour or more."""
+        if not self.alarms or self.rest is None:
+            return None
+        last = self.alarms[-1]
+        end = min(max(last.at, last.onset + HOUR), self.rest.end)
+        return Window(last.onset - HOUR, last.onset), Window(last.onset, end)
+
+    def has_alarm_in_last(self, seconds: int) -> bool:
+        return self.rest is not None and any(each.at > self.rest.end - seconds for each in self.alarms)
+
+
+def find_alarms(root: Path, calm: Window | None = None) -> Watched:
+    """All alarms after ``calm``, the first two weeks unless it is given.
+
+    Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
+    """
+    found = look(root)
+    hours = [hour for hour, kinds in found.hours.items() if kinds[SAMPLES].number]
+    if not hours:
+        raise _too_few(calm, 0)
+    there = Window(hours[0], hours[-1] + HOUR)
+    calm = calm or Window(there.start, there.start + FEWEST_DAYS * DAY)
+    # Whole blocks, and only of what there is.
+    start = -(-max(calm.start, there.start) // _BLOCK) * _BLOCK
+    end = min(calm.end, there.end) // _BLOCK * _BLOCK
+    if end - start < FEWEST_DAYS * DAY:
+        raise _too_few(calm, max(0, end - start) // MINUTE)
+    calm = Window(start, end)
+    statements = usual_statements(root, found, calm)
+    minutes = read_minutes(root, found, Window(calm.start, there.end), tuple(statements))
+    known = minutes.are_known()
+    read = int(known[: calm.minutes].sum())
+    if read < _LEAST_READ * FEWEST_DAYS * _MINUTES_OF_DAY:
+        raise _too_few(calm, read)
+    signals = choose_signals(minutes, calm, statements)
+    if not signals.signals:
+        raise SpecError(
+            f"nothing changes in the calm time {calm}: there is no signal to learn",
+            hint="Name another calm time with --calm START/END.",
+        )
+    alarms = tuple(_alarms(signals, calm))
+    return Watched(
+        calm=calm,
+        rest=_rest(minutes, calm),
+        columns=signals.columns,
+        alarms=alarms,
+        audit=audit(len(alarms), days=float(known[calm.minutes :].sum()) / _MINUTES_OF_DAY),
+    )
+
+
+def _rest(minutes: Minutes, calm: Window) -> Window | None:
+    """From the end of calm time to the last minute that was read."""
+    known = np.flatnonzero(minutes.are_known())
+    end = minutes.window.start + (int(known[-1]) + 1) * MINUTE
+    return Window(calm.end, end) if end > calm.end else None
+
+
+def _alarms(signals: Signals, calm: Window) -> Iterator[ServerAlarm]:
+    first = _number(calm.start)
+    learned = learn(signals.values[None, :, : calm.minutes], signals.signals, first=first)
+    feed = open_feed(learned, first + calm.minutes)
+    for place in range(calm.minutes, signals.window.minutes):
+        feed, raised = take(feed, first + place, signals.values[:, place])
+        for alarm in raised:
+            yield _server_alarm(signals, alarm)
+
+
+def _number(t: int) -> int:
+    """Minutes since a Monday's midnight, UTC."""
+    return (t - _MONDAY) // MINUTE
+
+
+def _time(block: int) -> int:
+    return block * _BLOCK + _MONDAY
+
+
+def _server_alarm(signals: Signals, alarm: Alarm) -> ServerAlarm:
+    return ServerAlarm(
+        at=_time(alarm.block + 1), shifts=tuple(_shift(signals.columns, change) for change in alarm.changes)
+    )
+
+
+def _shift(columns: tuple[Column, ...], change: Change) -> Shift:
+    column, aspect = columns[change.stream.column], change.stream.aspect
+    # A part against the geometric mean of all k parts is one against that of the others, to the power of (k - 1) / k.
+    parts = sum(each.signal == column.signal for each in columns)
+    power = parts / (parts - 1) if aspect is Aspect.SHARE else 1.0
+    size, low, high = (math.exp(min(power * log, _LARGEST)) for log in (change.size, change.low, change.high))
+    return Shift(
+        signal=column.signal,
+        part=column.part,
+        text=column.text,
+        aspect=aspect,
+        is_more=change.direction > 0,
+        size=size,
+        low=low,
+        high=high,
+        onset=_time(change.onset),
+    )
+
+
+def _too_few(calm: Window | None, minutes: int) -> SpecError:
+    of = "" if calm is None else f" of {calm}"
+    return SpecError(
+        f"too little calm time to learn from: the folder has {minutes / _MINUTES_OF_DAY:.1f} days{of} in minutes",
+        detail=f"The detector needs {FEWEST_DAYS} days, {_LEAST_READ * FEWEST_DAYS} of them read.",
+        hint="Let the watch go on, or name a longer time with --calm START/END.",
+    )

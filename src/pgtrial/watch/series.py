@@ -1,0 +1,107 @@
+"""Series over the minutes, or hours, of a window, for comparisons and alarms; NaN where nothing is known."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.watch.layout import SAMPLES, WAITS
+from pgtrial.watch.sums import POLLS
+from pgtrial.watch.windows import Sums
+
+Array = NDArray[np.float64]
+COMMITS = "pg_stat_database.xact_commit"
+RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
+_MOST = 1e100  # a server counts no further, and squares of it are still numbers
+_CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
+
+# Name, unit, and the counters of whose growth per second it is the sum.
+RATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("CPU in user mode", "cores", ("proc_stat.cpu_user", "proc_stat.cpu_nice")),
+    ("CPU in the kernel", "cores", ("proc_stat.cpu_system", "proc_stat.cpu_irq", "proc_stat.cpu_softirq")),
+    ("CPU stolen by the host", "cores", ("proc_stat.cpu_steal",)),
+    ("CPU of the server", "cores", ("backend_cpu.run",)),
+    ("waiting for a CPU, of the server", "sessions", ("backend_cpu.queue",)),
+    ("device reads", "1/s", ("disk.reads",)),
+    ("device writes", "1/s", ("disk.writes",)),
+    ("bytes read from devices", "B/s", ("disk.read_bytes",)),
+    ("bytes written to devices", "B/s", ("disk.write_bytes",)),
+    ("all tasks stalled on I/O", "share", ("pressure.io_full_total",)),
+    ("some task stalled on memory", "share", ("pressure.memory_some_total",)),
+    ("WAL", "B/s", ("pg_stat_wal.wal_bytes",)),
+    ("blocks read", "1/s", ("pg_stat_database.blks_read",)),
+    ("blocks found in shared buffers", "1/s", ("pg_stat_database.blks_hit",)),
+    ("bytes of temporary files", "B/s", ("pg_stat_database.temp_bytes",)),
+    ("deadlocks", "1/s", ("pg_stat_database.deadlocks",)),
+    ("rollbacks", "1/s", ("pg_stat_database.xact_rollback",)),
+    ("buffers written by checkpoints", "1/s", ("pg_stat_checkpointer.buffers_written",)),
+)
+
+
+def empty(count: int) -> Array:
+    return np.full(count, np.nan)
+
+
+def series_of(found: Mapping[str, Any], keys: str, value: str, steps: int) -> dict[str, Array]:
+    """By key a series of a column over the steps; NaN where there is no row, or no number in it."""
+    result: dict[str, Array] = {}
+    if not found:
+        return result
+    values = np.ma.filled(np.ma.asarray(found[value], dtype=np.float64), np.nan)
+    values[~(np.abs(values) < _MOST)] = np.nan  # also what is no number
+    for key, place, each in zip(found[keys], found["place"], values, strict=True):
+        result.setdefault(str(key), empty(steps))[int(place)] = each
+    return result
+
+
+def read_rates(sums: Sums) -> dict[str, Array]:
+    """By metric growth per second, over all objects together; NaN in a step of which nothing is known."""
+    found = sums.read(
+        SAMPLES,
+        "place, metric, sum(total / seconds) AS rate",
+        "seconds > 0 AND metric IN (SELECT unnest(?::VARCHAR[])) GROUP BY place, metric",
+        [COMMITS, *(name for *_, names in RATES for name in names)],
+    )
+    return series_of(found, "metric", "rate", sums.steps)
+
+
+def rate_of(rates: Mapping[str, Array], metrics: Iterable[str], steps: int) -> Array:
+    """The sum of those of the metrics that there are."""
+    parts = [rates[metric] for metric in metrics if metric in rates]
+    return sum(parts[1:], parts[0]) if parts else empty(steps)
+
+
+def read_polls(sums: Sums) -> Array:
+    """How often sessions were polled; NaN where they were not."""
+    found = sums.read(SAMPLES, "place, metric, total", "metric = ?", POLLS)
+    polls = series_of(found, "metric", "total", sums.steps).get(POLLS, empty(sums.steps))
+    return np.where(polls >= 1, polls, np.nan)
+
+
+def read_waits(sums: Sums, polls: Array) -> dict[str, Array]:
+    """By "type/event" the average number of client sessions; zero in a step that was polled and has none."""
+    found = sums.read(
+        WAITS,
+        "place, CASE WHEN wait_type = '' THEN ? ELSE wait_type || '/' || wait_event END AS event, "
+        "sum(sessions)::DOUBLE AS sessions",
+        f"{_CLIENT_WORK} GROUP BY place, event",
+        RUNNING,
+    )
+    counts = series_of(found, "event", "sessions", sums.steps)
+    return {event: np.nan_to_num(series) / polls for event, series in counts.items()}
+
+
+def active_sessions(waits: Mapping[str, Array], polls: Array) -> Array:
+    """The average number of client sessions at work: the sum of all waits."""
+    active: Array = sum(waits.values(), np.zeros(polls.size)) + np.where(polls > 0, 0.0, np.nan)
+    return active
+
+
+def statements_read(sums: Sums) -> Array:
+    """Zero in a step in which pg_stat_statements was read, so that a statement without a row was not called."""
+    read = sums.read(SAMPLES, "DISTINCT place", "metric = 'pg_stat_statements.calls' AND seconds > 0")
+    was_read = empty(sums.steps)
+    if read:
+        was_read[np.asarray(read["place"], dtype=int)] = 0.0
+    return was_read

@@ -1,0 +1,248 @@
+"""What alarms of a watched server may be about: the minutes of its folder as the signals of a detector.
+
+Commits, active sessions, time at work per commit and CPU are those of ``watch.compare``. Waits by type, and the share
+of each statement in the time of all, are mixes. A minute in which no session was seen waiting for something may have
+missed it, so half a poll is added to each count (Martin-Fernandez et al., Stat. Model. 15 (2015) 134-158, for zeros of
+counts); to the time of statements a thousandth of the usual time of all.
+
+All but the mixes change by ratios: what a load's rhythm multiplies it goes on to multiply after a change.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.errors import StoreError
+from pgtrial.stats.alarms.blocks import Scale, Signal
+from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of
+from pgtrial.watch.series import (
+    COMMITS,
+    RATES,
+    Array,
+    active_sessions,
+    empty,
+    rate_of,
+    read_polls,
+    read_rates,
+    read_waits,
+    series_of,
+    statements_read,
+)
+from pgtrial.watch.windows import Sums, Window, window_sums
+
+COMMITS_NAME, ACTIVE_NAME, TIME_NAME = "commits", "active client sessions", "time at work per commit"
+WAITS_NAME, STATEMENTS_NAME = "waits", "statements"
+OTHERS = "others"
+_CPU = ("CPU in user mode", "CPU in the kernel", "CPU of the server")
+_PLAIN = (COMMITS_NAME, ACTIVE_NAME, TIME_NAME, *_CPU)
+_POLLS, _READ = "polls", "was read"
+_MOST_STATEMENTS = 5
+_USUAL = 0.5  # share of calm minutes in which there is a signal, or a statement of its own
+_SMALL = 0.01  # share of sessions at work; a type of waits below that in calm time is among others
+_HALF = 0.5  # polls
+_THOUSANDTH = 1e-3
+
+_NOTHING = 1e-12  # sessions, cores, or by the second: less is rounding
+_OF_STATEMENT = ("queryid", "time", "minutes", "query")
+
+_Key = tuple[str, str]  # a signal, and the part of it where it is a mix
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of the values: a signal, or the part of one that is a mix; ``text`` is that of a statement."""
+
+    signal: str
+    part: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """``values`` (columns, minutes of the window), NaN where not known."""
+
+    window: Window
+    columns: tuple[Column, ...]
+    signals: tuple[Signal, ...]
+    values: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Minutes:
+    """What a folder has of the minutes of a window, before it is known which of it are signals."""
+
+    window: Window
+    series: dict[_Key, Array] = field(default_factory=dict)
+
+    def of(self, name: str, part: str = "") -> Array:
+        return self.series.get((name, part), empty(self.window.minutes))
+
+    def put(self, key: _Key, part_of: Window, values: Array) -> None:
+        start = (part_of.start - self.window.start) // MINUTE
+        self.series.setdefault(key, empty(self.window.minutes))[start : start + values.size] = values
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        return tuple(sorted(part for each, part in self.series if each == name))
+
+    def are_known(self) -> NDArray[np.bool_]:
+        """In which minutes the server was read."""
+        known: NDArray[np.bool_] = np.isfinite(self.of(_POLLS)) | np.isfinite(self.of(COMMITS_NAME))
+        return known
+
+
+def days_with_minutes(found: Look, window: Window) -> Iterator[Window]:
+    """The parts of a window by day, of days of which there are minutes."""
+    days = dict.fromkeys(day_of(hour) for hour, kinds in found.hours.items() if kinds[SAMPLES].number)
+    for day in days:
+        start, end = max(day, window.start), min(day + DAY, window.end)
+        if start < end:
+            yield Window(start, end)
+
+
+def read_minutes(root: Path, found: Look, window: Window, statements: Sequence[str]) -> Minutes:
+    """Day by day, so that no more than a day is in memory as it was stored. Raises StoreError."""
+    minutes = Minutes(window)
+    for day in days_with_minutes(found, window):
+        read = _of_day(root, day, lambda sums: _read_day(sums, statements))
+        for key, values in (read or {}).items():
+            minutes.put(key, day, values)
+    return minutes
+
+
+def _of_day(root: Path, day: Window, read: Callable[[Sums], _Read]) -> _Read | None:
+    """What is read of the minutes of a day; None where only hours are kept. Raises StoreError."""
+
+    def once() -> _Read | None:
+        with window_sums(root, day) as sums:
+            return read(sums) if sums.step == MINUTE else None
+
+    try:
+        return once()
+    except StoreError:
+        return once()  # a watch may just have put an hour's files together
+
+
+def _read_day(sums: Sums, statements: Sequence[str]) -> dict[_Key, Array]:
+    polls = read_polls(sums)
+    waits = read_waits(sums, polls)
+    rates = read_rates(sums)
+    commits, active = rates.get(COMMITS, empty(sums.steps)), active_sessions(waits, polls)
+    found = {(_POLLS, ""): polls, (COMMITS_NAME, ""): commits, (ACTIVE_NAME, ""): active}
+    found[TIME_NAME, ""] = np.divide(active, commits, out=empty(sums.steps), where=commits > _NOTHING)
+    for name, _, metrics in RATES:
+        if name in _CPU:
+            found[name, ""] = rate_of(rates, metrics, sums.steps)
+    for event, sessions in waits.items():
+        key = (WAITS_NAME, event.partition("/")[0])
+        found[key] = found.get(key, np.zeros(sums.steps)) + sessions
+    found[_READ, ""] = statements_read(sums)
+    for part, times in _times(sums, statements).items():
+        found[STATEMENTS_NAME, part] = times
+    return found
+
+
+def _times(sums: Sums, statements: Sequence[str]) -> dict[str, Array]:
+    """By queryid the time of some statements, and of all others together."""
+    found = sums.read(
+        STATEMENTS,
+        "place, CASE WHEN queryid IN (SELECT unnest(?::VARCHAR[])) THEN queryid ELSE ? END AS part, "
+        "sum(exec_time) AS exec_time",
+        "true GROUP BY place, part",
+        list(statements),
+        OTHERS,
+    )
+    return series_of(found, "part", "exec_time", sums.steps)
+
+
+def usual_statements(root: Path, found: Look, calm: Window) -> dict[str, str]:
+    """Queryid and text of the statements with most time, of those that run in most minutes of calm time."""
+    times: dict[str, float] = {}
+    minutes: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    read = 0
+    for day in days_with_minutes(found, calm):
+        number, rows = _of_day(root, day, _statements_of) or (0, {})
+        read += number
+        for queryid, time, count, text in zip(*(rows.get(name, ()) for name in _OF_STATEMENT), strict=True):
+            times[queryid] = times.get(queryid, 0.0) + float(time)
+            minutes[queryid] = minutes.get(queryid, 0) + int(count)
+            texts[queryid] = str(text) or texts.get(queryid, "")
+    usual = [queryid for queryid in times if minutes[queryid] > _USUAL * read and queryid != OTHERS]
+    return {queryid: texts[queryid] for queryid in sorted(usual, key=lambda each: -times[each])[:_MOST_STATEMENTS]}
+
+
+def _statements_of(sums: Sums) -> tuple[int, dict[str, Any]]:
+    """In how many minutes statements were read, and of each its time and in how many minutes it ran."""
+    rows = sums.read(
+        STATEMENTS,
+        "queryid, sum(exec_time) AS time, count(DISTINCT place) AS minutes, max(query) AS query",
+        "exec_time > 0 AND isfinite(exec_time) GROUP BY queryid",
+    )
+    return int(np.isfinite(statements_read(sums)).sum()), rows
+
+
+def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]) -> Signals:
+    """What is known in most calm minutes, and is not the same in all: of anything else nothing is learned."""
+    first = (calm.start - minutes.window.start) // MINUTE
+    here = slice(first, first + calm.minutes)
+    columns: list[Column] = []
+    signals: list[Signal] = []
+    values: list[Array] = []
+
+    def add(name: str, scale: Scale, parts: Sequence[tuple[Column, Array]]) -> None:
+        places = tuple(range(len(values), len(values) + len(parts)))
+        signals.append(Signal(name=name, scale=scale, columns=places))
+        columns.extend(column for column, _ in parts)
+        values.extend(series for _, series in parts)
+
+    for name in _PLAIN:
+        series = minutes.of(name)
+        if _tells(series[here], least=_USUAL * minutes.are_known()[here].sum()):
+            add(name, Scale.RATIO, [(Column(signal=name), series)])
+    for name, parts in ((WAITS_NAME, _waits(minutes, here)), (STATEMENTS_NAME, _shares(minutes, here, statements))):
+        if len(parts) > 1:
+            add(name, Scale.MIX, parts)
+    return Signals(
+        window=minutes.window,
+        columns=tuple(columns),
+        signals=tuple(signals),
+        values=np.stack(values) if values else np.empty((0, minutes.window.minutes)),
+    )
+
+
+def _tells(calm: Array, *, least: float) -> bool:
+    known = calm[np.isfinite(calm)]
+    return known.size > least and bool(np.ptp(known) > _NOTHING)
+
+
+def _waits(minutes: Minutes, here: slice) -> list[tuple[Column, Array]]:
+    """Types of waits with a part worth mention in calm time, and all others together."""
+    polls = minutes.of(_POLLS)
+    zero = np.where(np.isfinite(polls), 0.0, np.nan)
+    types = {name: np.nan_to_num(minutes.of(WAITS_NAME, name)) + zero for name in minutes.parts(WAITS_NAME)}
+    sessions = {name: float(np.nansum(series[here])) for name, series in types.items()}
+    large = [name for name in types if sessions[name] >= _SMALL * sum(sessions.values()) > 0]
+    others = sum((series for name, series in types.items() if name not in large), zero)
+    parts = [*((name, types[name]) for name in large), (OTHERS, others)]
+    return [(Column(signal=WAITS_NAME, part=name), series + _HALF / polls) for name, series in parts]
+
+
+def _shares(minutes: Minutes, here: slice, statements: Mapping[str, str]) -> list[tuple[Column, Array]]:
+    """Time of the statements, and of all others together; nothing where they are not read."""
+    was_read = minutes.of(_READ)
+    times = {part: np.nan_to_num(minutes.of(STATEMENTS_NAME, part)) + was_read for part in (*statements, OTHERS)}
+    total = sum(times.values(), np.zeros(was_read.size))
+    usual = float(np.nanmean(total[here])) if np.isfinite(total[here]).any() else 0.0
+    if usual <= 0:
+        return []
+    # A minute between two readings may have the middle of no step: then nothing is known of it.
+    known = np.where(total > 0, _THOUSANDTH * usual, np.nan)
+    return [
+        (Column(signal=STATEMENTS_NAME, part=part, text=statements.get(part, "")), series + known)
+        for part, series in times.items()
+    ]

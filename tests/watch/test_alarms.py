@@ -1,0 +1,252 @@
+"""Alarms of a watched server: a planted change is found and named, calm time is silent, too little of it is said."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.store import parquet
+from pgtrial.watch import alarms
+from pgtrial.watch.alarms import Watched, find_alarms
+from pgtrial.watch.counters import COUNTERS
+from pgtrial.watch.folder import Ages, Mark, open_folder
+from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
+from pgtrial.watch.windows import Window
+
+START = 1795824000  # 2026-11-28 00:00 UTC
+CALM, WATCHED = 14, 2  # days
+SHIFT = START + CALM * DAY + DAY + 10 * HOUR
+GAP = range(START + 3 * DAY, START + 3 * DAY + 5 * HOUR, HOUR)
+MARK = Mark(server="db1:5432", database="shop")
+QUERIES = {
+    SAMPLES: "SELECT t, metric, '' AS object, 12::BIGINT AS count, total, "
+    "nullif(seconds, 'nan'::DOUBLE) AS seconds, low, low AS high FROM {rows}",
+    WAITS: "SELECT t, backend AS backend_type, 'app' AS application, state, type AS wait_type, event AS wait_event, "
+    "'SELECT ?' AS query, sessions FROM {rows}",
+    STATEMENTS: "SELECT t, queryid, 60.0::DOUBLE AS seconds, calls, calls AS rows, exec_time, "
+    + ", ".join(
+        f"0::BIGINT AS {name}"
+        for name in (
+            "shared_blks_hit",
+            "shared_blks_read",
+            "shared_blks_dirtied",
+            "shared_blks_written",
+            "temp_blks_read",
+            "temp_blks_written",
+            "wal_bytes",
+        )
+    )
+    + ", query FROM {rows}",
+}
+
+
+def day_of_minutes(day: int, *, shifted: bool) -> dict[str, dict[str, np.ndarray]]:
+    """By kind the columns of the minutes of a day, which a watch would have summed up; alike for each call."""
+    rng = np.random.default_rng([20261128, day])
+    t = START + day * DAY + MINUTE * np.arange(DAY // MINUTE)
+    late = (t >= SHIFT) if shifted else np.zeros(t.size, dtype=bool)
+    rhythm = 1 + 0.2 * np.sin(2 * np.pi * t / DAY)
+    commits = 100 * rhythm * np.exp(0.05 * rng.normal(size=t.size)) * np.where(late, 0.8, 1.0)
+    cpu = 1.5 * rhythm * np.exp(0.05 * rng.normal(size=t.size))
+    polls, calls = np.full(t.size, 60.0), np.full(t.size, 900.0)
+    samples = {
+        "pg_stat_database.xact_commit": (60 * commits, 60.0),
+        "backend_cpu.run": (60 * cpu, 60.0),
+        "pg_stat_statements.calls": (calls, 60.0),
+        "sessions.polls": (polls, np.nan),
+    }
+    waits = {
+        ("client backend", "active", "", ""): 1.5 * rhythm,
+        ("client backend", "active", "IO", "DataFileRead"): 0.5 * rhythm * np.where(late, 3.0, 1.0),
+        ("client backend", "idle", "Client", "ClientRead"): np.full(t.size, 10.0),
+        ("checkpointer", "active", "IO", "DataFileWrite"): np.full(t.size, 0.2),
+    }
+    statements = {("7", "SELECT  $1\nFROM item"): 12.0 * rhythm, ("8", "UPDATE item"): 5.0 * rhythm, ("9", ""): 2.0}
+
+    def table(*rows: tuple[object, ...], names: str) -> dict[str, np.ndarray]:
+        columns = zip(*rows, strict=True)
+        return {
+            name: np.concatenate([np.broadcast_to(np.asarray(each), t.shape) for each in column])
+            for name, column in zip(names.split(), columns, strict=True)
+        }
+
+    return {
+        SAMPLES: table(
+            *((t, metric, total, seconds, total / 60) for metric, (total, seconds) in samples.items()),
+            names="t metric total seconds low",
+        ),
+        WAITS: table(
+            *((t, *names, rng.poisson(60 * mean)) for names, mean in waits.items()),
+            names="t backend state type event sessions",
+        ),
+        STATEMENTS: table(
+            *(
+                (t, queryid, 300, time * np.exp(0.1 * rng.normal(size=t.size)), query)
+                for (queryid, query), time in statements.items()
+            ),
+            names="t queryid calls exec_time query",
+        ),
+    }
+
+
+def write_day(root: Path, day: int, *, shifted: bool = False) -> None:
+    """As a watch leaves a day whose readings are too old to be kept."""
+    with parquet.session(threads=1) as db:
+        for kind, columns in day_of_minutes(day, shifted=shifted).items():
+            db.register("columns", columns)
+            db.execute("CREATE OR REPLACE TEMP TABLE of_day AS SELECT * REPLACE (t::DOUBLE AS t) FROM columns")
+            for hour in range(START + day * DAY, START + (day + 1) * DAY, HOUR):
+                if hour in GAP:
+                    continue
+                place = root.joinpath(*hour_parts(hour))
+                place.mkdir(parents=True, exist_ok=True)
+                rows = f"(SELECT * FROM of_day WHERE t >= {hour} AND t < {hour + HOUR})"
+                query = QUERIES[kind].replace("{rows}", rows)
+                parquet.write_query(db, query, place / file_name(kind, MINUTES, 1))
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("watch") / "shop"
+    with open_folder(root, MARK, ages=Ages(), counters=COUNTERS, keep_free=0):
+        for day in range(CALM + WATCHED):
+            write_day(root, day)
+    return root
+
+
+@pytest.fixture(scope="module")
+def shifted(calm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("watch") / "the shop"
+    shutil.copytree(calm, root)
+    write_day(root, CALM + WATCHED - 1, shifted=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def found(shifted: Path) -> Watched:
+    return find_alarms(shifted)
+
+
+def test_a_planted_change_is_found_and_named(found: Watched) -> None:
+    alarm = found.alarms[0]
+    assert SHIFT < alarm.at <= SHIFT + HOUR
+    assert SHIFT - 600 <= alarm.onset <= alarm.at
+    shifts = {(each.signal, each.part, each.aspect.value): each for each in found.alarms[0].shifts}
+    commits, io = shifts["commits", "", "level"], shifts["waits", "IO", "share"]
+    assert not commits.is_more
+    assert commits.low < 0.8 < commits.high
+    assert io.is_more
+    assert io.low < 3.0 < io.high
+    assert not any(signal == "statements" for signal, _, _ in shifts)
+
+
+def test_what_is_watched_is_known_and_changes(found: Watched) -> None:
+    assert [(each.signal, each.part) for each in found.columns] == [
+        ("commits", ""),
+        ("active client sessions", ""),
+        ("time at work per commit", ""),
+        ("CPU of the server", ""),
+        ("waits", "CPU"),
+        ("waits", "IO"),
+        ("waits", "others"),
+        ("statements", "7"),
+        ("statements", "8"),
+        ("statements", "9"),
+        ("statements", "others"),
+    ]
+    assert found.calm == Window(START, START + CALM * DAY)
+    assert found.rest == Window(START + CALM * DAY, START + (CALM + WATCHED) * DAY)
+    assert found.audit.days == WATCHED
+
+
+def test_the_same_minutes_without_it_are_silent(calm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["alarms", str(calm), "--fail-on-alarm"]) == 0
+    printed = capsys.readouterr().out
+    assert "no alarm\n" in printed
+    assert "0 alarms in 2.0 days without gaps: 0 in 30 days, 95 % interval 0 to 55.3." in printed
+    assert "The time is too short to know whether it holds" in printed
+    assert "compare-times" not in printed
+
+
+def test_the_command_names_the_next_one(
+    found: Watched, shifted: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alarms, "find_alarms", lambda *_: found)
+    assert main(["alarms", str(shifted), "--fail-on-alarm"]) == 0
+    printed = capsys.readouterr().out
+    assert "database shop at db1:5432" in printed
+    assert "  2026-12-13T10:" in printed
+    assert "waits: IO" in printed
+    assert "An alarm is observation, not cause" in printed
+    (line,) = (each for each in printed.splitlines() if "pgtrial compare-times" in each)
+    assert f"pgtrial compare-times '{shifted}' 2026-12-13T09:00/10:00 2026-12-13T10:00/11:00" in line
+
+    assert main(["alarms", str(shifted), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema_version"] == 1
+    assert document["alarms"][0]["shifts"]
+    assert document["audit"]["alarms"] == 1
+    assert document["compare"] in line
+
+
+@pytest.mark.parametrize(("after", "status"), [(HOUR, 3), (2 * HOUR, 0)])
+def test_an_alarm_of_the_last_hour_fails_where_asked_for(
+    found: Watched, shifted: Path, monkeypatch: pytest.MonkeyPatch, after: int, status: int
+) -> None:
+    ended = replace(found, rest=Window(START + CALM * DAY, SHIFT + after))
+    monkeypatch.setattr(alarms, "find_alarms", lambda *_: ended)
+    assert main(["alarms", str(shifted), "--fail-on-alarm"]) == status
+    assert main(["alarms", str(shifted)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "days"),
+    [
+        (["--calm", "2026-12-01T00:00/2026-12-10T00:00"], "9.0"),
+        (["--calm", "2027-12-01T00:00/2027-12-20T00:00"], "0.0"),
+    ],
+)
+def test_too_little_calm_time_is_said(
+    calm: Path, capsys: pytest.CaptureFixture[str], options: list[str], days: str
+) -> None:
+    assert main(["alarms", str(calm), *options]) == 2
+    message = capsys.readouterr().err
+    assert f"the folder has {days} days of {options[1]}" in message
+    assert "needs 14 days, 10.5 of them read" in message
+
+
+def test_gaps_are_no_calm_time(calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    for day in range(1, 10):
+        shutil.rmtree(root.joinpath(hour_parts(START + day * DAY)[0]))
+    assert main(["alarms", str(root)]) == 2
+    assert "the folder has 5.0 days of 2026-11-28T00:00/2026-12-12T00:00" in capsys.readouterr().err
+
+
+def test_an_empty_folder_has_no_calm_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_folder(tmp_path / "w", MARK, ages=Ages(), counters=COUNTERS, keep_free=0):
+        pass
+    assert main(["alarms", str(tmp_path / "w")]) == 2
+    assert "the folder has 0.0 days in minutes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_is_refused_by_name(
+    calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    damaged = sorted(root.rglob(f"{kind}-minutes-*.parquet"))[20]
+    damaged.write_bytes(damaged.read_bytes()[:300])
+    assert main(["alarms", str(root)]) == 1
+    assert damaged.name in capsys.readouterr().err
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["alarms", str(tmp_path)]) == 1
+    assert "watch.json" in capsys.readouterr().err
