@@ -44,8 +44,8 @@ def command(
     from pgtrial.cli.session import run_and_report
     from pgtrial.engine.experiment import Permission, uses_left, writes_left
 
-    hosts = hosts_of(folder, read_hosts(fleet))
     gate.prepare()
+    hosts = hosts_of(folder, read_hosts(fleet))
     code = get_consent(uses_left(folder, allow_files), allowed=allow_code)
     writes = get_write_consent(writes_left(folder), allowed=allow_writes)
     permission = Permission(
