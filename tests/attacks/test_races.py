@@ -54,13 +54,16 @@ CASES: dict[str, tuple[str, ...]] = {
     "demo": ("--results {s}/results --work-directory {w} -q",),
     "init": ("{s}/new.toml", "{s}/e.toml --force"),
     "check": ("{s}/e.toml --no-host", "{s}/e.toml --no-host --allow-files {s}"),
-    "plan": ("{s}/e.toml",),
+    "plan": ("{s}/e.toml", "{w}/e.toml --fleet {s}/hosts.toml"),
     "register": ("{s}/e.toml",),
     "copy": ("{s}/server.toml -o {s}/copy.toml", "{s}/server.toml --dump {s}/d.dump --output {s}/copy.toml"),
     "calibrate": ("{s}/e.toml --results {s} --work-directory {w} -q",),
     "limits": ("{s}/e.toml --results {s} --work-directory {w} -q",),
-    "run": ("{w}/e.toml -q --results {s} --work-directory {w} " + _GATE,),
-    "resume": ("{t} -q", "{m} -q --work-directory {w} " + _GATE),
+    "run": (
+        "{w}/e.toml -q --results {s} --work-directory {w} " + _GATE,
+        "{w}/e.toml -q --results {s} --fleet {s}/e.toml",  # no list of hosts, so that nothing is led
+    ),
+    "resume": ("{t} -q", "{m} -q --work-directory {w} " + _GATE, "{m} -q --fleet {s}/e.toml"),
     "status": ("{t}",),
     "restore": ("",),
     "report": ("{t}", "{t} -o {s}/page.html", "{m} --output {s}/page.html " + _GATE, "{t} --output {w}/page.html"),
@@ -143,6 +146,7 @@ def place(storage: Path, model: Path) -> Iterator[Path]:
         (directory / "s.sql").write_text("SELECT 1;\n")
         (directory / "answer.json").write_text("{}")
         (directory / "app.csv").write_text(LOG)
+        (directory / "hosts.toml").write_text('[[host]]\nname = "here"\nlocal = true\n')
     (place / "elsewhere" / "authorized_keys").write_text("precious\n")
     for path in (place / "elsewhere", *(place / "elsewhere").rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
