@@ -36,6 +36,7 @@ from pgtrial.watch.layout import DAY, look
 from support.cluster import running_cluster
 
 STATEMENTS = 200
+PER_SCRIPT = 4  # pgbench takes 128 scripts at most
 ROLE = "watcher"
 DATABASE = "shop"
 GUARD = 1.0  # s at the start of a slice that are not counted
@@ -103,9 +104,11 @@ async def measure(cluster: ThrowawayCluster, root: Path, options: argparse.Names
     scripts = cluster.directory / "load"
     scripts.mkdir()
     arguments: list[str] = []
-    for number, text in enumerate(statements()):
+    texts = [f"{text.replace('%s', ':id')};\n" for text in statements()]
+    for number in range(0, STATEMENTS, PER_SCRIPT):
         script = scripts / f"{number}.sql"
-        script.write_text("\\set id random(1, 100000)\n" + text.replace("%s", ":id") + ";\n", encoding="utf-8")
+        together = "".join(texts[number : number + PER_SCRIPT])
+        script.write_text(f"\\set id random(1, 100000)\n{together}", encoding="utf-8")
         script.chmod(0o644)
         arguments += ["-f", str(script)]
     scripts.chmod(0o755)
@@ -129,7 +132,10 @@ async def measure(cluster: ThrowawayCluster, root: Path, options: argparse.Names
         *(sys.executable, "-m", "pgtrial", "watch", dsn, "--output", str(root), "--keep-free", "10MB")
     )
     try:
+        counted = commits(cluster)
         await asyncio.sleep(SETTLE)
+        if commits(cluster) - counted < STATEMENTS:
+            raise SystemExit("error: the load does not run")
         pids = backends(cluster)
         before = cpu_of(watcher.pid), backend_seconds(pids)
         rates: list[float] = []

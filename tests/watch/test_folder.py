@@ -1,6 +1,7 @@
 """The folder of a watch: what was written is there once, whoever is killed when, and sums are those of the readings."""
 
 import os
+import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -374,6 +375,16 @@ def test_a_disk_that_is_nearly_full_ends_the_watch_before_it_is(tmp_path: Path) 
     ):
         pass
     assert "Free some space" in caught.value.hint
+
+
+def test_a_folder_that_was_removed_ends_the_watch_with_its_name(tmp_path: Path) -> None:
+    root = tmp_path / "watched"
+    with opened(root) as folder:
+        folder.write(batch(1000.0, 1.0))
+        shutil.rmtree(root)
+
+        with pytest.raises(StoreError, match="watched.* cannot be reached: No such file"):
+            folder.write(batch(1005.0, 2.0))
 
 
 def test_what_a_kill_left_over_is_removed(tmp_path: Path) -> None:

@@ -94,8 +94,14 @@ class WatchFolder:
         self._write(STATEMENTS, rows.statements, write_statements)
 
     def check_room(self) -> None:
-        """Raise StoreError where the disk is so full that a server on it could be next."""
-        free = shutil.disk_usage(self.root).free
+        """Raise StoreError where the disk is so full that a server on it could be next, or the folder is gone."""
+        try:
+            free = shutil.disk_usage(self.root).free
+        except OSError as err:
+            raise StoreError(
+                f'the watch has ended: its folder "{self.root}" cannot be reached: {err.strerror}',
+                hint="Start it again; it makes the folder anew.",
+            ) from err
         if free < self._keep_free:
             raise StoreError(
                 f'the watch has ended: the disk of "{self.root}" has {format_bytes(free)} left',
