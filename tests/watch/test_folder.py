@@ -383,7 +383,7 @@ def test_a_folder_that_was_removed_ends_the_watch_with_its_name(tmp_path: Path) 
         folder.write(batch(1000.0, 1.0))
         shutil.rmtree(root)
 
-        with pytest.raises(StoreError, match="watched.* cannot be reached: No such file"):
+        with pytest.raises(StoreError, match=r"watched.* cannot be reached: No such file"):
             folder.write(batch(1005.0, 2.0))
 
 
