@@ -1,9 +1,9 @@
-from pgtrial.analysis.validity import blocks, machine, registration, runs, slices, world
+from pgtrial.analysis.validity import blocks, hosts, machine, registration, runs, slices, world
 from pgtrial.analysis.validity.check import CHECKS
 from pgtrial.findings.caveat import CaveatFinding, merge_runs
 from pgtrial.model.caveat import Severity
 
-MODULES = (blocks, machine, registration, runs, slices, world)
+MODULES = (blocks, hosts, machine, registration, runs, slices, world)
 
 
 def test_every_check_is_registered_once() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgtrial.collectors
-from pgtrial.collectors import COLLECTORS
+from pgtrial.collectors import COLLECTORS, WATCHED
 from pgtrial.collectors.base import (
     ConsoleCollector,
     FileCollector,
@@ -26,7 +26,8 @@ SQL = sorted(path.name for path in (FOLDER / "sql").iterdir())
 SUPPORTED = (150018, 160014, 170010, 180004)
 
 IO = QueryCollector(name="io", metrics=())
-QUERIES = {c.name for c in COLLECTORS if not isinstance(c, FileCollector | ProcessCollector | ConsoleCollector)}
+EVERY = tuple({collector.name: collector for collector in (*COLLECTORS, *WATCHED)}.values())
+QUERIES = {c.name for c in EVERY if not isinstance(c, FileCollector | ProcessCollector | ConsoleCollector)}
 
 
 def test_every_collector_of_a_module_is_in_the_registry() -> None:
@@ -35,7 +36,7 @@ def test_every_collector_of_a_module_is_in_the_registry() -> None:
         module = importlib.import_module(f"pgtrial.collectors.{path.stem}")
         declared += [*getattr(module, "COLLECTORS", ()), *filter(None, [getattr(module, "COLLECTOR", None)])]
 
-    assert sorted(collector.name for collector in declared) == sorted(collector.name for collector in COLLECTORS)
+    assert sorted(collector.name for collector in declared) == sorted(collector.name for collector in EVERY)
 
 
 def test_names_of_collectors_and_of_metrics_are_unique() -> None:

@@ -48,7 +48,7 @@ def test_statements_are_counted_with_the_literals_of_their_texts_replaced(extend
         connection.execute("DROP ROLE nobody_yet")
 
     found = {texts[one.queryid]: one for one in counts}
-    one = found["SELECT count(*) FROM goods WHERE i > $1"]
+    one = found["SELECT count(*) FROM goods WHERE i > ?"]
     assert (one.calls, one.rows) == (3, 3)
     assert one.exec_time > 0
     assert one.shared_blks_hit > 0

@@ -26,6 +26,7 @@ from support.html import Page
 OPTIONAL = {
     "courses",
     "files",
+    "hosts",
     "ledger",
     "factors",
     "metrics",
@@ -98,7 +99,7 @@ def test_sections_without_data_are_left_out_of_page_and_navigation(sample):
     assert not any(f'href="#{name}"' in page or f'id="{name}"' in page for name in OPTIONAL)
     # The sample's load is on a server; tests/report/test_files_section.py has one on files.
     assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {
-        *("acceptance", "files", "ledger", "factors", "metrics", "soak"),
+        *("acceptance", "files", "hosts", "ledger", "factors", "metrics", "soak"),
     }
 
 
@@ -106,8 +107,8 @@ def test_why_comes_after_the_noise_and_before_all_other_causes():
     names = [each.name for each in SECTIONS]
 
     # The ledger is the answer of an experiment that asks for one, and so is the soak.
-    assert names[:7] == ["ledger", "soak", "verdict", "acceptance", "narrative", "effects", "factors"]
-    assert names[7:12] == ["noise", "why", "limits", "files", "scorecard"]
+    assert names[:8] == ["ledger", "soak", "verdict", "hosts", "acceptance", "narrative", "effects", "factors"]
+    assert names[8:13] == ["noise", "why", "limits", "files", "scorecard"]
 
 
 def test_every_section_of_causes_says_where_its_numbers_come_from(sample):

@@ -301,7 +301,7 @@ def test_a_program_that_stands_still_counts_that_as_latency(work, accounts, tabl
     work(
         command(*words, **({"results": "sysbench"} if is_sysbench else {})),
         files={} if is_sysbench else {"load.py": (EXAMPLES / "load.py").read_text()},
-        seconds=8.0,  # the first second may be told late, and after it stands still it has to tell of that
+        seconds=12.0,  # the first second may be told late, and after it stands still it has to tell of that
         on_second=stop_once,
     )
 
