@@ -48,7 +48,8 @@ def test_hosts_are_read_in_their_order() -> None:
             [(6, '"ssh://x" is the address of two hosts')],
         ),
         ("[[host]\n", [(1, "not TOML")]),
-        ("host = 3", [(1, '"host" should be a valid tuple')]),
+        ("host = 3", [(1, '"host" is a list of tables')]),
+        ('[host]\nname = "a"\nlocal = true', [(1, '"host" is a list of tables')]),
     ],
 )
 def test_each_problem_has_its_line(text: str, found: list[tuple[int | None, str]]) -> None:

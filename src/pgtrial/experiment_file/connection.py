@@ -28,7 +28,7 @@ def read_connection(text: str) -> dict[str, str]:
     """
     found = _read_uri(text) if _SCHEME.match(text) else _read_pairs(text)
     if any(found.get(name) for name in SECRETS):
-        raise ValueError(f"no password belongs in a file; put it {_SERVICE}")
+        raise ValueError(f"no password belongs in a file or on a command line; put it {_SERVICE}")
     refuse_code(found)
     return found
 

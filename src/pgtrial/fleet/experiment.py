@@ -128,7 +128,8 @@ class Leader:
         """Run all that is left, and leave nothing behind. Raises PgTrialError."""
         await self._tidy()
         blocks = dict.fromkeys(slot.block for slot in self.plan.slots)
-        done = {block: self.state.block_hosts().get(block, "") for block in done_blocks(self.folder)}
+        ran_on = self.state.block_hosts()
+        done = {block: ran_on.get(block, "") for block in done_blocks(self.folder)}
         self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
         try:
             if not self.dispatch.is_over:

@@ -174,6 +174,9 @@ def _word(detail: Any) -> SpecProblem:
             hint = f"{advice[:1].upper()}{advice[1:]}." if advice else ""
         case "too_short":
             message, hint = "there is no host in it", f"Write {EXAMPLE}."
+        case "tuple_type":
+            message = '"host" is a list of tables'
+            hint = "Each host is a table of its own: [[host]], with two brackets."
         case "literal_error":
             message, hint = f'"{key}" is true or left out', 'For another machine, write ssh = "ssh://me@db1".'
         case _:

@@ -1,8 +1,9 @@
 """Watch servers: read them until told to stop, through their restarts, upgrades and the network's moods.
 
-Each server has a thread and a sampler's loop, the same as an experiment's. An hour of it is a session; then, and when
-the connection was lost, everything is found anew: the server's version, its processes, its extensions. While the server
-cannot be reached only its machine is read, if that is this one, and the server is tried again after growing pauses.
+Each server has a thread and a sampler's loop, the same as an experiment's. An hour of it at most is a session; then and
+when the connection was lost, everything is found anew: the server's version, its processes, its extensions. While the
+server cannot be reached only its machine is read, if that is this one, and the server is tried again after growing
+pauses.
 """
 
 import os
@@ -31,7 +32,8 @@ from pgtrial.watch.recorder import APPLICATION, Recorder
 
 Tell = Callable[[str], object]
 LONGEST_INTERVAL = 8.0  # s; a tick is up to 1.2 intervals after the one before, and a crash is to lose 10 s at most
-_SESSION = 3600.0  # s
+# s; texts of statements are read when a session begins, so the first ones are short: what a server is asked shows soon.
+_FIRST_SESSION, _LONGEST_SESSION = 120.0, 3600.0
 _WRITE_EVERY = 5.0  # s
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # s between attempts to reach a server
 _TIMEOUT = 5.0  # s; the server cancels what takes longer
@@ -75,6 +77,7 @@ class Watcher:
         self._ends = float("inf") if options.duration is None else time.monotonic() + options.duration
         self._wake, self._waker = os.pipe2(os.O_CLOEXEC)
         self._is_stopped = threading.Event()
+        self._session = _FIRST_SESSION
         self.error: Exception | None = None
 
     def stop(self) -> None:
@@ -115,7 +118,8 @@ class Watcher:
         loop = self._loop(reached)
         try:
             loop.start()
-            until = min(self._ends, time.monotonic() + _SESSION)
+            until = min(self._ends, time.monotonic() + self._session)
+            self._session = min(2 * self._session, _LONGEST_SESSION)
             self._run(loop, until)
         except (LinkError, ReaderError) as err:
             self._recorder.say(str(err))

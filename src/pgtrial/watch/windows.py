@@ -31,7 +31,7 @@ from pgtrial.watch.layout import (
 
 _NOW = re.compile(r"now(?:-(?P<before>.+))?")
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?")
-_FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-1h" or "now-25h/now-24h".'
+_FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-30min" or "now-25h/now-24h".'
 
 
 @dataclass(frozen=True, slots=True)
