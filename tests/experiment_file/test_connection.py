@@ -24,7 +24,9 @@ def test_a_connection_string_is_read_as_libpq_reads_it(text: str, parameters: di
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("form", ["host=db {}=hush", "{}='hush hush'", "postgresql://db?{}=hush", "{} = hush"])
 def test_a_secret_is_refused_and_not_repeated(form: str, name: str) -> None:
-    with pytest.raises(ValueError, match=r"no password belongs in a file or on a command line; put it in \.pgpass") as caught:
+    with pytest.raises(
+        ValueError, match=r"no password belongs in a file or on a command line; put it in \.pgpass"
+    ) as caught:
         read_connection(form.format(name))
 
     assert "hush" not in str(caught.value)
