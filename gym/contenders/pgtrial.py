@@ -224,7 +224,8 @@ class Series:
 
 def compare(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> Comparison:
     """What compare_blocks gives, as far as verdicts use it: exact p-values, ranks and caveats take most of its time."""
-    fit = None if after is None else fit_crossover(log_ratios, after)
+    fit = None if after is None else fit_crossover(log_ratios, after, may_differ=CURRENT.tells_orders_apart)
+    degrees: float
     if fit is None:
         effect, sd = mean_and_sd(log_ratios)
         degrees, information, position = log_ratios.size - 1, float(log_ratios.size), None

@@ -101,6 +101,36 @@ def test_without_two_blocks_of_each_order_the_place_stays_in():
     assert compare_blocks(np.ones(5), np.exp(RATIOS[:5]), after=after).position is None
 
 
+def test_orders_that_are_seen_to_scatter_differently_have_the_interval_of_welch():
+    """The oracle: scipy's test of two groups of unequal variance, of second runs."""
+    ratios = np.where(AFTER, 1.0, 20.0) * RATIOS
+    oracle = stats.ttest_ind(ratios[AFTER], -ratios[~AFTER], equal_var=False)
+
+    comparison = compare_blocks(np.ones(ratios.size), np.exp(ratios), after=AFTER, may_differ=True)
+
+    assert comparison.p_value == pytest.approx(oracle.pvalue, rel=1e-10)
+    assert comparison.degrees == pytest.approx(oracle.df, rel=1e-10)
+    found = (math.log(comparison.low), math.log(comparison.high))
+    assert found == pytest.approx([bound / 2 for bound in oracle.confidence_interval()], rel=1e-10)
+
+
+def test_orders_whose_scatter_may_be_the_same_share_it():
+    assert stats.f.sf(RATIOS[AFTER].var(ddof=1) / RATIOS[~AFTER].var(ddof=1), 4, 3) > 0.025
+    assert fit_crossover(RATIOS, AFTER, may_differ=True) == fit_crossover(RATIOS, AFTER)
+
+
+@given(seed=st.integers(0, 2**31), blocks=st.integers(6, 40), spread=st.floats(0, 1e6))
+@settings(max_examples=60)
+def test_an_order_that_scatters_more_never_makes_an_interval_narrower(seed, blocks, spread):
+    after = places(seed, blocks)
+    noise = np.random.default_rng(seed).normal(0, 1, blocks) * np.where(after, spread, 1)
+    alike, apart = (fit_crossover(noise, after, may_differ=may_differ) for may_differ in (False, True))
+
+    assert (apart.effect, apart.information) == (alike.effect, alike.information)
+    assert apart.sd >= alike.sd
+    assert min(after.sum(), (~after).sum()) - 1 <= apart.degrees <= alike.degrees
+
+
 @pytest.mark.parametrize("size", [0.0, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("blocks", [6, 8, 12, 40])
 def test_intervals_cover_whatever_the_place_in_the_block_does(size, blocks):

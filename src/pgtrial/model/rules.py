@@ -24,6 +24,7 @@ class Rules:
     time that lies inside, not by its end. ``bears_all_that_is_left``: what comes later than eight slices is in the
     interval as well, and what a run leaves for the next one as large as it may be, not as it is estimated.
     ``bears_steps``: so is the step in which a load tells its latencies, where that is coarser than what is compared.
+    ``tells_orders_apart``: blocks of both orders may scatter differently.
     """
 
     version: int
@@ -44,6 +45,7 @@ class Rules:
     counts_parts: bool
     bears_all_that_is_left: bool
     bears_steps: bool
+    tells_orders_apart: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -90,6 +92,7 @@ _FIRST = Rules(
     counts_parts=False,
     bears_all_that_is_left=False,
     bears_steps=False,
+    tells_orders_apart=False,
 )
 _SECOND = Rules(
     version=2,
@@ -110,6 +113,7 @@ _SECOND = Rules(
     counts_parts=False,
     bears_all_that_is_left=False,
     bears_steps=False,
+    tells_orders_apart=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -120,8 +124,12 @@ _EIGHTH = replace(_SEVENTH, version=8, bears_carry_over=True)
 _NINTH = replace(_EIGHTH, version=9, counts_parts=True)
 _TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
 _ELEVENTH = replace(_TENTH, version=11, bears_steps=True)
+_TWELFTH = replace(_ELEVENTH, version=12, tells_orders_apart=True)
 RULES = {
     rules.version: rules
-    for rules in (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH)
+    for rules in (
+        *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH),
+        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
+    )
 }
 CURRENT = RULES[max(RULES)]

@@ -4,21 +4,27 @@ Whatever hits the second run of a block (a warm cache, a drift, a checkpoint tha
 of blocks in which the arm comes after the control, and takes from that of the others. The mean of the two groups' means
 is free of it, whichever order came up how often; a random order alone leaves it in the estimate as noise.
 Sources: Grizzle, Biometrics 21 (1965) 467-480, and Jones & Kenward, "Design and Analysis of Cross-Over Trials", 3rd
-ed. (2014), section 2.3; for the ranks Koch, Biometrics 28 (1972) 577-584.
+ed. (2014), section 2.3; for the ranks Koch, Biometrics 28 (1972) 577-584; for orders that scatter differently
+Satterthwaite, Biometrics Bull. 2 (1946) 110-114, and Welch, Biometrika 34 (1947) 28-35.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import comb, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from pgtrial.stats.base import Interval
-from pgtrial.stats.interval import mean_and_sd
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd
 
 FEWEST_OF_AN_ORDER = 2  # blocks, so that the noise inside both orders is known
+# Chance below which the orders' scatter is taken for different. Always to do so would make intervals of six blocks
+# half as wide again, because two blocks tell theirs with one degree of freedom.
+_UNALIKE = 0.05
 _EXACT = 20_000  # orders that are all tried; of more, as many are drawn
 
 
@@ -33,14 +39,18 @@ class Crossover:
     effect: float
     position: float
     sd: float
-    degrees: int
+    degrees: float
     information: float
 
 
-def fit_crossover(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> Crossover | None:
+def fit_crossover(
+    log_ratios: NDArray[np.float64], after: NDArray[np.bool_], *, may_differ: bool = False
+) -> Crossover | None:
     """The effect and the position; None with fewer than FEWEST_OF_AN_ORDER blocks of one of the orders.
 
-    log_ratios : (n,), log(arm / control). after : (n,), whether the arm ran after the control.
+    log_ratios : (n,), log(arm / control). after : (n,), whether the arm ran after the control. ``may_differ``: an arm
+    may be restless as the second of a block alone. Where the scatter of the orders is seen to differ, the effect has
+    the error that each order's own scatter makes, if that is larger, and its degrees of freedom, which are fewer.
     """
     if not has_both_orders(after):
         return None
@@ -48,13 +58,26 @@ def fit_crossover(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> 
     (late, late_sd), (early, early_sd) = (mean_and_sd(group) for group in groups)
     degrees = log_ratios.size - 2
     squares = late_sd**2 * (groups[0].size - 1) + early_sd**2 * (groups[1].size - 1)
-    return Crossover(
+    fit = Crossover(
         effect=(late + early) / 2,
         position=(late - early) / 2,
         sd=sqrt(squares / degrees),
         degrees=degrees,
         information=4 / (1 / groups[0].size + 1 / groups[1].size),
     )
+    return _tell_apart(fit, ((late_sd, groups[0].size), (early_sd, groups[1].size))) if may_differ else fit
+
+
+def _tell_apart(fit: Crossover, orders: Sequence[tuple[float, int]]) -> Crossover:
+    """The fit with the scatter that blocks of each order, standard deviation and number, have of their own."""
+    (small, of_small), (large, of_large) = sorted(orders)
+    if large <= NO_SPREAD or 2 * fdtrc(of_large - 1, of_small - 1, (large / max(small, NO_SPREAD)) ** 2) >= _UNALIKE:
+        return fit
+    parts = [(sd / large) ** 2 / count for sd, count in orders]
+    degrees = sum(parts) ** 2 / sum(part**2 / (count - 1) for part, (_, count) in zip(parts, orders, strict=True))
+    sd = large * sqrt(sum(parts) / 4 * fit.information)
+    # Rounding may not bring them below those of the smaller order.
+    return replace(fit, sd=max(fit.sd, sd), degrees=max(degrees, min(of_small, of_large) - 1))
 
 
 def has_both_orders(after: NDArray[np.bool_]) -> bool:

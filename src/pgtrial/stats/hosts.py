@@ -244,6 +244,7 @@ def _fit_single_blocks(
 ) -> OverHosts:
     """One block on each host: hosts are the blocks of a plain comparison."""
     crossed = None if after is None else fit_crossover(log_ratios, after)
+    degrees: float
     if crossed is None or after is None:
         mean, sd = mean_and_sd(log_ratios)
         error, degrees, position, level = sd / math.sqrt(log_ratios.size), log_ratios.size - 1, None, log_ratios

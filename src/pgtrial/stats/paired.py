@@ -38,14 +38,15 @@ def compare_blocks(
     confidence: float = 0.95,
     comparisons: int = 1,
     after: Sequence[bool] | NDArray[np.bool_] | None = None,
+    may_differ: bool = False,
 ) -> Comparison:
     """Ratio treated / control: t interval and p on the block log ratios, exact p over the orders, Hodges-Lehmann.
 
     control, treated : (n_blocks,), the same unit, > 0, in the order in which the blocks were run; NaN is no
     observation, and its block is left out. after : (n_blocks,), whether the arm ran after the control; None where both
     had the block's time together. The effect of the place in the block is then taken out (``fit_crossover``), unless
-    too few blocks have one of the orders. ``confidence`` holds for ``comparisons`` intervals together (Bonferroni:
-    Miller, "Simultaneous Statistical Inference" (1981), section 2.3).
+    too few blocks have one of the orders; ``may_differ`` as there. ``confidence`` holds for ``comparisons`` intervals
+    together (Bonferroni: Miller, "Simultaneous Statistical Inference" (1981), section 2.3).
     ValueError: shapes differ, or confidence or comparisons is out of range.
     Caveats: no-log-ratio, missing-blocks, no-interval, zero-variance, few-blocks, methods-disagree, and those of
     ``order_caveats``.
@@ -71,7 +72,7 @@ def compare_blocks(
         return _without_interval(ratio, count, confidence, comparisons, (*lost, _no_interval(count)))
 
     alpha = (1 - confidence) / comparisons
-    fit = _fit(log_ratios, None if places is None else places[complete], confidence=1 - alpha)
+    fit = _fit(log_ratios, None if places is None else places[complete], confidence=1 - alpha, may_differ=may_differ)
     spread = fit.sd > NO_SPREAD
     error = fit.sd / math.sqrt(fit.information)
     half = t_quantile(1 - alpha / 2, fit.degrees) * error
@@ -104,7 +105,7 @@ class _Fit:
 
     effect: float
     sd: float
-    degrees: int
+    degrees: float
     information: float
     position: float | None
     without_position: NDArray[np.float64]
@@ -114,8 +115,10 @@ class _Fit:
     rank: Interval | None
 
 
-def _fit(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> _Fit:
-    crossed = None if after is None else fit_crossover(log_ratios, after)
+def _fit(
+    log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float, may_differ: bool
+) -> _Fit:
+    crossed = None if after is None else fit_crossover(log_ratios, after, may_differ=may_differ)
     if after is None or crossed is None:
         mean, sd = mean_and_sd(log_ratios)
         return _Fit(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,15 +372,14 @@ def compare_when_due(
             control, treated, hosts, confidence=evidence.confidence, comparisons=comparisons, after=after
         )
         return hide_unfinished(found) if evidence.is_provisional else found
+    compare = partial(
+        compare_blocks, comparisons=comparisons, after=after, may_differ=evidence.rules.tells_orders_apart
+    )
     if evidence.is_provisional:
-        return widen(
-            compare_blocks(control, treated, confidence=evidence.confidence, comparisons=comparisons, after=after)
-        )
+        return widen(compare(control, treated, confidence=evidence.confidence))
     complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
     due = evidence.confidence_at(complete)
-    comparison = compare_blocks(
-        control, treated, confidence=due or evidence.confidence, comparisons=comparisons, after=after
-    )
+    comparison = compare(control, treated, confidence=due or evidence.confidence)
     return comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
 
 
