@@ -21,7 +21,7 @@ from calibration.trials import (
 from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Verdict
 
-EXPERIMENTS = {6: 2000, 12: 2000, 20: 1000}
+EXPERIMENTS = {6: 1000, 12: 1000, 20: 400}
 # The standard deviation of a second run of b, in that of other runs, and the most intervals that may miss.
 RESTLESS = {7.0: (0.14, 0.08, 0.07), 35.0: (0.11, 0.07, 0.07)}
 SD = 0.01
