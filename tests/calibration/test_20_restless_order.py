@@ -21,9 +21,10 @@ from calibration.trials import (
 from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Verdict
 
-EXPERIMENTS = {6: 1000, 12: 1000, 20: 400}
-# The standard deviation of a second run of b, in that of other runs, and the most intervals that may miss.
-RESTLESS = {7.0: (0.14, 0.08, 0.07), 35.0: (0.11, 0.07, 0.07)}
+EXPERIMENTS = {6: 500, 12: 400}
+# The standard deviation of a second run of b, in that of other runs (so log ratios scatter 5 and 25 times as much),
+# and the most intervals that may miss with six and with twelve blocks.
+RESTLESS = {7.0: (0.16, 0.09), 35.0: (0.11, 0.08)}
 SD = 0.01
 
 
@@ -60,7 +61,7 @@ def test_an_arm_that_is_restless_as_the_second_of_a_block_is_in_the_interval() -
     record(
         Row(
             number=20,
-            defect="b scatters more as the second of a block: misses with 6, 12 and 20 blocks (nominal 5 %)",
+            defect="b scatters more as the second of a block: misses with 6 and with 12 blocks (nominal 5 %)",
             before="; ".join(before),
             after=f"{'; '.join(after)}; nowhere restless, and as good, “not worse by 3 %” supported: {', '.join(kept)}",
         )
