@@ -28,20 +28,35 @@ RESTLESS = {7.0: (0.16, 0.09), 35.0: (0.11, 0.08)}
 SD = 0.01
 
 
+def measure(evidence, factor):
+    noise = np.random.default_rng(evidence.seed).normal(0, SD, len(evidence.slots))
+    is_b = np.array([slot.arm == "b" for slot in evidence.slots])
+    noise *= np.where(is_b & (second_runs(evidence) > 0), factor, 1)
+    return observe(evidence, dict(enumerate(noise, start=1)))
+
+
 def run(factor, *, blocks, seed):
     """Shares of intervals without the truth, and of experiments that are supported, by rules 11 and 12."""
     seeds, found = random.Random(seed), {11: [], 12: []}
     for _ in range(EXPERIMENTS[blocks]):
         evidence = plan_trial(seeds, blocks=blocks)
-        noise = np.random.default_rng(evidence.seed).normal(0, SD, len(evidence.slots))
-        is_b = np.array([slot.arm == "b" for slot in evidence.slots])
-        noise *= np.where(is_b & (second_runs(evidence) > 0), factor, 1)
-        values = observe(evidence, dict(enumerate(noise, start=1)))
+        values = measure(evidence, factor)
         for version, told in found.items():
             judged = replace(evidence, rules=RULES[version])
             comparison = compare(judged, values)
             told.append((misses(comparison, 0.0), conclude(judged, comparison) is Verdict.SUPPORTED))
     return {version: np.mean(told, axis=0) for version, told in found.items()}
+
+
+def test_an_experiment_of_older_rules_keeps_its_interval() -> None:
+    evidence = plan_trial(random.Random(20), blocks=12)
+    values = measure(evidence, 35.0)
+
+    old, new = (compare(replace(evidence, rules=RULES[version]), values) for version in (11, 12))
+
+    assert old.degrees == 10
+    assert new.degrees < 10
+    assert new.low < old.low < old.high < new.high
 
 
 @pytest.mark.slow
