@@ -153,7 +153,7 @@ def _check_throwaway(case: Case) -> tuple[Objection, ...]:
 
 
 def _check_command(case: Case) -> Iterator[Objection]:
-    """Turns need a program that does not count the time in which it stands still, and tells of each request."""
+    """Turns need a program that counts all or none of the time in which it stands still, and tells of each request."""
     text = "what a command tells of its requests is put together by turns only"
     yield Objection(methods=("duet", "switchback"), weight=Weight.REFUSAL, text=text)
     if case.experiment.target.kind == "server":
@@ -164,8 +164,8 @@ def _check_command(case: Case) -> Iterator[Objection]:
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     else:
         text = (
-            "a command may count the time in which it stands still as latency: before the first run it is stopped "
-            "(SIGSTOP) on the running server, and unless it tells of no request that took as long, there are blocks"
+            "a command may count some of the time in which it stands still as latency: before the first run it is "
+            "stopped (SIGSTOP) on the running server, and unless it counts all of that or none, there are blocks"
         )
         yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
 
