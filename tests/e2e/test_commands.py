@@ -201,7 +201,9 @@ def test_a_program_that_counts_all_of_its_standstill_has_it_taken_out(new_place)
     assert told["method"] == "interleaved"
     assert "counts all of the time in which it stands still" in json.dumps(told["method_reason"])
     # Two clients that are always at work: what their requests took is twice the measured time (Little's law).
-    (in_flight,) = duckdb.sql(f"SELECT sum(latency_sum) / 36 FROM '{folder.path}/runs/*/transactions.parquet'").fetchone()
+    (in_flight,) = duckdb.sql(
+        f"SELECT sum(latency_sum) / 36 FROM '{folder.path}/runs/*/transactions.parquet'"
+    ).fetchone()
     assert in_flight == pytest.approx(2.0, abs=0.3)
     folder.assert_nothing_left()
 

@@ -38,8 +38,8 @@ def test_a_request_that_took_as_long_as_the_stop_has_it_in_its_latency():
     assert found.found is Standstill.COUNTED
     assert (found.longest, found.usual) == (1.01, 0.01)
     assert found.text == (
-        "stopped 3 times for 1 s, it tells of a request that took 1.01 s, and of none that took longer than 10 ms without"
-        " the stops"
+        "stopped 3 times for 1 s, it tells of a request that took 1.01 s, and of none that took longer than 10 ms "
+        "without the stops"
     )
 
 

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Key = tuple[str, str]  # (metric, object)
 Readings = Mapping[Key, tuple[Array, Array]]  # times, since the epoch and ascending, and values
 
-_OF_SERVER = ("pg_stat_", "backend_cpu.")
+_OF_SERVER = ("pg_stat_", "backend_cpu.", "pgbouncer.")
 
 
 def own_time(run: RunRow, t: Array) -> Array:

@@ -172,6 +172,11 @@ class Evidence:
             comparisons=self.comparisons,
         )
 
+    def fact(self, name: str, run: int) -> str:
+        """What was recorded as "group/name" before a run, else of the experiment as a whole; "" where it was not."""
+        own = self.fingerprints.get(run, {}).get(name)
+        return self.fingerprints.get(None, {}).get(name, "") if own is None else own
+
     def runs_of(self, arm: str) -> tuple[RunRow, ...]:
         """Valid runs of an arm by block."""
         return tuple(sorted((run for run in self.valid if run.slot.arm == arm), key=lambda run: run.slot.block))

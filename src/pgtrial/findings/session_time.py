@@ -18,6 +18,8 @@ OUTSIDE = "outside the server"
 
 SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client was free
 
+POOL = "wait for a pooled session"  # event of OUTSIDE: PgBouncer had no session of the server free
+
 
 class BudgetPart(Record):
     """Part of the mean latency of a transaction.

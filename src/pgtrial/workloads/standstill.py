@@ -106,7 +106,7 @@ def _fewest(busy: float, chances: int) -> float:
 
 
 def _still(t: float, latency: float, stops: Sequence[tuple[float, float]]) -> float:
-    """Seconds of a request that ended at ``t`` in which its program was stopped, if its times are those of the clock."""
+    """Seconds of a request that ended at ``t`` in which its program was stopped, by times of the clock."""
     return sum(max(0.0, min(t, end) - max(t - latency, start)) for start, end in stops)
 
 
