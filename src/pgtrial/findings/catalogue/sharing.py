@@ -26,7 +26,7 @@ SHARING_CAVEATS = {
     "no-server-counts": Entry(
         severity=Severity.INFO,
         text=N_(
-            "What the server counts (buffers, WAL, rows) is left out {in_runs}: sessions add to it once in "
+            "What the server counts (buffers, WAL, rows) is left out {in_runs}: sessions add to it every "
             "{seconds:duration}, and most washouts of the slices are shorter, so the other arm's part would be in it."
         ),
         hint=N_('Set slice = "4s" or more to have it. Waits, statements and the machine are known by arm.'),
