@@ -248,6 +248,8 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
                 f'"{folder}" is damaged: it has slices of runs that do not take turns',
                 hint="Restore it from a copy.",
             )
+        is_switched = plan.method.method == "switchback"
+        runs = tuple(replace(run, is_switched=is_switched) for run in runs)
         return Evidence(
             folder=folder,
             experiment=plan.experiment,

@@ -31,6 +31,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import CONNECT, WORKLOAD
 from pgtrial.model.arm import Arm
+from pgtrial.model.metrics import SWAP_GROWTH
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
@@ -171,12 +172,13 @@ def _check_command(case: Case) -> Iterator[Objection]:
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:
-    """What the machine did in a block that arms share, it did for all of them."""
+    """What the machine did in a block of twins, it did for all of them; of one server, for the arm that it has then."""
     for claim in case.experiment.hypothesis.claims:
         known = find_observable(claim.metric)
         if known is not None and not known.is_of_server:
             text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
-            yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+            methods = _ALL if claim.metric == SWAP_GROWTH.name else _BOTH
+            yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
 
 
 def _check_acceptance(case: Case) -> Iterator[Objection]:
