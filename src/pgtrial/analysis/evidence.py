@@ -138,6 +138,11 @@ class Evidence:
         return self.method.method == "duet"
 
     @property
+    def stands_still(self) -> bool:
+        """Whether a server is stopped while another arm has its turn; the times that it takes go on by the clock."""
+        return self.method.method == "interleaved" and self.experiment.target.kind != "server"
+
+    @property
     def is_soak(self) -> bool:
         """Whether each arm's runs are windows of one long load."""
         return self.experiment.design.soak is not None

@@ -179,6 +179,9 @@ def _check_metric(case: Case) -> Iterator[Objection]:
             text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
             methods = _ALL if claim.metric == SWAP_GROWTH.name else _BOTH
             yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
+        elif known is not None and known.is_timed and case.experiment.target.kind != "server":
+            text = f"{claim.metric} is of times that a server takes, by a clock that goes on while it stands still"
+            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
 
 
 def _check_acceptance(case: Case) -> Iterator[Objection]:

@@ -107,7 +107,7 @@ def explain(
         budgets=budgets,
         differences=differences,
         plans=plans,
-        statements=describe_statements(evidence),
+        statements=describe_statements(evidence, reduction),
         wait_types=describe_types(evidence, reduction),
         background=describe_background(evidence, reduction),
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),

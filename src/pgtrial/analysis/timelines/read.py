@@ -114,7 +114,12 @@ def _divide(value: Array, divisor: Array) -> Array:
 def _read_runs(
     db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, runs: Sequence[RunRow]
 ) -> list[Timeline]:
-    metrics = [metric for metric in METRICS if metric.is_of_server or not runs[0].slices or runs[0].is_switched]
+    metrics = [
+        metric
+        for metric in METRICS
+        if (metric.is_of_server or not runs[0].slices or runs[0].is_switched)
+        and not (metric.is_timed and evidence.stands_still)
+    ]
     sampled = [run for run in runs if run.id not in reduction.without_samples]
     polled = [run for run in runs if run.id not in reduction.without_waits]
     try:
