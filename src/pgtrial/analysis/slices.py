@@ -85,7 +85,7 @@ def stretches(run: RunRow) -> tuple[Stretch, ...]:
     if not run.slices:
         return ()
     if run.is_switched:
-        befores = accumulate((each.seconds for each in run.slices), initial=0.0)
+        earlier = accumulate((each.seconds for each in run.slices), initial=0.0)
         return tuple(
             Stretch(
                 level=each.level,
@@ -94,7 +94,7 @@ def stretches(run: RunRow) -> tuple[Stretch, ...]:
                 before=before,
                 washout=each.counted - each.started,
             )
-            for each, before in zip(run.slices, befores, strict=False)
+            for each, before in zip(run.slices, earlier, strict=False)
         )
     breaks = [
         place
