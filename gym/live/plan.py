@@ -10,8 +10,8 @@ import numpy as np
 SHARES = {"interleaved": 5, "blocks": 1, "duet": 4}
 METHODS = tuple(SHARES)
 PGBENCH, SYSBENCH, COMMAND = "pgbench", "sysbench", "command"
-# sysbench counts the time in which it stands still; the other program has a clock that stands still with it.
-LOADS = {PGBENCH: SHARES, SYSBENCH: {"blocks": 1}, COMMAND: {"interleaved": 1}}
+# sysbench counts all of the time in which it stands still; the other program has a clock that stands still with it.
+LOADS = {PGBENCH: SHARES, SYSBENCH: {"interleaved": 1}, COMMAND: {"interleaved": 1}}
 _LARGEST_SEED = 2**31
 
 

@@ -51,6 +51,15 @@ def test_what_settles_at_once_is_interleaved() -> None:
     assert choice.reason == "It is the cheapest method without objection here."
 
 
+@pytest.mark.parametrize("metric", ["wal.sync_time", "db.blk_read_time", "pgbouncer.wait"])
+def test_what_a_stopped_server_would_time_is_not_claimed_by_turns(metric: str) -> None:
+    made = experiment(hypothesis={"metric": metric, "expect": "better"})
+
+    assert not judge(made)["interleaved"].valid
+    assert "a clock that goes on while it stands still" in " ".join(judge(made)["interleaved"].reasons)
+    assert judge(experiment(hypothesis={"metric": "wal.bytes", "expect": "better"}))["interleaved"].valid
+
+
 def test_blocks_are_the_default_and_always_valid() -> None:
     made = experiment("blocks", arms=arms_with(sysctl={"vm.swappiness": 1}))
 

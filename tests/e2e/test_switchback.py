@@ -11,8 +11,13 @@ from scipy.stats import t
 
 from support import wait_until
 
-# A quarter more by construction: half of a slice is left out, and what else a transaction takes is little beside it.
-WAITS = "SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'on' THEN 0.050 ELSE 0.040 END);\n"
+# A quarter more by construction, as what else a transaction takes is little beside it: one of two sessions at a time,
+# for 20 ms, or both, for 50 ms. So with "off" one of them waits for a lock all the time, and with "on" none ever does.
+WAITS = """BEGIN;
+SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_advisory_xact_lock(1) END;
+SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'off' THEN 0.020 ELSE 0.050 END);
+COMMIT;
+"""
 SWITCHED = ("blocks = 2", 'blocks = {}\nmethod = "switchback"\nslice = "1500ms"')
 MAPS = Path("/proc/sys/vm/max_map_count")  # a limit far above what anybody here needs
 
@@ -57,6 +62,28 @@ def test_a_latency_is_what_it_is_by_the_clock(folder):
 
     assert latencies
     assert all(0.039 < latency < 0.1 for latency in latencies)
+
+
+def test_what_the_server_does_is_told_apart_by_arm(folder):
+    found = json.loads((folder.path / "findings.json").read_text())
+    waits = {
+        (one["arm"], f"{one['wait_type']}/{one['wait_event']}"): one["sessions"]
+        for one in found["waits"]
+        if one["load_level"] == 0
+    }
+
+    assert ("on", "Lock/advisory") not in waits
+    assert waits["off", "Lock/advisory"] == pytest.approx(1, abs=0.2)
+    assert waits["on", "Timeout/PgSleep"] == pytest.approx(2, abs=0.4)
+
+
+def test_what_the_machine_does_is_told_apart_by_arm(folder):
+    found = json.loads((folder.path / "findings.json").read_text())
+
+    assert {one["metric"] for one in found["observations"]} >= {"cost.cpu_seconds", "cost.context_switches"}
+    codes = {one["code"] for one in found["caveats"]}
+    assert "no-host-costs" not in codes
+    assert "no-server-counts" in codes  # the washouts are of three quarters of a second
 
 
 def test_the_arms_of_a_block_have_one_server_and_take_turns_on_it(folder):

@@ -21,6 +21,7 @@ import pytest
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector
 from pgtrial.engine.collect import convert
+from pgtrial.engine.sampler import control
 from pgtrial.engine.sampler.control import (
     Disks,
     RemoteReader,
@@ -184,6 +185,48 @@ def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: a
     assert checkpointers == (0,)
     ((first, last),) = query(tmp_path / "samples.parquet", "SELECT min(t), max(t) FROM {file}")
     assert begun <= float(str(first)) <= float(str(last)) <= time.time()
+
+
+def test_what_it_is_asked_to_read_now_is_read_when_it_answers_and_no_sum_of_sessions_goes_on(
+    config: SamplerConfig, runner: asyncio.Runner
+) -> None:
+    async def ask() -> tuple[float, float]:
+        sampler, begun = Sampler(), time.time()
+        await sampler.start(config)
+        await wait_for_readings(config, sessions.NAME, since=begun, count=2)
+        asked, told = time.time(), await sampler.read_now()
+        await wait_for_readings(config, sessions.NAME, since=told, count=2)
+        await sampler.stop()
+        return asked, told
+
+    asked, told = runner.run(ask())
+
+    times = read_times(Path(config.spool))
+    read = {source for t, source in times if asked <= t <= told}
+    assert read >= set(read_header(Path(config.spool)).sources) - {sessions.NAME, "pgbench_cpu"}
+    # In the order in which they were written down: what began before is written before.
+    is_before = [t <= told for t, _ in times]
+    assert is_before == sorted(is_before, reverse=True)
+
+
+def test_an_answer_that_came_too_late_is_none_to_the_next_question(
+    config: SamplerConfig, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask_twice() -> tuple[float, float]:
+        sampler = Sampler()
+        await sampler.start(config)
+        assert sampler.pid is not None
+        with frozen(sampler.pid), monkeypatch.context() as impatient:
+            impatient.setattr(control, "_READ_PATIENCE", 0.05)
+            await sampler.read_now()
+        asked = time.time()
+        told = await sampler.read_now()
+        await sampler.stop()
+        return asked, told
+
+    asked, told = runner.run(ask_twice())
+
+    assert asked <= told <= time.time()
 
 
 def test_times_lie_in_the_tick_they_belong_to(config: SamplerConfig, runner: asyncio.Runner) -> None:

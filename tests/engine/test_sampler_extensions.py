@@ -138,6 +138,18 @@ def test_each_is_read_as_often_as_it_wants(place: Place) -> None:
     assert place.open == set()
 
 
+def test_out_of_turn_only_counters_are_read(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    opened = Reader().open("control", "shop")
+    opened.start()
+    place.asked.clear()
+
+    opened.read_now(place.now + 1)
+
+    assert {name for _, name in place.asked} == {"pg_stat_statements", "pg_wait_sampling"}
+    opened.close()
+
+
 def test_a_pace_of_its_own_for_what_lasts(place: Place) -> None:
     place.databases = {"control": {}, "shop": ALL}
     pace = Pace(least=60.0, at_start=frozenset({"pg_stat_statements_texts"}), without=frozenset({"pg_buffercache"}))

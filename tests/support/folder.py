@@ -74,7 +74,7 @@ def write_result_folder(
             attempts_before=attempts_before,
         ),
     )
-    state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})
+    state.add_fingerprint({"PostgreSQL/version": "15.7"})
     rng = random.Random(simulation.seed)
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
     t = _STARTED

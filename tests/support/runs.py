@@ -97,7 +97,7 @@ def _end_run(state: State, simulation: Simulation, *, run: RunRow, arm: Arm, t: 
         run.id,
         [(name, value, "configuration file" if name in declared else "default") for name, value in settings.items()],
     )
-    facts = dict(simulation.facts.get(arm.name, {}))
+    facts = {"machine/CPUs": "2", "kernel/release": "6.1.0"} | dict(simulation.facts.get(arm.name, {}))
     state.add_fingerprint(facts, run=run.id)
     facts |= simulation.facts_after.get(arm.name, {})
     state.add_fingerprint(facts, run=run.id, moment=Moment.AFTER)

@@ -37,14 +37,43 @@ def test_a_request_that_took_as_long_as_the_stop_has_it_in_its_latency():
 
     assert found.found is Standstill.COUNTED
     assert (found.longest, found.usual) == (1.01, 0.01)
-    assert found.text == "stopped 3 times for 1 s, it tells of a request that took 1.01 s"
+    assert found.text == (
+        "stopped 3 times for 1 s, it tells of a request that took 1.01 s, and of none that took longer than 10 ms "
+        "without the stops"
+    )
 
 
-def test_one_such_request_is_enough():
-    told = busy()
-    told[-1] = request(told[-1].t, 0.9)
+def lengthened(told, latency):
+    """Requests, of which the first ones after stops took as long."""
+    ends = [min(one.t for one in told if one.t > end) for _, end in STOPS]
+    return [request(one.t, latency) if one.t in ends else one for one in told]
 
-    assert judge(told).found is Standstill.COUNTED
+
+@pytest.mark.parametrize(
+    ("told", "clients", "why"),
+    [
+        ([*busy()[:-1], request(busy()[-1].t, 0.9)], 1, "which is 900 ms without the stop"),
+        (lengthened(busy(), 0.6), 1, "and of some that have a part of a stop in their times"),
+        (busy(in_flight=1.01) + busy(in_flight=0.01), 2, "but only of 3 that have a whole stop in their times"),
+        (
+            [one for one in busy(in_flight=1.01) if not 102 < one.t < 102.01],
+            1,
+            "but only of 2 that have a whole stop in their times",
+        ),
+    ],
+)
+def test_what_counts_a_part_of_it_cannot_have_it_taken_out(told, clients, why):
+    found = judge(sorted(told, key=lambda one: one.t), clients=clients)
+
+    assert found.found is Standstill.PARTLY
+    assert found.text.endswith(why)
+
+
+def test_clients_that_wait_between_requests_need_not_have_one_in_flight_at_each_stop():
+    idle = [request(one.t, 0.004) for one in busy()]  # 40 % of the time at work
+    told = lengthened(idle, 1.004) + idle * 2
+
+    assert judge(sorted(told, key=lambda one: one.t), clients=3).found is Standstill.COUNTED
 
 
 def test_a_program_whose_clock_stands_still_with_it_does_not_count_it():

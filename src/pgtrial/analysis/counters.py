@@ -5,6 +5,9 @@ a straight line.
 
 Where the arms of a block share its time (runs of slices), a server's own counters stand still while the server does:
 their time is the arm's own, the seconds that it has been at work. Counters of the machine keep the time of the clock.
+Of a server that is switched between the arms, no counter stands still. What counts of each slice is known by the
+readings inside it alone, which are taken at both of its ends as well: a straight line across a switch would lend one
+arm what the other did.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,14 +15,18 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.slices import Window, stretches, windows
+from pgtrial.analysis.slices import Stretch, Window, stretches, windows
 from pgtrial.model.run import RunRow
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]  # (metric, object)
 Readings = Mapping[Key, tuple[Array, Array]]  # times, since the epoch and ascending, and values
 
-_OF_SERVER = ("pg_stat_", "backend_cpu.")
+_OF_SERVER = ("pg_stat_", "backend_cpu.", "pgbouncer.")
+_LEAST_KNOWN = 0.5  # of the time that counts of a window, for which it then stands
+# A session adds what it has done to the server's counters once a second (PGSTAT_MIN_INTERVAL in PostgreSQL's pgstat.c),
+# except to those of pg_stat_statements. When a shorter washout ends, some of the other arm's work is not there yet.
+LATENESS = 1.0
 
 
 def own_time(run: RunRow, t: Array) -> Array:
@@ -35,6 +42,23 @@ def own_time(run: RunRow, t: Array) -> Array:
     stretch = np.maximum(np.searchsorted(started, t, side="right") - 1, 0)
     own: Array = np.maximum(before[stretch] + np.minimum(t, ended[stretch]) - started[stretch], 0.0)
     return own
+
+
+def in_own_time(run: RunRow, t: Array) -> NDArray[np.bool_]:
+    """Which readings, (n,), at times of the clock are of what counts of a run's slices where its server is switched;
+    all of another run.
+    """
+    if not run.is_switched:
+        return np.ones(t.shape, np.bool_)
+    found = np.zeros(t.shape, np.bool_)
+    for turn in stretches(run):
+        found[_between(t, turn.started, turn.ended)] = True
+    return found
+
+
+def lateness(metric: str) -> float:
+    """Seconds by which a counter may be behind what it counts."""
+    return LATENESS if metric.startswith("pg_stat_") and not metric.startswith("pg_stat_statements.") else 0.0
 
 
 def increases(
@@ -81,12 +105,43 @@ def increases(
     return np.where((begin >= t[0] - before) & (end <= t[-1] + after), found, np.nan)
 
 
+def is_soon_enough(run: RunRow, level: int) -> bool:
+    """Whether of most of a level's slices the washout is long enough for counters that are late."""
+    turns = [turn for turn in stretches(run) if turn.level == level]
+    told = sum(turn.seconds for turn in turns if turn.washout >= LATENESS)
+    return told >= _LEAST_KNOWN * sum(turn.seconds for turn in turns)
+
+
+def turn_increases(
+    run: RunRow, clock: Array, value: Array, begin: Array, end: Array, *, longest: float = np.inf, late_by: float = 0.0
+) -> Array:
+    """Increase of counters from each ``begin`` to its ``end``, (…, parts), in a run whose server is switched.
+
+    ``begin`` and ``end``, (parts,), are of the run's own time, and of one slice each. ``clock``, (readings,), is when
+    the counters were read, in seconds since the epoch, and ``value``, (…, readings), what was read. A part is NaN where
+    ``increases`` knows none by the readings inside the slice, or counters that are late may have the other arm's work.
+    """
+    found, middle = np.full((*value.shape[:-1], begin.size), np.nan), (begin + end) / 2
+    for turn in stretches(run):
+        parts = slice(*np.searchsorted(middle, (turn.before, turn.before + turn.seconds)))
+        if parts.start < parts.stop and turn.washout >= late_by:
+            mine = _between(clock, turn.started, turn.ended)
+            t = turn.before + (clock[mine] - turn.started)
+            found[..., parts] = increases(
+                t, value[..., mine], begin[parts], end[parts], longest=longest, is_sliced=True
+            )
+    return found
+
+
 def window_increases(run: RunRow, readings: Readings) -> Iterator[tuple[int, Key, float | None, float]]:
     """(load level, counter, its increase over the measured window, longest gap in it) of a run.
 
     The increase is None where it is not known. The gap is in seconds between two readings, or to an end of the window,
     without the time in which the run's arm stood still. Nothing of counters that were not read in a window.
     """
+    if run.is_switched:
+        yield from _switched_increases(run, readings)
+        return
     together: dict[tuple[bool, bytes], list[Key]] = {}
     for key, (t, _) in readings.items():
         together.setdefault((key[0].startswith(_OF_SERVER), t.tobytes()), []).append(key)
@@ -108,7 +163,30 @@ def window_increases(run: RunRow, readings: Readings) -> Iterator[tuple[int, Key
                 yield window.level, key, None if np.isnan(increase) else increase, gap
 
 
-def count_between(window: Window, readings: Readings) -> dict[str, float]:
+def _switched_increases(run: RunRow, readings: Readings) -> Iterator[tuple[int, Key, float | None, float]]:
+    """The same where the server is switched: slices in which an increase is known stand for those in which it is not,
+    if that is half of the time.
+    """
+    together: dict[tuple[float, bytes], list[Key]] = {}
+    for key, (t, _) in readings.items():
+        together.setdefault((lateness(key[0]), t.tobytes()), []).append(key)
+    for (late_by, times), keys in together.items():
+        clock, value = np.frombuffer(times), np.stack([readings[key][1] for key in keys])
+        for window in windows(run):
+            turns = [turn for turn in stretches(run) if turn.level == window.level]
+            read = [clock[_between(clock, turn.started, turn.ended)] for turn in turns]
+            if not any(t.size for t in read):
+                continue
+            gap = max(np.diff([turn.started, *t, turn.ended]).max() for turn, t in zip(turns, read, strict=True))
+            seconds = np.array([turn.seconds for turn in turns])
+            begin = np.array([turn.before for turn in turns])
+            found = turn_increases(run, clock, value, begin, begin + seconds, late_by=late_by)
+            share = (~np.isnan(found)) @ seconds / seconds.sum()
+            for key, parts, known in zip(keys, found, share.tolist(), strict=True):
+                yield window.level, key, float(np.nansum(parts)) / known if known >= _LEAST_KNOWN else None, float(gap)
+
+
+def count_between(window: Window | Stretch, readings: Readings) -> dict[str, float]:
     """By object: how much was counted from the first to the last reading inside a window, where anything was.
 
     For counters whose objects have no reading until they are counted for the first time: they stood at zero. Nothing

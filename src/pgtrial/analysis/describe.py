@@ -211,8 +211,9 @@ def overhead_seconds(run: RunRow) -> float | None:
         return None
     if not run.slices:
         return total - measured_seconds(run)
-    stood_still = sum(phase.end - phase.start for phase in measured(run)) - sum(w.active for w in windows(run))
-    return total - stood_still - measured_seconds(run)
+    turns = sum(each.ended - each.started for each in run.slices)
+    others = sum(phase.end - phase.start for phase in measured(run)) - turns
+    return total - others - measured_seconds(run)
 
 
 def sum_overhead(evidence: Evidence) -> Overhead:

@@ -138,6 +138,11 @@ class Evidence:
         return self.method.method == "duet"
 
     @property
+    def stands_still(self) -> bool:
+        """Whether a server is stopped while another arm has its turn; the times that it takes go on by the clock."""
+        return self.method.method == "interleaved" and self.experiment.target.kind != "server"
+
+    @property
     def is_soak(self) -> bool:
         """Whether each arm's runs are windows of one long load."""
         return self.experiment.design.soak is not None
@@ -171,6 +176,11 @@ class Evidence:
             blocks=blocks,
             comparisons=self.comparisons,
         )
+
+    def fact(self, name: str, run: int) -> str:
+        """What was recorded as "group/name" before a run, else of the experiment as a whole; "" where it was not."""
+        own = self.fingerprints.get(run, {}).get(name)
+        return self.fingerprints.get(None, {}).get(name, "") if own is None else own
 
     def runs_of(self, arm: str) -> tuple[RunRow, ...]:
         """Valid runs of an arm by block."""
@@ -243,6 +253,8 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
                 f'"{folder}" is damaged: it has slices of runs that do not take turns',
                 hint="Restore it from a copy.",
             )
+        is_switched = plan.method.method == "switchback"
+        runs = tuple(replace(run, is_switched=is_switched) for run in runs)
         return Evidence(
             folder=folder,
             experiment=plan.experiment,

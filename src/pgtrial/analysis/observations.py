@@ -143,11 +143,11 @@ def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, win
     transactions = reduction.totals.get((run.id, window.level, None), _NO_TRANSACTIONS).counted(evidence.rules)
     if transactions > 0:
         for cost in COSTS:
-            if run.slices and not cost.is_of_server:
+            if run.slices and not (cost.is_of_server or run.is_switched):
                 continue  # the machine did it for all arms of the block
             increase = _increase(reduction, cost, run=run.id, level=window.level)
             if increase is not None:
-                # The counters also grew in the guard time, whose transactions do not count.
+                # Those of twins also grew in the guard time, whose transactions do not count.
                 values[cost.metric.name, None] = increase * window.counted / window.active / transactions
     return values
 

@@ -24,7 +24,7 @@ from pgtrial.analysis.reduction import (
     Totals,
     Wait,
 )
-from pgtrial.analysis.slices import slices_of, windows
+from pgtrial.analysis.slices import slices_of, spans, windows
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.model.histogram import LAST, bucket_value, row_of
@@ -125,14 +125,15 @@ def _query(name: str) -> str:
 
 
 def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: Mapping[int, int]) -> None:
-    """Table of the measured windows of all valid runs.
+    """Tables of the measured windows of all valid runs, and of the times whose polls are of them.
 
-    Its rows go in by columns: executemany runs a statement for each row, which takes longer than all the rest.
+    Their rows go in by columns: executemany runs a statement for each row, which takes longer than all the rest.
     """
     db.execute(
         "CREATE TEMP TABLE measured "
         "(run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, counted DOUBLE, is_sliced BOOLEAN, width INTEGER)"
     )
+    db.execute("CREATE TEMP TABLE at_work (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, is_sliced BOOLEAN)")
     rows = [
         (run.id, window.level, window.started, window.ended, window.counted, bool(run.slices), widths[run.id])
         for run in evidence.valid
@@ -143,6 +144,16 @@ def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: M
             "INSERT INTO measured SELECT unnest(?::BIGINT[]), unnest(?::INTEGER[]), unnest(?::DOUBLE[]), "
             "unnest(?::DOUBLE[]), unnest(?::DOUBLE[]), unnest(?::BOOLEAN[]), unnest(?::INTEGER[])",
             [list(column) for column in zip(*rows, strict=True)],
+        )
+        polled = [
+            (run.id, span.level, span.started, span.ended, bool(run.slices))
+            for run in evidence.valid
+            for span in spans(run)
+        ]
+        db.execute(
+            "INSERT INTO at_work SELECT unnest(?::BIGINT[]), unnest(?::INTEGER[]), unnest(?::DOUBLE[]), "
+            "unnest(?::DOUBLE[]), unnest(?::BOOLEAN[])",
+            [list(column) for column in zip(*polled, strict=True)],
         )
 
 
@@ -314,15 +325,12 @@ def _add_increases(counters: _Counters, run: RunRow, readings: Readings) -> None
 
 def _add_wait_counts(counters: _Counters, run: RunRow, readings: Readings) -> None:
     """Since 1.1.6 pg_wait_sampling also counts sessions that wait for nothing ("/"): these are no wait."""
-    for window in windows(run):
-        counts = {
-            (wait_type, wait_event): count
-            for name, count in count_between(window, readings).items()
-            for wait_type, _, wait_event in [name.partition("/")]
-            if wait_type or wait_event
-        }
-        if counts:
-            counters.wait_counts[run.id, window.level] = counts
+    for span in spans(run):
+        for name, count in count_between(span, readings).items():
+            wait_type, _, wait_event = name.partition("/")
+            if wait_type or wait_event:
+                counts = counters.wait_counts.setdefault((run.id, span.level), {})
+                counts[wait_type, wait_event] = counts.get((wait_type, wait_event), 0.0) + count
 
 
 def _waits(

@@ -64,7 +64,13 @@ def named(key: tuple[str, str]) -> str:
 
 def _of_run(evidence: Evidence, timelines: Sequence[Timeline], device: str) -> Mapping[int | str, Mapping[str, float]]:
     found: dict[int | str, Mapping[str, float]] = {
-        each.level: {**_series(each, device), **_steadiness(each), **_swap_growth(each)} for each in timelines
+        each.level: {
+            **_series(each, device),
+            **_steadiness(each),
+            # One swap grows over the slices of all arms.
+            **({} if each.run in evidence.sliced else _swap_growth(each)),
+        }
+        for each in timelines
     }
     if {level.index for level in evidence.levels} == set(found):
         found[ALL] = _of_all_levels(tuple(found.values()))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,18 @@ from pgtrial.stats.slices import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Time without a break in which an arm was at work, guard time included; in seconds since the epoch.
+    """Time without a break in which an arm was at work, in seconds since the epoch; guard time is included, but not of
+    a server that is switched, of which each reading belongs to a moment.
 
     ``before`` is the sum of the run's earlier stretches, so that ``before + t - started`` is the arm's own time.
+    ``washout`` is for how many seconds a server that is switched has had the arm's settings when it starts.
     """
 
     level: int
     started: float
     ended: float
     before: float
+    washout: float = math.inf
 
     @property
     def seconds(self) -> float:
@@ -76,10 +79,23 @@ def counted_seconds(run: RunRow, level: int) -> float:
 def stretches(run: RunRow) -> tuple[Stretch, ...]:
     """When the arm of a run of slices was at work; () for a run without slices.
 
-    Slices with consecutive numbers are one stretch: no other arm came between them, so this one was never stopped.
+    Slices with consecutive numbers are one stretch: no other arm came between them, so this one was never stopped. Of
+    a server that is switched, each slice is one.
     """
     if not run.slices:
         return ()
+    if run.is_switched:
+        earlier = accumulate((each.seconds for each in run.slices), initial=0.0)
+        return tuple(
+            Stretch(
+                level=each.level,
+                started=each.counted,
+                ended=each.ended,
+                before=before,
+                washout=each.counted - each.started,
+            )
+            for each, before in zip(run.slices, earlier, strict=False)
+        )
     breaks = [
         place
         for place, (one, following) in enumerate(pairwise(run.slices), 1)
@@ -124,6 +140,11 @@ def windows(run: RunRow) -> tuple[Window, ...]:
                 )
             )
     return tuple(found)
+
+
+def spans(run: RunRow) -> tuple[Window | Stretch, ...]:
+    """The times whose readings tell of a run: its windows; where its server is switched, what counts of each slice."""
+    return stretches(run) if run.is_switched else windows(run)
 
 
 # Slices -> findings: how arms shared a block's time, whether one leaks into the other, where the noise comes from.

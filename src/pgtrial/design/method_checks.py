@@ -31,6 +31,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import CONNECT, WORKLOAD
 from pgtrial.model.arm import Arm
+from pgtrial.model.metrics import SWAP_GROWTH
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
@@ -153,7 +154,7 @@ def _check_throwaway(case: Case) -> tuple[Objection, ...]:
 
 
 def _check_command(case: Case) -> Iterator[Objection]:
-    """Turns need a program that does not count the time in which it stands still, and tells of each request."""
+    """Turns need a program that counts all or none of the time in which it stands still, and tells of each request."""
     text = "what a command tells of its requests is put together by turns only"
     yield Objection(methods=("duet", "switchback"), weight=Weight.REFUSAL, text=text)
     if case.experiment.target.kind == "server":
@@ -164,19 +165,23 @@ def _check_command(case: Case) -> Iterator[Objection]:
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     else:
         text = (
-            "a command may count the time in which it stands still as latency: before the first run it is stopped "
-            "(SIGSTOP) on the running server, and unless it tells of no request that took as long, there are blocks"
+            "a command may count some of the time in which it stands still as latency: before the first run it is "
+            "stopped (SIGSTOP) on the running server, and unless it counts all of that or none, there are blocks"
         )
         yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:
-    """What the machine did in a block that arms share, it did for all of them."""
+    """What the machine did in a block of twins, it did for all of them; of one server, for the arm that it has then."""
     for claim in case.experiment.hypothesis.claims:
         known = find_observable(claim.metric)
         if known is not None and not known.is_of_server:
             text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
-            yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+            methods = _ALL if claim.metric == SWAP_GROWTH.name else _BOTH
+            yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
+        elif known is not None and known.is_timed and case.experiment.target.kind != "server":
+            text = f"{claim.metric} is of times that a server takes, by a clock that goes on while it stands still"
+            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
 
 
 def _check_acceptance(case: Case) -> Iterator[Objection]:

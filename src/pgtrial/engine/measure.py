@@ -138,13 +138,17 @@ class Measurement(ABC):
         for name, report in reports.items():
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
-        for member in self.group.members.values():
-            await record_plans(member.record, member.server, plan.load.scripts(member.arm))
+        for name in self.group.members:
+            await self._record_plans(name)
         return reports
 
     @abstractmethod
     def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
         """By the arm's name, or MACHINE. ``clock_offset``: seconds that the servers' machine is ahead of ours."""
+
+    async def _record_plans(self, name: str) -> None:
+        member = self.group.members[name]
+        await record_plans(member.record, member.server, self.group.plan.load.scripts(member.arm))
 
     @abstractmethod
     async def _warm_up(self) -> None: ...
@@ -295,9 +299,14 @@ class WholeMeasurement(Measurement):
         return item
 
     def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
-        host, (name, member) = self.group.host, self._only
+        name, member = self._only
+        return {name: self._config(name, spool=member.spool, clock_offset=clock_offset)}
+
+    def _config(self, name: str, *, spool: Path, clock_offset: float) -> SamplerConfig:
+        """Of the server of a run, and of its machine."""
+        host, member = self.group.host, self.group.members[name]
         server = member.server
-        config = SamplerConfig(
+        return SamplerConfig(
             conninfo=server.control,
             database=server.database,
             version_num=server.version_num,
@@ -305,14 +314,13 @@ class WholeMeasurement(Measurement):
             machine=server.on_host,
             traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),
-            spool=str(member.spool),
+            spool=str(spool),
             remote=remote_reader(host, clock_offset=clock_offset),
             server_pid=find_server(host.ops, server.directories),
             load_conninfo=server.conninfo(server.database),
             load_sessions=self.group.plan.beginning_of_names(name),
             console="" if server.pooler is None else server.pooler.console,
         )
-        return {name: config}
 
     async def _warm_up(self) -> None:
         """Run the first level's load until it is steady, or for the longest time allowed."""

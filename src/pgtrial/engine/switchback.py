@@ -10,9 +10,10 @@ from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.slices import Step
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
+from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.measure import MACHINE, OwnedGenerator, WholeMeasurement
 from pgtrial.engine.sampler.control import SamplerConfig
-from pgtrial.engine.slicer.control import SPARE, machine_config
+from pgtrial.engine.slicer.control import SPARE
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.hosts.base import HostProcess
 from pgtrial.model.run import LoadLevel, Slice
@@ -20,17 +21,23 @@ from pgtrial.model.run import LoadLevel, Slice
 
 @dataclass(slots=True, kw_only=True)
 class SwitchedMeasurement(WholeMeasurement):
-    """The load is that of a single run; which arm's each moment is follows from the slices.
+    """The load and what is sampled are those of a single run; which arm's each moment is follows from the slices.
 
-    The machine is sampled, and the server is not: what it counts is not told apart by arm.
+    At both ends of what counts of a slice everything is read as well, so that no reading is of two arms.
     """
 
     board: Switchboard
     choice: MethodChoice
 
     def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
-        self.shared_spool, config = machine_config(self.group, clock_offset=clock_offset)
-        return {MACHINE: config}
+        first = next(iter(self.group.members))
+        self.shared_spool = make_shared_spool(self.group.members[first].folder)
+        return {MACHINE: self._config(first, spool=self.shared_spool, clock_offset=clock_offset)}
+
+    async def _record_plans(self, name: str) -> None:
+        await self.board.switch(name)
+        await super(SwitchedMeasurement, self)._record_plans(name)
+        await self.board.switch_back()
 
     def _generators(self, level: LoadLevel, *, seconds: float, logged: bool) -> list[OwnedGenerator]:
         every = super(SwitchedMeasurement, self)._generators(level, seconds=seconds, logged=logged)
@@ -86,8 +93,10 @@ class SwitchedMeasurement(WholeMeasurement):
             took = time.time() - started
             if took > step.guard:
                 raise InvalidRunError(f"{level.label}: to switch to {name} took {took:.1f} s, longer than its washout")
-            await asyncio.sleep(max(0.0, started + step.length - time.time()))
-            ended = time.time()
+            await _sleep_until(started + step.guard)
+            await self.samplers[MACHINE].read_now()
+            await _sleep_until(started + step.length)
+            ended = await self.samplers[MACHINE].read_now()
             if lost := self.board.find_drift(name):
                 raise InvalidRunError(f"{level.label}: {lost}")
             found.setdefault(name, []).append(
@@ -95,3 +104,8 @@ class SwitchedMeasurement(WholeMeasurement):
             )
         await self.board.switch_back()
         return {name: tuple(own) for name, own in found.items()}
+
+
+async def _sleep_until(moment: float) -> None:
+    """Until a time in seconds since the epoch."""
+    await asyncio.sleep(max(0.0, moment - time.time()))

@@ -13,12 +13,16 @@ from pgtrial.store.state import State
 from pgtrial.workloads.standstill import Standstill
 
 STANDSTILL = "standstill"  # key of the record: what each check found
+_UNCLEAR = (Standstill.UNKNOWN, Standstill.PARTLY)
 
 
 def ask_for_check(load: Load, plan: Plan, state: State) -> None:
     """Have the load find out whether its program counts the time in which it stands still, unless that is on record."""
     if isinstance(load, CommandLoad):
-        load.stands_still = plan.method.method == "interleaved" and STANDSTILL not in state.meta()
+        recorded = state.meta().get(STANDSTILL)
+        load.stands_still = plan.method.method == "interleaved" and recorded is None
+        if recorded is not None:
+            load.counts_standstill = all(one["found"] == Standstill.COUNTED for one in json.loads(recorded))
 
 
 def decide_turns(load: Load, plan: Plan, state: State, *, tell: Observer) -> Plan:
@@ -26,15 +30,24 @@ def decide_turns(load: Load, plan: Plan, state: State, *, tell: Observer) -> Pla
     if not isinstance(load, CommandLoad) or not load.standstills:
         return plan
     findings = load.standstills
-    objection = next((one for one in findings if one.found is not Standstill.NOT_COUNTED), None)
-    if objection is None:
-        text = max(findings, key=lambda one: one.longest or 0.0).text
+    kinds = {one.found for one in findings}
+    text = max(findings, key=lambda one: one.longest or 0.0).text
+    if kinds == {Standstill.NOT_COUNTED}:
         reason = f"{plan.method.reason} The command does not count the time in which it stands still: {text}."
         method = replace(plan.method, reason=reason)
+    elif kinds == {Standstill.COUNTED}:
+        load.counts_standstill = True
+        reason = (
+            f"{plan.method.reason} The command counts all of the time in which it stands still as latency, so that it"
+            f" can be taken out: {text}."
+        )
+        method = replace(plan.method, reason=reason)
     else:
-        what = "the command counts the time in which it stands still as latency"
-        if objection.found is Standstill.UNKNOWN:
-            what = f"whether {what} cannot be told"
+        objection = next((one for one in findings if one.found in _UNCLEAR), findings[0])
+        what = {
+            Standstill.UNKNOWN: "whether the command counts the time in which it stands still cannot be told",
+            Standstill.PARTLY: "the command counts some of the time in which it stands still as latency",
+        }.get(objection.found, "one command counts the time in which it stands still as latency, another does not")
         reason = f"Blocks, and no turns: {what}: {objection.text}."
         method = replace(BLOCKS, reason=reason, duration=plan.method.duration)
     state.set_meta(**{STANDSTILL: json.dumps([asdict(one) for one in findings])})

@@ -6,7 +6,7 @@ from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.catalogue.verdict import METRICS
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import DataFit, PageGain
-from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, POOL, SCHEDULE_LAG
 from pgtrial.model.run import LoadLevel
 
 # By the kinds of events in a server's log (store/server_log/facts.py).
@@ -29,6 +29,7 @@ _PARTS = {
     IDLE_IN_TRANSACTION: "part.idle-in-transaction",
     OUTSIDE: "part.outside",
     f"{OUTSIDE} {SCHEDULE_LAG}": "part.schedule-lag",
+    f"{OUTSIDE} {POOL}": "part.pool",
 }
 
 

@@ -18,6 +18,8 @@ OUTSIDE = "outside the server"
 
 SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client was free
 
+POOL = "wait for a pooled session"  # event of OUTSIDE: PgBouncer had no session of the server free
+
 
 class BudgetPart(Record):
     """Part of the mean latency of a transaction.
@@ -79,13 +81,16 @@ class PlanChange(Record):
 
 
 class StatementUse(Record):
-    """What a statement did in an arm's runs, warm-up included; all but ``calls`` and ``share`` is per call."""
+    """What a statement did in an arm's runs, warm-up included; all but ``calls`` and ``share`` is per call.
+
+    Where servers stand still for others' turns, time is that in which sampled sessions were in it (Little's law).
+    """
 
     arm: str
     statement: str
     calls: float
-    share: float  # of the execution time of all statements of the arm
-    seconds: float  # execution, without planning
+    share: float | None  # of the execution time of all statements of the arm; None where it is not known
+    seconds: float | None  # execution, without planning
     rows: float
     blocks_hit: float  # found in shared buffers
     blocks_read: float

@@ -65,6 +65,15 @@ class TimelineMetric:
         return all(source.metric.startswith(_OF_THE_SERVER) for source in self.sources)
 
     @property
+    def is_timed(self) -> bool:
+        """Whether it is of times that the server or its pooler takes, by a clock that goes on while it stands still."""
+        return (
+            self.is_of_server
+            and self.kind is Kind.COUNTER
+            and any(source.metric.endswith("_time") for source in self.sources)
+        )
+
+    @property
     def formula(self) -> str:
         """How it is computed, as in "Δdisk.read_time / Δdisk.reads"."""
         value = self._sum(self.of) + "".join(f" − {self._sum((source,))}" for source in self.minus)

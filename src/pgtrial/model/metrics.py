@@ -131,6 +131,8 @@ BACKEND_QUEUE = "backend_cpu.queue"
 CLIENT_BACKEND = "client backend"
 PARALLEL_WORKER = "parallel worker"
 
+POOL_WAIT = "pgbouncer.wait_time"  # s for which clients waited for PgBouncer to give them a session
+
 # Counters with objects that come and go: one that was not there all the time says nothing of the others.
 SEPARATE = frozenset({BACKEND_RUN, BACKEND_QUEUE})
 
@@ -144,6 +146,7 @@ COUNTERS = tuple(
             *(counter for names in CHECKPOINTS for counter in names),
             BACKEND_RUN,
             BACKEND_QUEUE,
+            POOL_WAIT,
         )
     )
 )

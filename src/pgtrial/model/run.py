@@ -15,7 +15,7 @@ class Slice:
     ``number`` is the position in the block's sequence of slices, from 0, over all arms. ``level`` is the load level's
     index. Transactions that end in [``counted``, ``ended``) count; the time before ``counted`` is guard time. Between
     the end of one slice and the start of the arm's next, its server and load are frozen, unless the next one starts
-    where this one ends.
+    where this one ends or the arms have one server.
     """
 
     level: int
@@ -91,7 +91,8 @@ class LoadLevel:
 class RunRow:
     """A run as recorded in the result folder: one attempt at a slot.
 
-    ``id`` is unique in the folder, ``attempt`` counts from 1 per slot, ``reason`` says why it is invalid.
+    ``id`` is unique in the folder, ``attempt`` counts from 1 per slot, ``reason`` says why it is invalid. Where it
+    ``is_switched`` the arms of its block have one server, which is the run's, as the machine is, while its slices last.
     """
 
     id: int
@@ -103,6 +104,7 @@ class RunRow:
     reason: str
     phases: tuple[Phase, ...] = ()
     slices: tuple[Slice, ...] = ()  # in order of time; () where the run had its time to itself
+    is_switched: bool = False
 
     @property
     def folder(self) -> str:

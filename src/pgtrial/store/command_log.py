@@ -24,7 +24,8 @@ class CommandLog:
     ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``rate`` the
     requests per second that were asked for, None in a closed loop. ``longest`` is the longest interval of a line: one
     that is longer than the window tells of all of it at once. With ``slices`` (in order of time) only their counted
-    parts are measured time, and each line is of one request.
+    parts are measured time, and each line is of one request, whose latency has the time between slices in it where the
+    program ``counts_standstill``.
     """
 
     level: int
@@ -34,6 +35,7 @@ class CommandLog:
     rate: float | None
     longest: float = LONGEST_INTERVAL
     slices: tuple[Slice, ...] = ()
+    counts_standstill: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,8 +191,8 @@ def _ingest_command(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestRep
 
 
 def _ingest_requests(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestReport:
-    """Those of turns, as lines of pgbench's log. Their latencies are what the program says: that it does not count the
-    time in which it stands still was found out before.
+    """Those of turns, as lines of pgbench's log. Whether the time in which the program stands still is in its
+    latencies, and has to be taken out, was found out before.
     """
     db.execute("""
         CREATE OR REPLACE TEMP TABLE told (
@@ -220,7 +220,7 @@ def _ingest_requests(db: duckdb.DuckDBPyConnection, log: CommandLog) -> IngestRe
         has_rate=False,
         max_tries=2,  # they have numbers of retries
         slices=log.slices,
-        frozen=False,
+        frozen=log.counts_standstill,
     )
     return _ingest_log(db, as_lines, lines="told")
 
@@ -259,8 +259,13 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
         return merge_reports([])
     # Their sum is missing where one of them is.
     numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
-    # In turns the beginning of what a command tells is not known, nor how long a transaction waited for its own.
-    inside = "NULL" if log.slices and (lines or log.has_rate) else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"
+    # In turns the beginning of what a command with a clock of its own tells is not known, nor how long a transaction
+    # waited for its own.
+    inside = (
+        "NULL"
+        if log.slices and ((lines and not log.frozen) or log.has_rate)
+        else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"
+    )
     limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
     try:
         # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).

@@ -1,9 +1,10 @@
 """Whether a program that is stopped (SIGSTOP) counts that time as latency: judged by what it tells around its stops.
 
 Arms that take turns stand still while another has its turn. What a program then tells of its requests is of the arm
-alone only if the time in which it stood still is not in it.
+alone only if the time in which it stood still is not in it, or if all of it is: then it can be taken out.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,12 +16,16 @@ STOPS = 3  # of a check
 LENGTH = 1.0  # s of a stop
 BETWEEN = 1.5  # s at work before, between and after the stops
 _COUNTED = 0.5  # of a stop: a request that takes as long as that has it in its latency
+_FEWER = 3.0  # standard deviations by which requests in flight may be fewer than clients had on average
 _MARGIN = 0.1  # s: to stop a program, and to have it go on, takes time
 _CHANCE = 0.01  # that nothing was in flight at any of the stops, above which the check has seen nothing
 
 
 class Standstill(StrEnum):
+    """``COUNTED``: all of it, as by a clock on the wall; ``PARTLY``: of some requests, or a part of it."""
+
     COUNTED = "counted"
+    PARTLY = "partly-counted"
     NOT_COUNTED = "not-counted"
     UNKNOWN = "unknown"
 
@@ -72,12 +77,43 @@ def judge_standstill(
         return unknown("it told of no request after it had been stopped")
     longest = max(max(latencies) for latencies in after)
     times = f"stopped {len(stops)} times for {format_duration(length)}"
-    if longest >= _COUNTED * length:
-        text = f"{times}, it tells of a request that took {format_duration(longest)}"
-        return StandstillFinding(found=Standstill.COUNTED, longest=longest, usual=usual, text=text)
     # Clients that mostly wait between requests may have had none in flight.
     busy = min(1.0, sum(before) / (clients * (stops[0][0] - ready))) if stops[0][0] > ready else 0.0
+    if longest >= _COUNTED * length:
+        text = f"{times}, it tells of a request that took {format_duration(longest)}"
+        without = max(latency - _still(t, latency, stops) for t, latency in requests if t >= stops[0][1])
+        whole = [sum(_has_whole(t, latency, stop) for t, latency in requests) for stop in stops]
+        found = Standstill.PARTLY
+        if any(_has_part(t, latency, stop) for t, latency in requests for stop in stops):
+            text += ", and of some that have a part of a stop in their times"
+        elif without >= _COUNTED * length:
+            text += f", which is {format_duration(without)} without the stop"
+        elif not all(whole) or sum(whole) < _fewest(busy, clients * len(stops)):
+            text += f", but only of {sum(whole)} that have a whole stop in their times"
+        else:
+            found = Standstill.COUNTED
+            text += f", and of none that took longer than {format_duration(without)} without the stops"
+        return StandstillFinding(found=found, longest=longest, usual=usual, text=text)
     if (1.0 - busy) ** (clients * len(stops)) > _CHANCE:
         return unknown("its clients had too few requests in flight when it was stopped")
     text = f"{times}, it tells of no request that took longer than {format_duration(longest)}"
     return StandstillFinding(found=Standstill.NOT_COUNTED, longest=longest, usual=usual, text=text)
+
+
+def _fewest(busy: float, chances: int) -> float:
+    """The fewest requests in flight that as many clients and stops have, which are busy for this share of the time."""
+    return busy * chances - _FEWER * math.sqrt(chances * busy * (1.0 - busy)) - 0.5
+
+
+def _still(t: float, latency: float, stops: Sequence[tuple[float, float]]) -> float:
+    """Seconds of a request that ended at ``t`` in which its program was stopped, by times of the clock."""
+    return sum(max(0.0, min(t, end) - max(t - latency, start)) for start, end in stops)
+
+
+def _has_whole(t: float, latency: float, stop: tuple[float, float]) -> bool:
+    return t - latency <= stop[0] + _MARGIN and t >= stop[1] - _MARGIN
+
+
+def _has_part(t: float, latency: float, stop: tuple[float, float]) -> bool:
+    """Whether a request would have begun while its program was stopped."""
+    return stop[0] + _MARGIN < t - latency < stop[1] - _MARGIN

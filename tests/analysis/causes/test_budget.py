@@ -11,17 +11,20 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
+from pgtrial.analysis.slices import windows
 from pgtrial.findings.message import say
 from pgtrial.findings.session_time import (
     CPU,
     CPU_QUEUE,
     IDLE_IN_TRANSACTION,
     OUTSIDE,
+    POOL,
     SCHEDULE_LAG,
     BudgetDifference,
     BudgetPart,
     LatencyBudget,
 )
+from pgtrial.model.metrics import POOL_WAIT
 from support import EXPERIMENT, Simulation, write_result_folder
 
 LATENCY, TPS = "pgbench.latency_mean", "pgbench.tps"
@@ -223,6 +226,36 @@ def test_what_waits_for_a_free_client_is_a_part_of_its_own_in_an_open_loop(mix_f
             assert sum(seconds(budget.parts).values()) == pytest.approx(budget.latency.value)
             # Clients idle because nothing is due: no sum of sessions has to be found again.
             assert budget.closure is None
+
+
+def test_what_waits_for_a_session_of_a_pool_is_a_part_of_its_own(mix_folder: Path) -> None:
+    evidence = read_evidence(mix_folder)
+    reduction = reduce_runs(evidence)
+    values = index_values(observe_runs(evidence, reduction))
+    waited = {  # on average half a client, all the time
+        (run.id, window.level, POOL_WAIT): {"": 0.5 * (window.ended - window.started)}
+        for run in evidence.valid
+        for window in windows(run)
+    }
+    with_pool = replace(reduction, increases={**reduction.increases, **waited})
+
+    for before, budget in zip(
+        describe_budgets(evidence, reduction, values), describe_budgets(evidence, with_pool, values), strict=True
+    ):
+        parts = seconds(budget.parts)
+        assert sum(parts.values()) == pytest.approx(budget.latency.value)
+        if budget.scenario is None and isinstance(budget.load_level, int):
+            runs = evidence.runs_of(budget.arm)
+            ended = [
+                values[run.id, TPS, None, budget.load_level]
+                * reduction.totals[run.id, budget.load_level, None].attempts
+                for run in runs
+            ]
+            expected = sum(0.5 / each for each in ended) / len(ended)
+            assert parts[OUTSIDE, POOL] == pytest.approx(expected)
+            assert parts[OUTSIDE, ""] == pytest.approx(seconds(before.parts)[OUTSIDE, ""] - expected)
+        else:
+            assert (OUTSIDE, POOL) not in parts or budget.scenario is None
 
 
 def test_a_scenario_with_sessions_of_its_own_has_a_budget_of_its_own(mix_folder: Path) -> None:

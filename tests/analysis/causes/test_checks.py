@@ -177,7 +177,7 @@ def test_reclaim_that_waits_for_dirty_pages_is_not_taken_for_writers_that_do(mak
 def test_memory_is_judged_by_what_is_available_of_the_machines(
     make_timeline: Make, look: Any, evidence: Evidence
 ) -> None:
-    known = {None: {**evidence.fingerprints[None], "machine/memory": "4 GB"}}
+    known = {run.id: {"machine/memory": "4 GB"} for run in evidence.valid}
     low = make_timeline({"vmstat.available": 100 * 2.0**20, "vmstat.free": 0.0})
 
     assert look(low, fingerprints=known)["available-memory"].level is Level.ALARM

@@ -24,6 +24,7 @@ from pgtrial.findings.session_time import (
     CPU_QUEUE,
     IDLE_IN_TRANSACTION,
     OUTSIDE,
+    POOL,
     SCHEDULE_LAG,
     BudgetPart,
     LatencyBudget,
@@ -847,6 +848,16 @@ def test_connections_that_are_nearly_used_up_limit_nothing_yet(judge: Judge) -> 
 
     assert limit.resource is not Resource.CONNECTIONS
     assert strength(limit, Resource.CONNECTIONS) == pytest.approx(0.4)
+
+
+def test_clients_that_wait_for_a_pooler_that_waits_for_a_cpu_wait_for_the_cpu(judge: Judge) -> None:
+    shares = {(OUTSIDE, POOL): 0.85, (CPU, ""): 0.03, (CPU_QUEUE, ""): 0.05}
+
+    assert judge(shares, {**BUSY, "pgbouncer.cpu": 0.3, "pgbouncer.cpu_queue": 0.6}).resource is Resource.CPU
+    # A small pool in front of a server with nothing to do is no pause of the client.
+    idle = judge(shares, {**QUIET, "pgbouncer.cpu": 0.1, "pgbouncer.cpu_queue": 0.0, "pgbench.cpu": 0.1})
+    assert idle.resource is Resource.UNDETERMINED
+    assert "the wait for a session of PgBouncer's pool" in say(idle.text)
 
 
 def test_a_generator_with_one_thread_is_saturated_by_one_cpu(judge: Judge) -> None:

@@ -14,18 +14,20 @@ from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.slices import windows
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import (
     BLOCKED,
     CPU,
     CPU_QUEUE,
     OUTSIDE,
+    POOL,
     SCHEDULE_LAG,
     BudgetDifference,
     BudgetPart,
     LatencyBudget,
 )
-from pgtrial.model.metrics import LATENCY_MEAN, TPS
+from pgtrial.model.metrics import LATENCY_MEAN, POOL_WAIT, TPS
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.counts import count_interval, count_members, difference_interval
@@ -68,7 +70,8 @@ def describe_budgets(evidence: Evidence, reduction: Reduction, values: Values) -
     "outside the server" is the mean latency less all that the server accounts for: the way through the network, the
     load generator, pauses of the client. As a difference it has the sampling error of all other parts, so where there
     is hardly any it may be slightly negative. It is kept like that, because only so the parts add up. In an open loop
-    the time for which transactions were due and had no client yet is measured, and a part of its own. Sessions are busy
+    the time for which transactions were due and had no client yet is measured, and a part of its own; so is that for
+    which PgBouncer had no session free, by its own account. Sessions are busy
     with transactions that fail as well, so the parts of the server are means over all that ended; failed ones have no
     latency, and where they take another time than the others, "outside the server" has the difference.
 
@@ -149,6 +152,9 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     parts = {kind: sessions / ended for kind, sessions in split.by_part.items()}
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
+    waiting = _pool_waits(measured.reduction, run, level) if scenario is None else 0.0
+    if waiting > 0:
+        parts[OUTSIDE, POOL] = waiting / ended
     parts[OUTSIDE, ""] = latency - sum(parts.values())
     if not all(map(math.isfinite, parts.values())):
         return None
@@ -161,6 +167,16 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
         closure=split.total / ended / latency if is_closed_loop else None,
         polled=(_Polled(weight=1 / (polls * ended), found=found),) if polls else (),
     )
+
+
+def _pool_waits(reduction: Reduction, run: RunRow, level: int) -> float:
+    """Average number of clients that wait for PgBouncer to give them a session; 0 without one.
+
+    Its clock goes on while it stands still, and so do those who wait: the time is divided by that of the clock.
+    """
+    waited = sum(reduction.increases.get((run.id, level, POOL_WAIT), {}).values())
+    (seconds,) = (window.ended - window.started for window in windows(run) if window.level == level)
+    return waited / seconds
 
 
 def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:

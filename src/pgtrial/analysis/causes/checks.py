@@ -75,7 +75,7 @@ def _add_up(evidence: Evidence, metrics: tuple[str, ...], timeline: Timeline, ab
 def _find_constant(evidence: Evidence, metric: str, run: int) -> float | None:
     """What was recorded of the machine, "machine.memory", or of a run's settings, "settings.autovacuum_max_workers"."""
     if metric.startswith(_MACHINE):
-        text = evidence.fingerprints.get(None, {}).get(f"machine/{metric.removeprefix(_MACHINE)}", "")
+        text = evidence.fact(f"machine/{metric.removeprefix(_MACHINE)}", run)
     elif metric.startswith(_SETTINGS):
         text = evidence.settings.get(run, {}).get(metric.removeprefix(_SETTINGS), ("", ""))[0]
     else:

@@ -107,7 +107,7 @@ def explain(
         budgets=budgets,
         differences=differences,
         plans=plans,
-        statements=describe_statements(evidence),
+        statements=describe_statements(evidence, reduction),
         wait_types=describe_types(evidence, reduction),
         background=describe_background(evidence, reduction),
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
@@ -138,8 +138,9 @@ def _lead_arms(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _cpus(evidence: Evidence) -> int | None:
-    """Of the server's machine, where pgbench runs too unless it is another one's."""
-    return read_count(evidence.fingerprints.get(None, {}).get("machine/CPUs", ""))
+    """Of the server's machine, where pgbench runs too unless it is another one's; None where runs had not the same."""
+    found = {read_count(evidence.fact("machine/CPUs", run.id)) for run in evidence.valid}
+    return found.pop() if len(found) == 1 else None
 
 
 def tell_why(

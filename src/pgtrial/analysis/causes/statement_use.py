@@ -1,68 +1,145 @@
 """What each statement of an arm does per call: time, rows, blocks and WAL, as pg_stat_statements counts them."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.slices import spans, windows
 from pgtrial.findings.naming import UNKNOWN_STATEMENT
 from pgtrial.findings.session_time import StatementUse
+from pgtrial.model.histogram import bucket_value
+from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout, parquet
 from pgtrial.store.run_rows import most_rows
 
 MOST_STATEMENTS = 12  # of an arm, by the time they take
-# From the first reading of a run to the last: what is divided by the calls needs no window. A queryid is another one in
-# another cluster, where names have other numbers, so statements are told by their texts.
+_MOMENTS = "SELECT DISTINCT filename, t FROM {files} ORDER BY filename, t"
+# What was counted is a sum of readings with weights: the last one less the first. A statement that was not there yet
+# had counted nothing. A queryid is another one in another cluster, where names have other numbers, so statements are
+# told by their texts.
 _INCREASES = """
-WITH increases AS (
-    SELECT query, max(calls) - min(calls) AS calls, max(exec_time) - min(exec_time) AS exec_time,
-           max(rows) - min(rows) AS rows,
-           max(shared_blks_hit) - min(shared_blks_hit) AS hit,
-           max(shared_blks_read) - min(shared_blks_read) AS read,
-           max(shared_blks_dirtied) - min(shared_blks_dirtied) AS dirtied,
-           max(wal_bytes) - min(wal_bytes) AS wal_bytes
-    FROM {files}
-    GROUP BY filename, queryid, query
+WITH weights AS (
+    SELECT unnest(?::VARCHAR[]) AS filename, unnest(?::DOUBLE[]) AS t, unnest(?::DOUBLE[]) AS weight
 )
-SELECT query, sum(calls)::DOUBLE AS calls, sum(exec_time)::DOUBLE AS exec_time, sum(rows)::DOUBLE AS rows,
-       sum(hit)::DOUBLE AS hit, sum(read)::DOUBLE AS read, sum(dirtied)::DOUBLE AS dirtied,
-       sum(wal_bytes)::DOUBLE AS wal_bytes
-FROM increases
-WHERE calls > 0
+SELECT query, sum(calls * weight)::DOUBLE AS calls, sum(exec_time * weight)::DOUBLE AS exec_time,
+       sum(rows * weight)::DOUBLE AS rows, sum(shared_blks_hit * weight)::DOUBLE AS hit,
+       sum(shared_blks_read * weight)::DOUBLE AS read, sum(shared_blks_dirtied * weight)::DOUBLE AS dirtied,
+       sum(wal_bytes * weight)::DOUBLE AS wal_bytes
+FROM {files}
+JOIN weights USING (filename, t)
 GROUP BY query
+HAVING sum(calls * weight) >= 0.5
 ORDER BY exec_time DESC, query
 """
 
 
-def describe_statements(evidence: Evidence) -> tuple[StatementUse, ...]:
-    """Per arm, those that take most time first. () without pg_stat_statements. StoreError for a damaged file."""
-    return tuple(use for arm in evidence.arms for use in _describe_arm(evidence, arm.name))
+def describe_statements(evidence: Evidence, reduction: Reduction) -> tuple[StatementUse, ...]:
+    """Per arm, those that take most time first. () without pg_stat_statements. StoreError for a damaged file.
+
+    A server that is stopped while a statement runs counts all of the stop as its time. So where servers stand still,
+    the time of a statement is the average number of sampled sessions in it, times the time in which its server was at
+    work (Little's law). It is not known of one in which none was found, nor of one whose calls would each have taken
+    longer than any transaction did: not all of them were counted.
+    """
+    return tuple(use for arm in evidence.arms for use in _describe_arm(evidence, reduction, arm.name))
 
 
-def _describe_arm(evidence: Evidence, arm: str) -> list[StatementUse]:
+def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> list[StatementUse]:
     most = most_rows(evidence.folder, evidence.valid, layout.STATEMENTS)
-    columns = parquet.read(_files(evidence, arm), _INCREASES, most_rows=most)
-    if not columns:
-        return []
-    names = ("calls", "exec_time", "rows", "hit", "read", "dirtied", "wal_bytes")
-    rows = zip(columns["query"].tolist(), *(columns[name].tolist() for name in names), strict=True)
-    total = sum(columns["exec_time"].tolist())
+    files = _files(evidence, arm)
+    with parquet.session() as db:
+        moments = parquet.read(list(files), _MOMENTS, db=db, most_rows=most)
+        if not moments:
+            return []
+        read = {run: moments["t"][moments["filename"] == str(path)].astype(np.float64) for path, run in files.items()}
+        weights = {run: _weigh(run, t, is_frozen=evidence.stands_still) for run, t in read.items()}
+        names = [str(path) for path, run in files.items() for _ in read[run]]
+        together = [np.concatenate([of[run] for run in files.values()]).tolist() for of in (read, weights)]
+        columns = parquet.read(list(files), _INCREASES, [names, *together], db=db, most_rows=most)
+    numbers = ("calls", "exec_time", "rows", "hit", "read", "dirtied", "wal_bytes")
+    rows = [*zip(columns["query"].tolist(), *(columns[name].tolist() for name in numbers), strict=True)]
+    times: Mapping[str, float] = {query: time for query, _, time, *_ in rows}
+    if evidence.stands_still:
+        longest = _longest(reduction, files.values())
+        sampled = _sampled_times(reduction, {run: _covered(run, t) for run, t in read.items()})
+        times = {query: sampled[query] for query, calls, *_ in rows if 0.0 < sampled.get(query, 0.0) <= longest * calls}
+        rows.sort(key=lambda row: (-times.get(row[0], 0.0), row[0]))
+    total = sum(times.values())
     return [
         StatementUse(
             arm=arm,
             statement=query or UNKNOWN_STATEMENT,
             calls=calls,
-            share=time / total if total > 0 else 0.0,
-            seconds=time / calls,
+            share=times[query] / total if query in times and total > 0 else None,
+            seconds=times[query] / calls if query in times else None,
             rows=count / calls,
             blocks_hit=hit / calls,
             blocks_read=read / calls,
             blocks_dirtied=dirtied / calls,
             wal_bytes=wal / calls,
         )
-        for query, calls, time, count, hit, read, dirtied, wal in list(rows)[:MOST_STATEMENTS]
+        for query, calls, _, count, hit, read, dirtied, wal in rows[:MOST_STATEMENTS]
     ]
 
 
-def _files(evidence: Evidence, arm: str) -> list[Path]:
-    paths = (layout.run_folder(evidence.folder, run.folder) / layout.STATEMENTS for run in evidence.runs_of(arm))
-    return [path for path in paths if is_plain(path)]
+def _weigh(run: RunRow, t: NDArray[np.float64], *, is_frozen: bool) -> NDArray[np.float64]:
+    """The weights of readings, (n,), taken at ``t``, (n,), since the epoch, by which their sum is what a run counted.
+
+    From its first reading to the last one; of a server that is switched, in each of the arm's slices. Where it stands
+    still, from the first slice to the last, between readings in proportion to time: polls know of no warm-up.
+    """
+    weights = np.zeros(t.size)
+    if is_frozen and run.slices and t.size:
+        for moment, sign in zip(_covered(run, t), (-1.0, 1.0), strict=True):
+            weights += sign * np.array([np.interp(moment, t, each) for each in np.eye(t.size)])
+        return weights
+    for started, ended in _spans(run, t):
+        inside = np.flatnonzero((t >= started) & (t <= ended))
+        if inside.size:
+            weights[inside[-1]] += 1.0
+            weights[inside[0]] -= 1.0
+    return weights
+
+
+def _spans(run: RunRow, t: NDArray[np.float64]) -> Iterator[tuple[float, float]]:
+    if run.is_switched:
+        yield from ((each.started, each.ended) for each in spans(run))
+    elif t.size:
+        yield float(t[0]), float(t[-1])
+
+
+def _covered(run: RunRow, t: NDArray[np.float64]) -> tuple[float, float]:
+    """From the first slice of a run to the last one, as far as there are readings."""
+    if not t.size:
+        return 0.0, 0.0
+    started, ended = np.clip((run.slices[0].started, run.slices[-1].ended), t[0], t[-1]).tolist()
+    return started, ended
+
+
+def _sampled_times(reduction: Reduction, covered: Mapping[RunRow, tuple[float, float]]) -> dict[str, float]:
+    """Seconds that sessions spent in each statement, by its text, while the servers of runs were at work."""
+    times: dict[str, float] = {}
+    for run, (started, ended) in covered.items():
+        share = (ended - started) / (run.slices[-1].ended - run.slices[0].started)
+        for window in windows(run):
+            for text, kinds in count_statements(reduction, [(run, window.level)]).items():
+                times[text] = times.get(text, 0.0) + sum(kinds.values()) * window.active * share
+    return times
+
+
+def _longest(reduction: Reduction, runs: Iterable[RunRow]) -> float:
+    """Seconds of the longest transaction of runs."""
+    ids = {run.id for run in runs}
+    found = (of for (run, _, scenario), of in reduction.histograms.items() if run in ids and scenario is None)
+    return max((bucket_value(int(of.buckets.max())) for of in found if of.buckets.size), default=0.0)
+
+
+def _files(evidence: Evidence, arm: str) -> dict[Path, RunRow]:
+    paths = {layout.run_folder(evidence.folder, run.folder) / layout.STATEMENTS: run for run in evidence.runs_of(arm)}
+    return {path: run for path, run in paths.items() if is_plain(path)}

@@ -9,12 +9,19 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from pgtrial.analysis.counters import Array, Key, Readings, own_time
+from pgtrial.analysis.counters import Array, Key, Readings, in_own_time, lateness, own_time
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import windows
-from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids, reach_beyond
+from pgtrial.analysis.timelines.seconds import (
+    Grid,
+    find_rates,
+    find_switched_rates,
+    find_values,
+    make_grids,
+    reach_beyond,
+)
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
 from pgtrial.findings.session_time import CPU
@@ -48,8 +55,9 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     """A timeline for each valid run and load level, in the order of ``evidence.valid`` and of time.
 
     Where the arms of a block share its time, a second is one of the arm's own measured time, and there are only metrics
-    of its server and its load: the machine counts for all arms, and nothing tells whose it was. A series is there if
-    its readings are, in a run without a file of samples or of waits none. StoreError when a file is damaged.
+    of its server and its load: the machine counts for all arms, and nothing tells whose it was. Of a server that is
+    switched there are all. A series is there if its readings are, in a run without a file of samples or of waits none.
+    StoreError when a file is damaged.
     """
     found: list[Timeline] = []
     names = (layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS)
@@ -106,7 +114,12 @@ def _divide(value: Array, divisor: Array) -> Array:
 def _read_runs(
     db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, runs: Sequence[RunRow]
 ) -> list[Timeline]:
-    metrics = [metric for metric in METRICS if metric.is_of_server or not runs[0].slices]
+    metrics = [
+        metric
+        for metric in METRICS
+        if (metric.is_of_server or not runs[0].slices or runs[0].is_switched)
+        and not (metric.is_timed and evidence.stands_still)
+    ]
     sampled = [run for run in runs if run.id not in reduction.without_samples]
     polled = [run for run in runs if run.id not in reduction.without_waits]
     try:
@@ -233,19 +246,26 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: Readings) -> Readings:
 
 def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
     """What the readings say of the seconds of a grid. Those that were taken together are reduced together."""
-    together: dict[tuple[Kind, float, bytes], list[tuple[Key, Array]]] = {}
+    together: dict[tuple[Kind, float, float, bytes], list[tuple[Key, Array]]] = {}
     for key, (t, value) in samples.items():
         if key[0] in _RAW:
             kind, every = _RAW[key[0]]
             first, last = np.searchsorted(t, grid.reach(every))
-            together.setdefault((kind, every, t[first:last].tobytes()), []).append((key, value[first:last]))
+            group = kind, every, lateness(key[0]), t[first:last].tobytes()
+            together.setdefault(group, []).append((key, value[first:last]))
     if not _has_room(sum(map(len, together.values())), grid, known=sum(t.size for t, _ in samples.values())):
         return lambda source: {}
     found: dict[str, dict[str, Array]] = {}
-    for (kind, every, times), readings in together.items():
-        reduce_ = find_values if kind is Kind.GAUGE else find_rates
+    for (kind, every, late_by, times), readings in together.items():
+        clock = np.frombuffer(times)
         values = np.stack([np.maximum.accumulate(v) if key[0] in _GO_BACK else v for key, v in readings])
-        seconds = reduce_(grid, own_time(run, np.frombuffer(times)), values, every=every)
+        if kind is Kind.GAUGE:
+            mine = in_own_time(run, clock)
+            seconds = find_values(grid, own_time(run, clock[mine]), values[..., mine], every=every)
+        elif run.is_switched:
+            seconds = find_switched_rates(grid, run, clock, values, every=every, late_by=late_by)
+        else:
+            seconds = find_rates(grid, own_time(run, clock), values, every=every)
         for ((metric, about), _), value in zip(readings, seconds, strict=True):
             found.setdefault(metric, {})[about] = value
     return lambda source: source.select(found.get(source.metric, {}))
@@ -291,13 +311,14 @@ def _average(run: RunRow, grid: Grid, sessions: _Sessions) -> dict[Key, Array]:
     """Average sessions in every second; nothing where none of it was polled."""
     keys, polled, value = sessions
     first, last = np.searchsorted(polled, grid.reach())
-    own = own_time(run, polled[first:last])
+    mine = in_own_time(run, polled[first:last])
+    own, value = own_time(run, polled[first:last][mine]), value[:, first:last][:, mine]
     if not own.size or not _has_room(len(keys), grid, known=len(keys) * own.size):
         return {}
     # The polls from one time to the next are an average over that time: session seconds are a counter.
     lengths = np.append(np.diff(own), np.median(np.diff(own)) if own.size > 1 else _TICK)
     seconds = np.zeros((len(keys), own.size + 1))
-    np.cumsum(value[:, first:last] * lengths, axis=-1, out=seconds[:, 1:])
+    np.cumsum(value * lengths, axis=-1, out=seconds[:, 1:])
     return dict(zip(keys, find_rates(grid, np.append(own, own[-1] + lengths[-1]), seconds), strict=True))
 
 

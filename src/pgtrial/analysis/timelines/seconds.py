@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.counters import Array, increases, own_time
+from pgtrial.analysis.counters import Array, increases, own_time, turn_increases
 from pgtrial.analysis.evidence import measured
 from pgtrial.analysis.slices import Window, slices_of, windows
 from pgtrial.model.run import RunRow
@@ -112,9 +112,20 @@ def find_rates(grid: Grid, t: Array, value: Array, *, every: float = 1.0) -> Arr
     ``t`` (own time, ascending) is when they were read, (readings,), usually ``every`` seconds apart, and ``value`` what
     was read, (…, readings).
     """
-    found = increases(t, value, grid.begin, grid.end, longest=GAP * every, is_sliced=grid.is_sliced)
-    rates: Array = np.add.reduceat(found, np.searchsorted(grid.second, np.arange(grid.seconds)), axis=-1)
-    return rates
+    return _add_up(grid, increases(t, value, grid.begin, grid.end, longest=GAP * every, is_sliced=grid.is_sliced))
+
+
+def find_switched_rates(
+    grid: Grid, run: RunRow, clock: Array, value: Array, *, every: float = 1.0, late_by: float = 0.0
+) -> Array:
+    """The same of a run whose server is switched; ``clock`` is when they were read, in seconds since the epoch."""
+    return _add_up(grid, turn_increases(run, clock, value, grid.begin, grid.end, longest=GAP * every, late_by=late_by))
+
+
+def _add_up(grid: Grid, parts: Array) -> Array:
+    """Seconds, (…, seconds), of their parts, (…, parts)."""
+    found: Array = np.add.reduceat(parts, np.searchsorted(grid.second, np.arange(grid.seconds)), axis=-1)
+    return found
 
 
 def find_values(grid: Grid, t: Array, value: Array, *, every: float = 1.0) -> Array:

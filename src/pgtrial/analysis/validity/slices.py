@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.counters import LATENESS, is_soon_enough
 from pgtrial.analysis.effects.estimate import read_late
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.slices import slices_of, windows
@@ -32,8 +33,11 @@ MOST_SLICE = 60.0  # s, in an experiment file
 
 
 def check_shared_counters(assessment: Assessment) -> Iterator[CaveatFinding]:
-    if sliced(assessment.evidence):
+    shared = sliced(assessment.evidence)
+    if not all(run.is_switched for run in shared):
         yield caveat("no-host-costs")
+    elif late := [run.id for run in shared if not all(is_soon_enough(run, window.level) for window in windows(run))]:
+        yield caveat("no-server-counts", about=late, in_runs=message("in-some-runs", count=len(late)), seconds=LATENESS)
 
 
 def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -42,7 +42,7 @@ class CommandLoad:
     ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
     for each start: it may look for its files from the root, and does not get through the result folder. All that it
     starts has the ``mark``. Where it is to ``stands_still``, for others to have their turns, ``try_out`` finds out
-    whether it counts that as latency.
+    whether it counts that as latency; where it ``counts_standstill``, all of it, that is taken out of its latencies.
     """
 
     account: Account | None
@@ -55,6 +55,7 @@ class CommandLoad:
     work: Path
     mark: str
     stands_still: bool = False
+    counts_standstill: bool = False
     standstills: list[StandstillFinding] = field(default_factory=list, init=False)
     places: dict[str, int] = field(default_factory=dict, init=False)  # of arms, whose loads may run at the same time
     tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
@@ -228,6 +229,7 @@ class CommandLoad:
                 rate=level.rate,
                 longest=each.results.longest,
                 slices=slices,
+                counts_standstill=self.counts_standstill,
             )
             for each in generators
             if each.results is not None and each.results.record is not None

@@ -1,8 +1,8 @@
 """The sampler: a process of its own that reads everything once a second, and sessions ten times, at random moments.
 
 ``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
-the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
-psycopg and little else.
+the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. Whatever else
+comes there asks for readings out of turn, after which it says what time it is. It imports psycopg and little else.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pgtrial.engine.sampler.spool import SpoolWriter
 
 READY = b"ready\n"
 _PR_SET_PDEATHSIG = 1
+_WORDS = 64  # bytes of what is asked, at most
 
 
 def _die_with(parent: int) -> None:
@@ -48,7 +50,9 @@ def main() -> int:
         signal.signal(signal.SIGCONT, loop.thaw)
         gc.freeze()  # keeps the collector from scanning imported modules again and again
         os.write(1, READY)
-        loop.run(control, wake)
+        while loop.run(control, wake) and os.read(0, _WORDS):
+            loop.read_now()
+            os.write(1, b"%r\n" % time.time())
         loop.stop()
     except (LinkError, ReaderError) as err:
         print(err, file=sys.stderr)

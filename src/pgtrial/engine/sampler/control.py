@@ -41,6 +41,7 @@ _GAP = 2.7  # intervals without a reading; two that follow each other are up to 
 _SILENCE = 3  # ticks in a row without an answer; a server that is stopped between two slices may miss one
 _TOLD = {each.name for each in COLLECTORS if isinstance(each, QueryCollector | SessionCollector)}  # by the server
 _START_PATIENCE = 20.0  # s
+_READ_PATIENCE = 3.0  # s; a server that stands still holds up a reading until the next one is due
 _STOP_PATIENCE = 20.0  # s, for the last readings; that of all shared buffers may take a while
 
 
@@ -222,6 +223,24 @@ class Sampler:
                 complaint = await self._end()
         if not ready:
             raise TargetError("the sampler does not start", detail=complaint or "It gave no reason.")
+
+    async def read_now(self) -> float:
+        """Have it read what is counted, and wait until it has; not for long where it does not answer.
+
+        Returns when that was, in seconds since the epoch: what it reads later is of a later time.
+        """
+        process, asked = self._process, time.time()
+        assert process is not None  # it was started
+        assert process.stdin is not None  # both were asked for as pipes
+        assert process.stdout is not None
+        with suppress(TimeoutError, ConnectionError):
+            process.stdin.write(b"\n")
+            async with asyncio.timeout(_READ_PATIENCE):
+                await process.stdin.drain()
+                while told := await process.stdout.readline():
+                    if float(told) >= asked:  # and no answer that came too late the last time
+                        return float(told)
+        return time.time()
 
     async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
         """Stop the process in order, and report gaps in what it wrote. Raises StoreError.

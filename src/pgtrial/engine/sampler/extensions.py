@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, find_statement, in_schema
 from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
+from pgtrial.model.metric import Kind
 
 _PROBE = "extensions"
 _FIND = """
@@ -97,6 +98,11 @@ class Extensions:
         soon = time.monotonic() + self._interval / 2  # rather now than at the next tick
         due = [one for one in self._readings if not one.collector.at_end and one.due <= soon]
         self._read(due, deadline=deadline)
+
+    def read_now(self, deadline: float) -> None:
+        """Read what is counted, due or not."""
+        counted = [one for one in self._readings if any(m.kind is Kind.COUNTER for m in one.collector.metrics)]
+        self._read([one for one in counted if not one.collector.at_end], deadline=deadline)
 
     def finish(self) -> None:
         """Read everything a last time, including what is only read at the end."""

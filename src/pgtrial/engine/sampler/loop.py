@@ -186,9 +186,10 @@ class Loop:
         """Note that the process goes on after it was stopped, with its server: what was due meanwhile is nobody's."""
         self._was_frozen = True
 
-    def run(self, control: "select.poll", wake: int, *, until: float = float("inf")) -> None:
+    def run(self, control: "select.poll", wake: int, *, until: float = float("inf")) -> bool:
         """Read until something is readable, where ``wake`` is with any signal, but only SIGTERM counts; or until a time
-        of the monotonic clock; or, of a lasting loop, until the server is lost.
+        of the monotonic clock; or, of a lasting loop, until the server is lost. Returns whether there is something to
+        be read.
         """
         flush_every = _FLUSH_EVERY if self._lasting is None else self._lasting.flush_every
         remote = self._files[0]
@@ -200,13 +201,13 @@ class Loop:
             for fd, _ in control.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 if fd == wake:
                     if signal.SIGTERM in os.read(wake, _SIGNALS):
-                        return
+                        return False
                 elif fd == files:
                     remote.receive()
                     if remote.fd is None:
                         control.unregister(fd)
                 else:
-                    return
+                    return True
             if self._ticks.take(time.monotonic()):
                 self._tick()
                 if self._ticks.taken % flush_every == 0:
@@ -216,6 +217,17 @@ class Loop:
                 self._polls.forget(time.monotonic())
             if due := self._polls.take(time.monotonic()):
                 self._poll_sessions(due)
+        return False
+
+    def read_now(self) -> None:
+        """Read out of turn what is counted, and end a sum of sessions: what follows is of another time."""
+        for files in self._files:
+            files.tick()
+        self._take_sessions(deadline=self._ticks.deadline)
+        self._drain_sessions()
+        self._ask_console()
+        self._ask_queries()
+        self._extensions.read_now(self._ticks.deadline)
 
     def stop(self) -> None:
         # Once more, out of turn: the measured window ends before the next tick would be due.

@@ -34,7 +34,7 @@ class Switchboard:
 
     def __post_init__(self) -> None:
         self.switches = Switches(changes=self.target.changes)
-        self._texts = {name: wanted_settings(arm) for name, arm in self.arms.items()}
+        self._texts = {name: {**self.target.counting, **wanted_settings(arm)} for name, arm in self.arms.items()}
 
     @property
     def host(self) -> Host:

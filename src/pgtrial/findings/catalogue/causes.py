@@ -11,6 +11,7 @@ PARTS = {
     "part.idle-in-transaction": Entry(text=N_("idle in transaction")),
     "part.outside": Entry(text=N_("outside the server")),
     "part.schedule-lag": Entry(text=N_("outside the server schedule lag")),
+    "part.pool": Entry(text=N_("the wait for a session of PgBouncer's pool")),
 }
 
 DIFFERENCES = {

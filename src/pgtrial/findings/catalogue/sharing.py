@@ -21,7 +21,16 @@ SHARING_CAVEATS = {
             "switches, requests to devices) cannot be told apart by arm: these costs are left out."
         ),
         hint=N_('To compare them, use method = "blocks".'),
-        when="arms shared the time of a block, so costs that only the machine counts are left out",
+        when="arms took turns on twin servers, so costs that only the machine counts are left out",
+    ),
+    "no-server-counts": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "What the server counts (buffers, WAL, rows) is left out {in_runs}: sessions add to it every "
+            "{seconds:duration}, and most washouts of the slices are shorter, so the other arm's part would be in it."
+        ),
+        hint=N_('Set slice = "4s" or more to have it. Waits, statements and the machine are known by arm.'),
+        when="switchback: most washouts are shorter than 1 s, so what the server counts is left out",
     ),
     "uneven-slices": Entry(
         severity=Severity.WARNING,

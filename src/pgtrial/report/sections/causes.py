@@ -139,8 +139,8 @@ def _statement_row(findings: Findings, use: StatementUse) -> dict[str, object]:
         "arm": arm_label(findings, use.arm),
         "statement": say(name_statement(use.statement)),
         "calls": format_count(use.calls),
-        "share": format_percent(use.share),
-        "seconds": format_duration(use.seconds),
+        "share": "–" if use.share is None else format_percent(use.share),
+        "seconds": "–" if use.seconds is None else format_duration(use.seconds),
         "numbers": [format_count(number) for number in (use.rows, use.blocks_hit, use.blocks_read, use.blocks_dirtied)],
         "wal": format_bytes(use.wal_bytes),
     }

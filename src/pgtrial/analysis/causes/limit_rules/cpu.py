@@ -15,6 +15,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_lag,
     is_outside,
     is_parallel,
+    is_pool,
     is_temporary,
     under_way,
 )
@@ -79,12 +80,12 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     answers are waits to the server, but CPU time to the kernel; and time outside the server is CPU time as far as the
     load generator waits for a CPU of the same machine.
     """
-    share, outside = scene.share(is_cpu), scene.share(is_outside, is_idle_in_transaction, is_lag)
+    share, outside = scene.share(is_cpu), scene.share(is_outside, is_pool, is_idle_in_transaction, is_lag)
     if share is None or outside is None:
         return
     workers = _by_workers(scene)
     inside = share + workers + _from_page_cache(scene)
-    waiting_clients = (scene.share(is_outside, is_idle_in_transaction) or 0.0) * _client_queue(scene)
+    waiting_clients = (scene.share(is_outside, is_pool, is_idle_in_transaction) or 0.0) * _client_queue(scene)
     used = min(1.0, inside + waiting_clients)
     in_server = 1 - outside + waiting_clients
     of_server = min(1.0, (inside + waiting_clients) / in_server) if used > 0 and in_server > 0 else 0.0
@@ -143,9 +144,12 @@ def _by_workers(scene: Scene) -> float:
 
 
 def _client_queue(scene: Scene) -> float:
-    """Share of the time in which threads of the load generator wait for a CPU; 0 where it is not known."""
+    """Share of the time in which threads of the load generator wait for a CPU, or the one of PgBouncer does if that is
+    more; 0 where neither is known.
+    """
     queued, threads = scene.median("pgbench.cpu_queue"), scene.facts.threads.get(scene.level.index)
-    return min(1.0, queued / threads) if queued is not None and threads else 0.0
+    generator = queued / threads if queued is not None and threads else 0.0
+    return min(1.0, max(generator, scene.median("pgbouncer.cpu_queue") or 0.0))
 
 
 def _from_page_cache(scene: Scene) -> float:

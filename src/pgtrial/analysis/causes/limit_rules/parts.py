@@ -4,7 +4,7 @@ Source: src/backend/utils/activity/wait_event_names.txt of PostgreSQL 17, and th
 """
 
 from pgtrial.analysis.causes.limit_rules.base import Scene
-from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
+from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, POOL, SCHEDULE_LAG
 
 _BUFFER_IO = "bufferio"  # waits for a block that another session reads or writes: LWLock until 13, IPC since
 _WAL_LWLOCKS = ("walwrite", "walwritelock")
@@ -77,8 +77,12 @@ def is_idle_in_transaction(kind: str, _event: str) -> bool:
 
 
 def is_outside(kind: str, event: str) -> bool:
-    """The client and the way to it; not the time for which a transaction waited for a free client."""
-    return (kind == OUTSIDE and event != SCHEDULE_LAG) or kind == "Client"
+    """The client and the way to it; not the time for which a transaction waited for a client or a pooled session."""
+    return (kind == OUTSIDE and event not in (SCHEDULE_LAG, POOL)) or kind == "Client"
+
+
+def is_pool(kind: str, event: str) -> bool:
+    return kind == OUTSIDE and event == POOL
 
 
 def is_lag(kind: str, event: str) -> bool:
