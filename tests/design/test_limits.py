@@ -12,6 +12,7 @@ from pgtrial.design.limits import (
     MOST_RESOURCES,
     find_resources,
     limits_experiment,
+    limits_to_prove,
     log_time,
     two_level_design,
 )
@@ -181,3 +182,52 @@ def test_resources_of_the_file_are_values_in_which_arms_differ() -> None:
     unknown = text.replace('["slowdown.cpu"]', '["slowdown.memory"]')
     assert "is no resource" in examine(unknown, Path("/")).problems[0].message
     assert "is empty" in examine(text.replace('["slowdown.cpu"]', "[]"), Path("/")).problems[0].message
+
+
+PROVE = TEXT.replace("[target", "[limits]\nprove = true\n[target")
+
+
+def prove(text: str) -> dict[str, Experiment]:
+    experiment = read(text)
+    return {arm: read(each) for arm, each in limits_to_prove(experiment, resolve_arms(experiment)).items()}
+
+
+def test_control_and_the_claims_arm_are_proved() -> None:
+    assert [*prove(PROVE)] == ["on", "off"]
+    assert [*prove(PROVE + '[hypothesis]\narm = "limited"\n')] == ["on", "limited"]
+    assert prove(TEXT) == {}
+
+
+def test_placebo_is_not_proved() -> None:
+    text = PROVE + '[hypothesis]\narm = "placebo"\n[design]\nplacebo = true\n'
+    assert [*prove(text)] == ["on"]
+
+
+def test_arm_times_and_budget_of_the_proof_are_those_of_the_file() -> None:
+    wanted = 'arm = "limited"\nbudget = "20min"\nresources = ["slowdown.cpu", "cgroup.write_iops"]\n'
+    (proof,) = prove(PROVE.replace("prove = true\n", f"prove = true\n{wanted}")).values()
+    assert proof.limits is not None
+    assert (proof.limits.of, proof.limits.resources) == ("limited", ("slowdown.cpu", "cgroup.write_iops"))
+    assert (proof.design.budget, proof.design.blocks) == (1200, None)
+    both = prove(PROVE.replace("prove = true\n", 'prove = true\nbudget = "20min"\n'))
+    assert [each.design.budget for each in both.values()] == [600, 600]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PROVE.replace("prove = true", 'prove = true\nof = "on"'), "exclude each other"),
+        (PROVE.replace("prove = true", 'prove = true\narm = "onn"'), 'arm "onn" does not exist'),
+        (PROVE.replace("prove = true", 'arm = "on"'), 'required key "of" is missing'),
+        (PROVE.replace("clients = 4", "clients = 4\nrate = 10"), "arrive at a rate"),
+        (
+            PROVE.replace("[target.postgresql]", '[target]\nkind = "server"\n[target.postgresql]'),
+            "a server that pgtrial",
+        ),
+        (PROVE + '[design]\nsoak = "1h"\n', "a soak"),
+    ],
+)
+def test_what_cannot_be_proved_is_said_with_the_place(text: str, message: str) -> None:
+    problems = [problem for problem in examine(text, Path("/")).problems if problem.path.startswith("limits")]
+    assert any(message in problem.message for problem in problems)
+    assert all(problem.line for problem in problems if "missing" not in problem.message)

@@ -8,13 +8,13 @@ from typing import Any
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
 from pgtrial.experiment_file.generate import file_text, typed_text
 from pgtrial.knobs import is_list
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Role
 from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes, read_count
 
@@ -64,13 +64,14 @@ def limits_experiment(
     resources: Sequence[str] = (),
     step: float = 1.5,
     method: str = "auto",
-    blocks: int = 6,
+    blocks: int = DEFAULT_BLOCKS,
+    budget: float | None = None,
     duration: str | float = 2,
     warmup: str | float = 0.5,
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
     ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all, may leave out the
-    knob of a name. Times in seconds.
+    knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it.
 
     SpecError where the load or the target does not allow it, and for names that are not there.
     """
@@ -89,7 +90,7 @@ def limits_experiment(
     keys = [name.partition(".")[2] for name in names]
     labels = [_label([key for key, slowed in zip(keys, row, strict=True) if slowed], len(names)) for row in points]
     return file_text(
-        f"Written by pgtrial limits: what limits {chosen.name}.",
+        f"Written by pgtrial: what limits {chosen.name}.",
         {
             "experiment": {"name": f"limits-{_portable(chosen.name)}-{experiment.experiment.name}"[:_LONGEST_NAME]},
             "hypothesis": {
@@ -106,10 +107,28 @@ def limits_experiment(
                 **design,
                 "method": method,
                 **({} if method == "blocks" else {"slice": _SLICE}),
-                "blocks": blocks,
+                **({"blocks": blocks} if budget is None else {"budget": budget}),
             },
         },
     )
+
+
+def limits_to_prove(experiment: Experiment, arms: Sequence[Arm]) -> dict[str, str]:
+    """By the name of an arm, TOML of the experiment that proves what limits it; {} where the file does not ask for it.
+
+    SpecError as ``limits_experiment``.
+    """
+    asked = experiment.limits
+    if asked is None or not asked.prove:
+        return {}
+    claimed = experiment.hypothesis.arm or arms[1 if arms[1:] else 0].name
+    # A second copy of the control is limited by what limits that.
+    names = [arm.name for arm in arms if arm.role is not Role.PLACEBO and arm.name in (arms[0].name, claimed)]
+    chosen = names if asked.arm is None else [asked.arm]
+    budget = None if asked.budget is None else asked.budget / len(chosen)
+    return {
+        name: limits_experiment(experiment, arms, arm=name, resources=asked.resources, budget=budget) for name in chosen
+    }
 
 
 def _require_closed(experiment: Experiment) -> None:

@@ -263,11 +263,27 @@ def count_windows(design: DesignTable) -> int:
 
 
 class LimitsTable(Table):
-    """What the arms slow, where the experiment is to find what limits one of them; "pgtrial limits" writes it."""
+    """What limits an arm, found by experiment: times are made longer one by one, and throughput is seen to fall."""
 
-    of: str = Field(description="The arm whose limits are looked for, as the report names it.")
+    prove: Flag = Field(
+        default=False,
+        description="After the last block, find what limits the control and the claim's arm, as pgtrial limits does. "
+        "Each has a result folder of its own below limits, and the report has what they say.",
+    )
+    arm: str | None = Field(default=None, description="With prove: the only arm that is looked at.")
+    budget: Duration | None = Field(
+        default=None,
+        description=f"With prove: time for all of it. Left out: {DEFAULT_BLOCKS} blocks for each arm.",
+    )
+    of: str | None = Field(
+        default=None,
+        description="Without prove, as pgtrial limits writes it: the arm whose limits are looked for, as the report "
+        "names it.",
+    )
     resources: Annotated[tuple[str, ...], AfterValidator(_some_resources)] = Field(
-        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"].'
+        default=(),
+        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"]. '
+        "With prove: what is made longer; left out: all that can be.",
     )
 
 

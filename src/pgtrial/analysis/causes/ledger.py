@@ -41,9 +41,9 @@ class Prediction:
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
-    """None where the file asks for none, or no block is complete."""
+    """None where the file is not that of one, or no block is complete."""
     asked = evidence.experiment.limits
-    if asked is None:
+    if asked is None or asked.of is None:
         return None
     log_times = _read_times(evidence, asked.resources)
     fitted = _fit(evidence, values, log_times)
@@ -87,8 +87,10 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     refuse_large(evidence)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
-    fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))
-    if asked is None or fitted is None:
+    fitted = None
+    if asked is not None and asked.of is not None:
+        fitted = _fit(evidence, values, _read_times(evidence, asked.resources))
+    if asked is None or asked.of is None or fitted is None:
         raise StoreError(
             f'"{folder}" has no ledger to predict from',
             hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',

@@ -28,6 +28,7 @@ LEDGER = {
             "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
         )
     ),
+    "proof.found": Entry(text=N_("By experiment: {text}")),
     "ledger.fails": Entry(
         text=N_(
             "So many runs of an arm failed or were interrupted that those that count may not represent it: nothing of "
