@@ -144,6 +144,7 @@ def test_data_of_own_loads_are_put_back_unless_the_file_says_otherwise() -> None
     [
         (TEXT, {"arm": "of"}, 'arm "of" does not exist'),
         (TEXT, {"resources": ["memory"]}, 'resource "memory" cannot be varied'),
+        (TEXT, {"resources": ["autovacuum"]}, 'resource "autovacuum" cannot be varied'),
         (TEXT, {"resources": ["write_iops"]}, 'resource "write_iops" cannot be varied'),
         (TEXT, {"step": 1.0}, "the step is 1"),
         (TEXT.replace("clients = 4", "rate = 100"), {}, "arrive at a rate"),
@@ -231,3 +232,28 @@ def test_what_cannot_be_proved_is_said_with_the_place(text: str, message: str) -
     problems = [problem for problem in examine(text, Path("/")).problems if problem.path.startswith("limits")]
     assert any(message in problem.message for problem in problems)
     assert all(problem.line for problem in problems if "missing" not in problem.message)
+
+
+def test_memory_is_made_smaller_in_whole_pages_only_if_it_is_named() -> None:
+    text = TEXT.replace('max_wal_size = "2GB"', 'max_wal_size = "2GB"\nshared_buffers = "100MB"')
+    text = text.replace("write_iops = 150", 'write_iops = 150\nmemory = "1GB"')
+    assert {arm.settings["shared_buffers"] for arm in resolve_arms(derive(text))} == {"100MB"}
+    arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "shared_buffers", "memory"]))
+    assert {arm.settings["shared_buffers"] for arm in arms} == {"100MB", f"{8192 * 8533}B"}
+    assert {arm.knobs["cgroup"]["memory"] for arm in arms} == {"1GB", f"{8192 * 87381}B"}
+
+
+def test_reason_why_something_is_not_varied_is_given() -> None:
+    for name, reason in (
+        ("memory", "declares it"),
+        ("locks", "no time of its own"),
+        ("autovacuum", "once in a minute"),
+    ):
+        with pytest.raises(SpecError) as caught:
+            derive(TEXT, resources=["cpu", name])
+        assert reason in caught.value.detail
+
+
+def test_memory_alone_is_refused() -> None:
+    text = TEXT.replace("[target", '[limits]\nof = "on"\nresources = ["cgroup.memory"]\n[target')
+    assert "name a time, too" in examine(text, Path("/")).problems[0].message

@@ -393,9 +393,14 @@ def _proofs(findings: Findings) -> Iterator[Fact]:
     for path, ledger in ledgers:
         text = tr("what limits “{arm}”, by experiment", arm=ledger.of)
         yield _fact("proof", text, say(ledger.text), f"{path}.text.text", ledger.of)
-        for place, (name, value) in enumerate(ledger_rows(ledger)):
-            where = f"{path}.entries[{place}].elasticity" if place < len(ledger.entries) else f"{path}.rest"
-            text = tr("per cent of throughput of “{arm}” for 1 % less of {name}", arm=ledger.of, name=name)
+        places = [
+            *(f"entries[{place}].elasticity" for place in range(len(ledger.entries))),
+            "rest",
+            *(f"memory[{place}].elasticity" for place in range(len(ledger.memory))),
+        ]
+        for place, (name, value) in zip(places, ledger_rows(ledger), strict=True):
+            where = f"{path}.{place}"
+            text = tr("elasticity of the throughput of “{arm}” to {name}", arm=ledger.of, name=name)
             told = f"{elasticity_text(value)} ({interval_of(value)})"
             yield _fact("proof", text, told, where, ledger.of, name)
 

@@ -172,9 +172,9 @@ def _limits(findings: Findings, causes: Causes) -> Table:
 def _elasticities(findings: Findings, _: Causes) -> Table:
     columns = (
         ARM,
-        text("time", "what was made longer"),
-        number("step", "how many times as long"),
-        number("elasticity", "per cent of throughput for 1 % less of that time"),
+        text("resource", "time that was made longer, or memory that was made smaller"),
+        number("step", "by what factor"),
+        number("elasticity", "per cent of throughput for 1 % less of that time, or more of that memory"),
         number("low", "lower end of its interval"),
         number("high", "upper end of its interval"),
     )
@@ -182,7 +182,7 @@ def _elasticities(findings: Findings, _: Causes) -> Table:
     rows = (
         (ledger.of, entry.resource, entry.step, entry.elasticity.value, entry.elasticity.low, entry.elasticity.high)
         for ledger in (*own, *findings.proofs)
-        for entry in ledger.entries
+        for entry in (*ledger.entries, *ledger.memory)
     )
     return table("elasticities", "What limits arms, by experiment", columns, rows)
 

@@ -12,10 +12,11 @@ ROW_HEIGHT = 38
 
 
 def ledger_rows(ledger: Ledger) -> list[tuple[str, Estimate]]:
-    """What was slowed, largest first; then what is missing from one."""
+    """What was slowed, largest first; then what is missing from one, and memory, which is no part of it."""
     return [
         *((say(entry.name), entry.elasticity) for entry in ledger.entries),
         (tr("not found"), ledger.rest),
+        *((say(entry.name), entry.elasticity) for entry in ledger.memory),
     ]
 
 

@@ -12,13 +12,17 @@ from pgtrial.units import format_share
 
 
 def _show(ledger: Ledger) -> dict[str, object]:
-    steps = [f"× {entry.step:.3g}" for entry in ledger.entries]
+    steps = [
+        *(f"× {entry.step:.3g}" for entry in ledger.entries),
+        "",
+        *(f"÷ {each.step:.3g}" for each in ledger.memory),
+    ]
     return {
         "text": say(ledger.text),
         "chart": tornado_chart(ledger),
         "rows": [
             {"name": name, "step": step, "elasticity": elasticity_text(value), "interval": interval_of(value)}
-            for (name, value), step in zip(ledger_rows(ledger), [*steps, ""], strict=True)
+            for (name, value), step in zip(ledger_rows(ledger), steps, strict=True)
         ],
         "confidence": format_share(ledger.confidence),
         "not_varied": [say(each) for each in ledger.not_varied],
