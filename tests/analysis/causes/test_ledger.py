@@ -177,8 +177,8 @@ def test_memory_is_told_beside_the_sum(tmp_path: Path) -> None:
     assert [entry.resource for entry in ledger.entries] == ["slowdown.cpu", "slowdown.flush"]
     assert ledger.memory[0].elasticity.value == pytest.approx(0.4, abs=0.1)
     assert ledger.total.value == pytest.approx(1, abs=0.1)
-    assert "With 1 % more of shared_buffers, no time and not in the sum, throughput would be 0.4" in say(ledger.text)
-    assert "shared_buffers, no time" in render_text(findings)
+    assert "With 1 % more of shared_buffers, throughput would be 0.4" in say(ledger.text)
+    assert "shared_buffers, not in the sum" in render_text(findings)
     assert "÷ 1.5" in render_html(findings)
     twice = predict_change(tmp_path / "folder", {"shared_buffers": 2})
     assert twice.ratio == pytest.approx(2**0.4, rel=0.1)

@@ -12,8 +12,8 @@ SLOWED = {
     "slowed.cgroup.write_iops": Entry(text=N_("waits for the limit of writes per second")),
     "slowed.cgroup.read_bytes": Entry(text=N_("waits for the limit of bytes read per second")),
     "slowed.cgroup.write_bytes": Entry(text=N_("waits for the limit of bytes written per second")),
-    "slowed.postgresql.shared_buffers": Entry(text=N_("shared_buffers, no time and not in the sum")),
-    "slowed.cgroup.memory": Entry(text=N_("memory of the control group, no time and not in the sum")),
+    "slowed.postgresql.shared_buffers": Entry(text="shared_buffers"),
+    "slowed.cgroup.memory": Entry(text=N_("the memory of the control group")),
 }
 
 NOT_SLOWED = {

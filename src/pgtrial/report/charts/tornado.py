@@ -16,7 +16,7 @@ def ledger_rows(ledger: Ledger) -> list[tuple[str, Estimate]]:
     return [
         *((say(entry.name), entry.elasticity) for entry in ledger.entries),
         (tr("not found"), ledger.rest),
-        *((say(entry.name), entry.elasticity) for entry in ledger.memory),
+        *((tr("{memory}, not in the sum", memory=say(entry.name)), entry.elasticity) for entry in ledger.memory),
     ]
 
 
