@@ -88,11 +88,12 @@ def limits_experiment(
     blocks: int = DEFAULT_BLOCKS,
     budget: float | None = None,
     duration: str | float = 2,
-    warmup: str | float = 0.5,
+    warmup: str | float | None = None,
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
     ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all times, may leave out
-    the knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it.
+    the knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it. A
+    ``warmup`` of None is as long as what is varied needs.
 
     SpecError where the load or the target does not allow it, and for names that are not there.
     """
@@ -121,7 +122,8 @@ def limits_experiment(
                 "expect": "worse",
             },
             **{key: data[key] for key in _SAME if key in data},
-            "workload": data["workload"] | {"duration": duration, "warmup": warmup},
+            "workload": data["workload"]
+            | {"duration": duration, "warmup": _warmup(names) if warmup is None else warmup},
             "limits": {"of": chosen.name, "resources": list(names)},
             "arms": {label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)},
             "design": {
@@ -187,6 +189,11 @@ def _choose(wanted: Sequence[str], times: Sequence[str], memory: Sequence[str]) 
     if len(names) > MOST_RESOURCES:
         raise SpecError(f"{len(names)} resources are too many, {MOST_RESOURCES} are possible at once")
     return names
+
+
+def _warmup(names: Sequence[str]) -> float:
+    """Seconds: memory has to fill."""
+    return 0.5 if set(names).isdisjoint(MEMORY) else 10.0
 
 
 def _label(slowed: Sequence[str], count: int) -> str:
