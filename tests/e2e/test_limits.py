@@ -85,31 +85,31 @@ def test_proof_that_has_no_time_is_refused_before_anything_is_made(new_place):
 def test_killed_in_the_middle_of_a_proof_it_is_resumed(new_place):
     """The runs of the experiment stay, nothing of the killed server is left, and each run is done once."""
     place = new_place("killed")
-    place.write_experiment(("[design]", PROVE))
+    one = PROVE.replace("prove = true", 'prove = true\narm = "on"')
+    place.write_light_experiment(("blocks = 2", "blocks = 1"), ("[design]", one))
     process = place.start("run", "small.toml", "-q")
-    folder = place.wait_until(lambda found: list((found.path / "limits/on").glob("runs/*/spool/*")))
+    folder = place.wait_until(lambda found: list((found.path / "limits/on").glob("runs/*/spool/*")), seconds=600)
     done = folder.runs()
     process.send_signal(signal.SIGKILL)
     place.finish(process)
-    proof = type(folder)(folder.path / "limits/on")
+    proof = folder.proof("on")
     wait_until(lambda: not proof.commands())
 
     told = place.run("status", str(folder.path)).stdout
-    assert "4 of 4 runs done, interrupted" in told
+    assert "2 of 2 runs done, interrupted" in told
     assert "limits of on: 0 of" in told
     assert "pgtrial resume" in told
-    result = place.run("resume", str(folder.path), "-q")
+    result = place.finish(place.start("resume", str(folder.path), "-q"), timeout=600)
     assert result.returncode == 0, result.stderr
 
     assert folder.runs() == done
-    for arm in ("on", "off"):
-        part = type(folder)(folder.path / "limits" / arm)
-        finished = [slot for slot, _, state, _ in part.runs() if state == "done"]
-        assert sorted(finished) == sorted({slot for (slot,) in part.query("SELECT number FROM slot")})
-        assert part.commands() == []
+    finished = [slot for slot, _, state, _ in proof.runs() if state == "done"]
+    assert sorted(finished) == sorted({slot for (slot,) in proof.query("SELECT number FROM slot")})
+    proof.assert_nothing_left()
     found = json.loads((folder.path / "findings.json").read_text())
-    assert [proof["of"] for proof in found["proofs"]] == ["on", "off"]
-    assert {entry["resource"] for entry in found["proofs"][0]["entries"]} == {"slowdown.cpu"}
+    assert [(each["of"], [one["resource"] for one in each["entries"]]) for each in found["proofs"]] == [
+        ("on", ["slowdown.cpu"])
+    ]
     assert "By experiment: " in found["causes"]["text"]["text"]
     assert 'id="proofs"' in (folder.path / "report.html").read_text()
     assert "complete" in place.run("status", str(folder.path)).stdout

@@ -196,17 +196,18 @@ def check_text(
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
     proofs = {
         arm: _check_proof(arm, each, folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files)
-        for arm, each in _texts_to_prove(plan, source_name).items()
+        for arm, each in _texts_to_prove(plan, source_name, text).items()
     }
     return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio, proofs=proofs)
 
 
-def _texts_to_prove(plan: Plan, source_name: str) -> dict[str, str]:
+def _texts_to_prove(plan: Plan, source_name: str, text: str) -> dict[str, str]:
     try:
         return limits_to_prove(plan.experiment, plan.arms)
     except SpecError as error:
-        problem = SpecProblem(path="limits", message=error.message, hint=error.hint)
-        raise refuse(source_name, (problem,)) from None
+        hint = " ".join(filter(None, (error.detail, error.hint)))
+        problem = SpecProblem(path="limits", message=error.message, hint=hint)
+        raise refuse(source_name, locate_problems(text, [problem])) from None
 
 
 def _check_proof(
