@@ -8,7 +8,7 @@ import pytest
 from support import wait_until
 from support.programs import needs_compiler
 
-PROVE = '[limits]\nprove = true\nbudget = "1min"\nresources = ["slowdown.cpu"]\n\n[design]'
+PROVE = '[limits]\nprove = true\nbudget = "90s"\nresources = ["slowdown.cpu"]\n\n[design]'
 OPTIONS = ("--resource", "cpu", "--resource", "flush", "--blocks", "2")
 
 
@@ -65,15 +65,15 @@ def test_plan_tells_of_the_proof_and_its_time(new_place):
     result = place.run("plan", "small.toml")
     assert result.returncode == 0, result.stderr
     assert "Proof of what limits the arms" in result.stdout
-    assert "with longer times of cpu; about" in result.stdout
+    assert "with longer times of cpu; about" in " ".join(result.stdout.split())
     told = json.loads(place.run("plan", "small.toml", "--json").stdout)["proofs"]
     assert [proof["arm"] for proof in told] == ["on", "off"]
-    assert all(10 < proof["seconds"] <= 30 for proof in told)
+    assert all(proof["blocks"] >= 2 and proof["seconds"] <= 45 for proof in told)
 
 
 def test_proof_that_has_no_time_is_refused_before_anything_is_made(new_place):
     place = new_place("short")
-    place.write_experiment(("[design]", PROVE.replace("1min", "2s")))
+    place.write_experiment(("[design]", PROVE.replace("90s", "2s")))
     result = place.run("run", "small.toml")
     assert result.returncode == 2, result.stdout
     assert "what is to prove the limits of on" in result.stderr
@@ -85,7 +85,7 @@ def test_proof_that_has_no_time_is_refused_before_anything_is_made(new_place):
 def test_killed_in_the_middle_of_a_proof_it_is_resumed(new_place):
     """The runs of the experiment stay, nothing of the killed server is left, and each run is done once."""
     place = new_place("killed")
-    one = PROVE.replace("prove = true", 'prove = true\narm = "on"')
+    one = PROVE.replace("prove = true", 'prove = true\narm = "on"').replace("90s", "45s")
     place.write_light_experiment(("blocks = 2", "blocks = 1"), ("[design]", one))
     process = place.start("run", "small.toml", "-q")
     folder = place.wait_until(lambda found: list((found.path / "limits/on").glob("runs/*/spool/*")), seconds=600)
