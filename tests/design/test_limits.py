@@ -257,3 +257,10 @@ def test_reason_why_something_is_not_varied_is_given() -> None:
 def test_memory_alone_is_refused() -> None:
     text = TEXT.replace("[target", '[limits]\nof = "on"\nresources = ["cgroup.memory"]\n[target')
     assert "name a time, too" in examine(text, Path("/")).problems[0].message
+
+
+def test_arm_that_is_slowed_down_itself_is_slowed_down_further() -> None:
+    text = TEXT.replace("[arms.limited.cgroup]", "[arms.limited.slowdown]\nflush = 4.0\n[arms.limited.cgroup]")
+    arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "flush"], step=2))
+    assert [arm.knobs["slowdown"]["flush"] for arm in arms] == ["4.0", "8.0", "4.0", "8.0"]
+    assert [arm.knobs["slowdown"]["cpu"] for arm in arms] == ["1.0", "1.0", "2.0", "2.0"]

@@ -208,7 +208,8 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
         knob, _, key = name.partition(".")
         table = texts.setdefault(knob, {})
         if knob == SLOWDOWN:
-            table[key] = f"{step if is_slowed else 1.0:g}"
+            own = float(table.get(key, "1"))  # of an arm that is slowed down itself
+            table[key] = f"{own * step if is_slowed else own:g}"
         elif is_slowed:
             table[key] = _lowered(table[key], step, unit=_PAGE if name in MEMORY else 1)
     return {
