@@ -12,6 +12,7 @@ from pgtrial.design.limits import (
     MOST_RESOURCES,
     find_resources,
     limits_experiment,
+    limits_to_prove,
     log_time,
     two_level_design,
 )
@@ -143,6 +144,7 @@ def test_data_of_own_loads_are_put_back_unless_the_file_says_otherwise() -> None
     [
         (TEXT, {"arm": "of"}, 'arm "of" does not exist'),
         (TEXT, {"resources": ["memory"]}, 'resource "memory" cannot be varied'),
+        (TEXT, {"resources": ["autovacuum"]}, 'resource "autovacuum" cannot be varied'),
         (TEXT, {"resources": ["write_iops"]}, 'resource "write_iops" cannot be varied'),
         (TEXT, {"step": 1.0}, "the step is 1"),
         (TEXT.replace("clients = 4", "rate = 100"), {}, "arrive at a rate"),
@@ -181,3 +183,84 @@ def test_resources_of_the_file_are_values_in_which_arms_differ() -> None:
     unknown = text.replace('["slowdown.cpu"]', '["slowdown.memory"]')
     assert "is no resource" in examine(unknown, Path("/")).problems[0].message
     assert "is empty" in examine(text.replace('["slowdown.cpu"]', "[]"), Path("/")).problems[0].message
+
+
+PROVE = TEXT.replace("[target", "[limits]\nprove = true\n[target")
+
+
+def prove(text: str) -> dict[str, Experiment]:
+    experiment = read(text)
+    return {arm: read(each) for arm, each in limits_to_prove(experiment, resolve_arms(experiment)).items()}
+
+
+def test_control_and_the_claims_arm_are_proved() -> None:
+    assert [*prove(PROVE)] == ["on", "off"]
+    assert [*prove(PROVE + '[hypothesis]\narm = "limited"\n')] == ["on", "limited"]
+    assert prove(TEXT) == {}
+
+
+def test_placebo_is_not_proved() -> None:
+    text = PROVE + '[hypothesis]\narm = "placebo"\n[design]\nplacebo = true\n'
+    assert [*prove(text)] == ["on"]
+
+
+def test_arm_times_and_budget_of_the_proof_are_those_of_the_file() -> None:
+    wanted = 'arm = "limited"\nbudget = "20min"\nresources = ["slowdown.cpu", "cgroup.write_iops"]\n'
+    (proof,) = prove(PROVE.replace("prove = true\n", f"prove = true\n{wanted}")).values()
+    assert proof.limits is not None
+    assert (proof.limits.of, proof.limits.resources) == ("limited", ("slowdown.cpu", "cgroup.write_iops"))
+    assert (proof.design.budget, proof.design.blocks) == (1200, None)
+    both = prove(PROVE.replace("prove = true\n", 'prove = true\nbudget = "20min"\n'))
+    assert [each.design.budget for each in both.values()] == [600, 600]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PROVE.replace("prove = true", 'prove = true\nof = "on"'), "exclude each other"),
+        (PROVE.replace("prove = true", 'prove = true\narm = "onn"'), 'arm "onn" does not exist'),
+        (PROVE.replace("prove = true", 'arm = "on"'), 'required key "of" is missing'),
+        (PROVE.replace("clients = 4", "clients = 4\nrate = 10"), "arrive at a rate"),
+        (
+            PROVE.replace("[target.postgresql]", '[target]\nkind = "server"\n[target.postgresql]'),
+            "a server that pgtrial",
+        ),
+        (PROVE + '[design]\nsoak = "1h"\n', "a soak"),
+    ],
+)
+def test_what_cannot_be_proved_is_said_with_the_place(text: str, message: str) -> None:
+    problems = [problem for problem in examine(text, Path("/")).problems if problem.path.startswith("limits")]
+    assert any(message in problem.message for problem in problems)
+    assert all(problem.line for problem in problems if "missing" not in problem.message)
+
+
+def test_memory_is_made_smaller_in_whole_pages_only_if_it_is_named() -> None:
+    text = TEXT.replace('max_wal_size = "2GB"', 'max_wal_size = "2GB"\nshared_buffers = "100MB"')
+    text = text.replace("write_iops = 150", 'write_iops = 150\nmemory = "1GB"')
+    assert {arm.settings["shared_buffers"] for arm in resolve_arms(derive(text))} == {"100MB"}
+    arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "shared_buffers", "memory"]))
+    assert {arm.settings["shared_buffers"] for arm in arms} == {"100MB", f"{8192 * 8533}B"}
+    assert {arm.knobs["cgroup"]["memory"] for arm in arms} == {"1GB", f"{8192 * 87381}B"}
+
+
+def test_reason_why_something_is_not_varied_is_given() -> None:
+    for name, reason in (
+        ("memory", "declares it"),
+        ("locks", "no time of its own"),
+        ("autovacuum", "once in a minute"),
+    ):
+        with pytest.raises(SpecError) as caught:
+            derive(TEXT, resources=["cpu", name])
+        assert reason in caught.value.detail
+
+
+def test_memory_alone_is_refused() -> None:
+    text = TEXT.replace("[target", '[limits]\nof = "on"\nresources = ["cgroup.memory"]\n[target')
+    assert "name a time, too" in examine(text, Path("/")).problems[0].message
+
+
+def test_arm_that_is_slowed_down_itself_is_slowed_down_further() -> None:
+    text = TEXT.replace("[arms.limited.cgroup]", "[arms.limited.slowdown]\nflush = 4.0\n[arms.limited.cgroup]")
+    arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "flush"], step=2))
+    assert [arm.knobs["slowdown"]["flush"] for arm in arms] == ["4.0", "8.0", "4.0", "8.0"]
+    assert [arm.knobs["slowdown"]["cpu"] for arm in arms] == ["1.0", "1.0", "2.0", "2.0"]

@@ -142,13 +142,18 @@ class ResultFolder:
         with contextlib.closing(sqlite3.connect(self.path / "state.sqlite")) as db:
             return db.execute(sql).fetchall()
 
+    def proof(self, arm: str) -> "ResultFolder":
+        """What proves the limits of an arm."""
+        return ResultFolder(self.path / "limits" / arm)
+
     def runs(self) -> list[tuple[int, int, str, str]]:
         """(slot, attempt, state, reason) of every run, in the order they were made."""
         return self.query("SELECT slot, attempt, state, reason FROM run ORDER BY id")
 
     def work_directories(self) -> list[Path]:
         """Where data were made for it, in order, as the record in the state directory says."""
-        records = (path.read_text().splitlines() for path in (self.path.parents[1] / "state").glob("belongings/*"))
+        place = self.path.parents[3 if self.path.parent.name == "limits" else 1]
+        records = (path.read_text().splitlines() for path in (place / "state").glob("belongings/*"))
         own = [[json.loads(line) for line in lines] for lines in records]
         return [
             Path(line["directory"])

@@ -45,6 +45,7 @@ def test_hosts_without_a_block_are_named() -> None:
     [
         ("[experiment]", '[target]\nkind = "server"\n\n[experiment]', "target.kind"),
         ("[experiment]", '[target]\nhost = "ssh://db"\n\n[experiment]', "target.host"),
+        ("[experiment]", "[limits]\nprove = true\n\n[experiment]", "limits.prove"),
     ],
 )
 def test_what_does_not_go_with_a_fleet_is_refused(old: str, new: str, place: str) -> None:

@@ -28,6 +28,7 @@ OPTIONAL = {
     "files",
     "hosts",
     "ledger",
+    "proofs",
     "factors",
     "metrics",
     "limits",
@@ -99,7 +100,7 @@ def test_sections_without_data_are_left_out_of_page_and_navigation(sample):
     assert not any(f'href="#{name}"' in page or f'id="{name}"' in page for name in OPTIONAL)
     # The sample's load is on a server; tests/report/test_files_section.py has one on files.
     assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {
-        *("acceptance", "files", "hosts", "ledger", "factors", "metrics", "soak"),
+        *("acceptance", "files", "hosts", "ledger", "proofs", "factors", "metrics", "soak"),
     }
 
 
@@ -108,7 +109,7 @@ def test_why_comes_after_the_noise_and_before_all_other_causes():
 
     # The ledger is the answer of an experiment that asks for one, and so is the soak.
     assert names[:8] == ["ledger", "soak", "verdict", "hosts", "acceptance", "narrative", "effects", "factors"]
-    assert names[8:13] == ["noise", "why", "limits", "files", "scorecard"]
+    assert names[8:14] == ["noise", "why", "limits", "proofs", "files", "scorecard"]
 
 
 def test_every_section_of_causes_says_where_its_numbers_come_from(sample):

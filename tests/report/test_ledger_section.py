@@ -8,7 +8,8 @@ from pgtrial.findings.message import message
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.tornado import tornado_chart
 from pgtrial.report.html import render_html
-from pgtrial.report.sections.ledger import LEDGER
+from pgtrial.report.sections.base import Section
+from pgtrial.report.sections.ledger import LEDGER, PROOFS
 from pgtrial.report.text import render_text
 
 
@@ -18,10 +19,10 @@ def entry(resource: str, value: float, half: float | None, step: float = 1.5) ->
     return LedgerEntry(resource=resource, name=message(f"slowed.{resource}"), step=step, elasticity=elasticity)
 
 
-def with_ledger(findings: Findings, half: float | None = 0.1) -> Findings:
+def make_ledger(half: float | None = 0.1) -> Ledger:
     bounds = {} if half is None else {"low": 0.75, "high": 0.95}
     rest = {} if half is None else {"low": 0.05, "high": 0.25}
-    ledger = Ledger(
+    return Ledger(
         of="on",
         metric="pgbench.tps",
         blocks=6,
@@ -38,7 +39,10 @@ def with_ledger(findings: Findings, half: float | None = 0.1) -> Findings:
         not_varied=(message("not-slowed.network"), message("not-slowed.memory")),
         text=message("sentences", parts=(message("ledger.nothing", arm="on"), message("ledger.kink"))),
     )
-    return findings.model_copy(update={"ledger": ledger})
+
+
+def with_ledger(findings: Findings, half: float | None = 0.1) -> Findings:
+    return findings.model_copy(update={"ledger": make_ledger(half)})
 
 
 def test_terminal_begins_with_a_line_for_each_time_and_for_the_rest(sample: Findings) -> None:
@@ -54,9 +58,8 @@ def test_terminal_begins_with_a_line_for_each_time_and_for_the_rest(sample: Find
     ]
 
 
-def test_chart_has_a_bar_for_each_time_and_for_the_rest(sample: Findings) -> None:
-    chart = tornado_chart(with_ledger(sample))
-    assert chart is not None
+def test_chart_has_a_bar_for_each_time_and_for_the_rest() -> None:
+    chart = tornado_chart(make_ledger())
     rows = chart.spec["data"]["values"]
     assert [row["end"] for row in rows] == [0.7, 0.2, -0.05, 0.15]
     assert rows[0]["label"] == "the flush of the WAL and of files: 0.70 (0.60 to 0.80)"
@@ -77,8 +80,7 @@ def test_no_interval_is_a_dash(sample: Findings) -> None:
     assert "0.70  –" in render_text(with_ledger(sample, half=None)).replace("   ", "  ")
 
 
-@pytest.mark.parametrize("show", [LEDGER.is_shown, tornado_chart])
-def test_experiment_that_does_not_ask_has_neither(sample: Findings, show: object) -> None:
-    assert callable(show)
-    assert not show(sample)
+@pytest.mark.parametrize("section", [LEDGER, PROOFS])
+def test_experiment_that_does_not_ask_has_neither(sample: Findings, section: Section) -> None:
+    assert not section.is_shown(sample)
     assert "Limits: " not in render_text(sample)

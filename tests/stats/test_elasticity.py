@@ -148,3 +148,24 @@ def test_predictions_cover_what_an_experiment_of_as_many_blocks_finds() -> None:
         later = -float(step @ truth) + rng.normal(0, 0.05, (6, 2)) @ np.array([-1.0, 1.0])
         covered += interval is not None and interval.low <= later.mean() <= interval.high
     assert stats.binom.ppf(0.001, runs, 0.9) <= covered <= stats.binom.ppf(0.999, runs, 0.9)
+
+
+def test_sum_and_lead_are_of_times_alone() -> None:
+    """By an independent fit: what is no time has its own slope, and sum, error and lead are those of the others."""
+    rng = np.random.default_rng(3)
+    log_times = _design(3) * math.log(1.5)
+    logs = -log_times @ np.array([0.3, 0.7, 0.9]) + rng.normal(0, 0.02, (6, 8))
+    fitted = fit_elasticities(log_times, logs, are_times=np.array([True, True, False]))
+    design = np.hstack([np.ones((48, 1)), np.tile(log_times, (6, 1))])
+    slopes = -np.linalg.lstsq(design, (logs - logs.mean(axis=1, keepdims=True)).ravel(), rcond=None)[0][1:]
+    assert [one.value for one in fitted.each] == pytest.approx(slopes)
+    assert fitted.total.value == pytest.approx(slopes[:2].sum())
+    interval, alone = fitted.total.interval, fitted.each[0].interval
+    assert interval is not None
+    assert alone is not None
+    # The columns are orthogonal, so the error of the sum of two is that of one times the root of 2.
+    half = (alone.high - alone.low) / 2 / stats.t.ppf(1 - 0.05 / 6, fitted.degrees) * math.sqrt(2)
+    assert (interval.high - interval.low) / 2 == pytest.approx(half * stats.t.ppf(0.975, fitted.degrees))
+    error = half / math.sqrt(2)
+    lead = (slopes[1] - slopes[0]) / (error * math.sqrt(2))
+    assert fitted.lead_p == pytest.approx(stats.t.sf(lead, fitted.degrees))

@@ -11,6 +11,7 @@ from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.causes.ledger import keep_ledger
+from pgtrial.analysis.causes.proofs import read_proofs
 from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.acceptance import judge_acceptance
@@ -106,7 +107,8 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
     hypothesis, needed = say_untested(hypothesis, needed, engagements)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("looked for causes"):
-        causes = explain(evidence, reduction, timelines, values, estimated)
+        proofs = read_proofs(evidence, of_any_size=of_any_size)
+        causes = explain(evidence, reduction, timelines, values, estimated, proofs=proofs)
     with _log_time("described runs, series, distributions and waits"):
         return Findings(
             pgtrial_version=__version__,
@@ -135,6 +137,7 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
             waits=describe_waits(evidence, reduction, values),
             causes=causes,
             ledger=keep_ledger(evidence, values),
+            proofs=proofs,
             soak=soak,
             pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),

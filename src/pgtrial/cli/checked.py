@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from pgtrial.design.limits import limits_to_prove
 from pgtrial.design.plan import Plan, make_plan
 from pgtrial.engine.host_facts import facts_for
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
@@ -70,7 +71,7 @@ class Checked:
     """A valid experiment; ``servers`` are those of its arms, the control's first.
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
-    reason that ``without_fio`` says.
+    reason that ``without_fio`` says. ``proofs`` are the experiments that prove what limits arms, by their names.
     """
 
     loaded: LoadedExperiment
@@ -78,6 +79,7 @@ class Checked:
     servers: tuple[Server, ...]
     fio: str = ""
     without_fio: str = ""
+    proofs: Mapping[str, "Checked"] = field(default_factory=dict)
 
     @cached_property
     def lacking(self) -> tuple[str, ...]:
@@ -192,7 +194,32 @@ def check_text(
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
-    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
+    proofs = {
+        arm: _check_proof(arm, each, folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files)
+        for arm, each in _texts_to_prove(plan, source_name, text).items()
+    }
+    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio, proofs=proofs)
+
+
+def _texts_to_prove(plan: Plan, source_name: str, text: str) -> dict[str, str]:
+    try:
+        return limits_to_prove(plan.experiment, plan.arms)
+    except SpecError as error:
+        hint = " ".join(filter(None, (error.detail, error.hint)))
+        problem = SpecProblem(path="limits", message=error.message, hint=hint)
+        raise refuse(source_name, locate_problems(text, [problem])) from None
+
+
+def _check_proof(
+    arm: str, text: str, folder: Path, *, on_host: bool, allow_code: bool, allow_files: Sequence[Path]
+) -> Checked:
+    """As ``check_text``; errors are about what the user's file asks for, whose text this is not."""
+    source = f"what is to prove the limits of {arm}"
+    try:
+        return check_text(text, source, folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files)
+    except SpecError as error:
+        problems = tuple(replace(problem, line=None) for problem in error.problems)
+        raise SpecError(f"{source} has errors", problems=problems) from None
 
 
 def host_to_ask(checked: Checked, named: str | None) -> str | None:

@@ -17,6 +17,7 @@ from pgtrial.cli.plan_facts import (
     claim_sentence,
     code_uses,
     plan_notes,
+    proof_texts,
     split_levels,
     takes_effect,
 )
@@ -64,6 +65,7 @@ def render_plan(
         ("Method", list(method_lines(checked, width=_WIDTH))),
         ("Schedule", _schedule(checked)),
         ("Time", _time(checked)),
+        ("Proof of what limits the arms", [_fill(text) for text in proof_texts(checked)]),
         ("Hosts", [] if fleet is None else _hosts(fleet)),
         ("Detectable effect", [_fill(detectable_text(plan, noise))]),
         (

@@ -53,6 +53,8 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         **({"soak": f"{windows_text(plan)}{' for each arm' * (len(plan.arms) > 1)}"} if is_soak else {}),
         "runs": f"{len(plan.slots)} {'windows' if is_soak else blocks}, about {format_duration(plan.estimate.total)}",
     }
+    if checked.proofs:
+        facts["limits"] = f"proved for {', '.join(checked.proofs)}, about {format_duration(proofs_time(checked))} more"
     if checked.servers:
         versions = " and ".join(server.majors for server in checked.servers)
         facts["settings"] = f"{count}, checked against PostgreSQL {versions}"
@@ -116,6 +118,17 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
             },
             "total": plan.estimate.total,
         },
+        "proofs": [
+            {
+                "arm": arm,
+                "arms": [each.name for each in proof.plan.arms],
+                "resources": _slowed(proof),
+                "method": method_data(proof.plan),
+                "blocks": proof.plan.blocks,
+                "seconds": proof.plan.estimate.total,
+            }
+            for arm, proof in checked.proofs.items()
+        ],
         "data_bytes": plan.data_size,
         "detectable_effect": detectable_effect(plan, noise),
         "host_changes": host_changes_data(previews),
@@ -123,6 +136,30 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
         "code": [asdict(use) for use in code_uses(checked)],
         "notes": list(plan_notes(checked)),
     }
+
+
+def proof_texts(checked: Checked) -> Iterator[str]:
+    """What is run after the experiment to prove what limits its arms, and how long it takes."""
+    for arm, proof in checked.proofs.items():
+        plan, duration = proof.plan, proof.plan.experiment.workload.duration
+        names = ", ".join(name.partition(".")[2] for name in _slowed(proof))
+        yield (
+            f"{arm}: {plan.blocks} blocks of {len(plan.arms)} variants, {format_duration(duration)} each, "
+            f"{plan.method.method}, with longer times of {names}; about {format_duration(plan.estimate.total)}."
+        )
+    if checked.proofs:
+        total = format_duration(checked.plan.estimate.total + proofs_time(checked))
+        yield f"They come after the last block, each in a result folder of its own below limits: about {total} for all."
+
+
+def proofs_time(checked: Checked) -> float:
+    """Seconds that the experiments take which prove what limits the arms."""
+    return sum(proof.plan.estimate.total for proof in checked.proofs.values())
+
+
+def _slowed(proof: Checked) -> tuple[str, ...]:
+    limits = proof.loaded.experiment.limits
+    return () if limits is None else limits.resources
 
 
 def code_uses(checked: Checked) -> tuple[CodeUse, ...]:

@@ -42,11 +42,12 @@ def command(
     from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.cli.on_fleet import hosts_of, read_hosts
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import Permission, uses_left, writes_left
+    from pgtrial.engine.experiment import Permission, writes_left
+    from pgtrial.engine.proofs import all_uses_left
 
     gate.prepare()
     hosts = hosts_of(folder, read_hosts(fleet))
-    code = get_consent(uses_left(folder, allow_files), allowed=allow_code)
+    code = get_consent(all_uses_left(folder, allow_files), allowed=allow_code)
     writes = get_write_consent(writes_left(folder), allowed=allow_writes)
     permission = Permission(
         work_base=work_directory, host_changes=host_changes, code=code, writes=writes, files=allow_files

@@ -82,8 +82,12 @@ def run_new(
     import pgtrial.cli.console
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
+    from pgtrial.knobs.slowdown import require_compiler
 
-    folder = create_folder(checked.loaded, checked.plan, results, tested=tested)
+    if checked.proofs and checked.loaded.experiment.target.host is None:
+        require_compiler()
+    proofs = {arm: (proof.loaded, proof.plan) for arm, proof in checked.proofs.items()}
+    folder = create_folder(checked.loaded, checked.plan, results, tested=tested, proofs=proofs)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=True, hosts=hosts)
 
 
@@ -138,6 +142,7 @@ def _run_and_report(
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.cli.on_fleet import run_fleet
     from pgtrial.engine.experiment import run_experiment
+    from pgtrial.engine.proofs import find_proofs_left, run_proof
     from pgtrial.experiment_file.places import is_directory
 
     console = ProgressConsole(stderr=True)
@@ -150,6 +155,12 @@ def _run_and_report(
                 announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
                 run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
             has_begun = announcer.has_begun
+            for proof in find_proofs_left(folder):
+                if not quiet:
+                    console.print(make_visible(f"what limits {proof.name}:"), highlight=False, markup=False)
+                with show_progress(console, quiet=quiet, folder=proof) as observer:
+                    run_proof(folder, proof, permission=permission, tell=observer)
+                has_begun = True
     except (PgTrialError, KeyboardInterrupt) as error:
         if is_directory(folder):
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told

@@ -45,6 +45,8 @@ def command(*, folder: Path, as_json: bool) -> None:
         echo(f"  now: {status.current}")
     for line in status.arms:
         echo(f"  {line}")
+    for line in status.proofs:
+        echo(f"  limits of {line}")
     if estimate is not None:
         after = f"{'After' if status.state == 'complete' else 'So far, after'} {status.blocks} blocks"
         echo("\n".join(wrap_lines(f"{after}: {estimate}", 80, indent="  ", first="")))

@@ -8,19 +8,20 @@ from typing import Any
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, MEMORY, Experiment
 from pgtrial.experiment_file.generate import file_text, typed_text
 from pgtrial.knobs import is_list
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Role
 from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes, read_count
 
 AS_IS, EVERYTHING = "as-is", "all-slower"  # names of the points at which nothing, and all, is slower
 _SLICE = "500ms"
 _LONGEST_NAME = 50
+_PAGE = 8192  # bytes: less is rounded by the server and by the kernel
 _KEPT = ("restore", "cache", "seed", "repeats", "disturbed")  # of [design]
 _SAME = ("target", "dataset", "hooks", "waive")
 # Columns beyond those of a full factorial design, as products of these: resolution IV, so that no product of two
@@ -28,6 +29,19 @@ _SAME = ("target", "dataset", "hooks", "waive")
 # Source: Box, Hunter & Hunter, "Statistics for Experimenters" (2nd ed. 2005), chapter 6, table 6.22.
 _GENERATORS = {3: ((0, 1, 2),), 4: ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))}
 MOST_RESOURCES = 8
+_PAGES = "The size of memory is known where the arm declares it: shared_buffers, or memory in its table cgroup."
+# Why what may well limit a load is not varied, by the names that somebody may give it.
+_NEVER = {
+    "memory": _PAGES,
+    "shared_buffers": _PAGES,
+    "network": "The load reaches the server by a socket, without a network between them.",
+    "think": "Pauses of scripts are as long as the scripts say: compare scripts in arms, [arms.NAME.workload].",
+    "locks": "A wait for a lock is no time of its own: it is as long as the work of its holder, which is varied.",
+    "full_page_writes": "There is a checkpoint before each run, after which so short a run has mostly whole pages. "
+    "Compare arms with full_page_writes = on and off, in runs longer than checkpoint_timeout.",
+    "autovacuum": "It looks once in a minute, and runs take seconds. Compare arms with autovacuum = on and off, in "
+    "runs of many minutes.",
+}
 
 
 def two_level_design(resources: int) -> tuple[tuple[bool, ...], ...]:
@@ -56,6 +70,13 @@ def find_resources(arm: Arm) -> tuple[str, ...]:
     )
 
 
+def find_memory(arm: Arm) -> tuple[str, ...]:
+    """What of an arm's memory can be made smaller: what it declares, as its size is known nowhere else."""
+    tables = {**arm.knobs, POSTGRESQL: arm.settings}
+    names = [name.partition(".") for name in MEMORY]
+    return tuple(f"{knob}.{key}" for knob, _, key in names if key in tables.get(knob, {}))
+
+
 def limits_experiment(
     experiment: Experiment,
     arms: Sequence[Arm],
@@ -64,19 +85,21 @@ def limits_experiment(
     resources: Sequence[str] = (),
     step: float = 1.5,
     method: str = "auto",
-    blocks: int = 6,
+    blocks: int = DEFAULT_BLOCKS,
+    budget: float | None = None,
     duration: str | float = 2,
-    warmup: str | float = 0.5,
+    warmup: str | float | None = None,
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
-    ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all, may leave out the
-    knob of a name. Times in seconds.
+    ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all times, may leave out
+    the knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it. A
+    ``warmup`` of None is as long as what is varied needs.
 
     SpecError where the load or the target does not allow it, and for names that are not there.
     """
     _require_closed(experiment)
     chosen = _find_arm(arms, arm)
-    names = _choose(resources, find_resources(chosen))
+    names = _choose(resources, find_resources(chosen), find_memory(chosen))
     if not 1 < step <= 10:
         raise SpecError(f"the step is {step:g}, not a factor above 1 and up to 10")
     data = experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -89,7 +112,7 @@ def limits_experiment(
     keys = [name.partition(".")[2] for name in names]
     labels = [_label([key for key, slowed in zip(keys, row, strict=True) if slowed], len(names)) for row in points]
     return file_text(
-        f"Written by pgtrial limits: what limits {chosen.name}.",
+        f"Written by pgtrial: what limits {chosen.name}.",
         {
             "experiment": {"name": f"limits-{_portable(chosen.name)}-{experiment.experiment.name}"[:_LONGEST_NAME]},
             "hypothesis": {
@@ -99,17 +122,36 @@ def limits_experiment(
                 "expect": "worse",
             },
             **{key: data[key] for key in _SAME if key in data},
-            "workload": data["workload"] | {"duration": duration, "warmup": warmup},
+            "workload": data["workload"]
+            | {"duration": duration, "warmup": _warmup(names) if warmup is None else warmup},
             "limits": {"of": chosen.name, "resources": list(names)},
             "arms": {label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)},
             "design": {
                 **design,
                 "method": method,
                 **({} if method == "blocks" else {"slice": _SLICE}),
-                "blocks": blocks,
+                **({"blocks": blocks} if budget is None else {"budget": budget}),
             },
         },
     )
+
+
+def limits_to_prove(experiment: Experiment, arms: Sequence[Arm]) -> dict[str, str]:
+    """By the name of an arm, TOML of the experiment that proves what limits it; {} where the file does not ask for it.
+
+    SpecError as ``limits_experiment``.
+    """
+    asked = experiment.limits
+    if asked is None or not asked.prove:
+        return {}
+    claimed = experiment.hypothesis.arm or arms[1 if arms[1:] else 0].name
+    # A second copy of the control is limited by what limits that.
+    names = [arm.name for arm in arms if arm.role is not Role.PLACEBO and arm.name in (arms[0].name, claimed)]
+    chosen = names if asked.arm is None else [asked.arm]
+    budget = None if asked.budget is None else asked.budget / len(chosen)
+    return {
+        name: limits_experiment(experiment, arms, arm=name, resources=asked.resources, budget=budget) for name in chosen
+    }
 
 
 def _require_closed(experiment: Experiment) -> None:
@@ -133,15 +175,25 @@ def _find_arm(arms: Sequence[Arm], name: str | None) -> Arm:
     return found
 
 
-def _choose(wanted: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
+def _choose(wanted: Sequence[str], times: Sequence[str], memory: Sequence[str]) -> tuple[str, ...]:
+    there = (*times, *memory)
     short = {name.partition(".")[2]: name for name in there}
     for name in wanted:
         if name not in short and name not in there:
-            raise SpecError(f'resource "{name}" cannot be varied', hint=hint_name(name, short, what="Resources are"))
-    names = tuple(dict.fromkeys(short.get(name, name) for name in wanted)) or tuple(there)
+            raise SpecError(
+                f'resource "{name}" cannot be varied',
+                detail=_NEVER.get(name.partition(".")[2] or name, ""),
+                hint=hint_name(name, short, what="Resources are"),
+            )
+    names = tuple(dict.fromkeys(short.get(name, name) for name in wanted)) or tuple(times)
     if len(names) > MOST_RESOURCES:
         raise SpecError(f"{len(names)} resources are too many, {MOST_RESOURCES} are possible at once")
     return names
+
+
+def _warmup(names: Sequence[str]) -> float:
+    """Seconds: memory has to fill."""
+    return 0.5 if set(names).isdisjoint(MEMORY) else 10.0
 
 
 def _label(slowed: Sequence[str], count: int) -> str:
@@ -156,9 +208,10 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
         knob, _, key = name.partition(".")
         table = texts.setdefault(knob, {})
         if knob == SLOWDOWN:
-            table[key] = f"{step if is_slowed else 1.0:g}"
+            own = float(table.get(key, "1"))  # of an arm that is slowed down itself
+            table[key] = f"{own * step if is_slowed else own:g}"
         elif is_slowed:
-            table[key] = _lowered(table[key], step)
+            table[key] = _lowered(table[key], step, unit=_PAGE if name in MEMORY else 1)
     return {
         knob: {key: text.split(", ") if is_list(knob, key) else typed_text(knob, key, text) for key, text in t.items()}
         for knob, t in texts.items()
@@ -166,15 +219,20 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
     }
 
 
-def _lowered(text: str, step: float) -> str:
-    """A limit per second, or of bytes per second, that a request waits for ``step`` times as long."""
+def _lowered(text: str, step: float, *, unit: int) -> str:
+    """A limit per second, or of bytes per second, that a request waits for ``step`` times as long; or so much less
+    memory. Bytes are whole ``unit``s.
+    """
     if (limit := read_count(text)) is not None:
         return str(max(1, round(limit / step)))
-    return f"{max(1, round(parse_bytes(text) / step))}B"
+    return f"{max(1, round(parse_bytes(text) / step / unit)) * unit}B"
 
 
 def log_time(knob: str, text: str) -> float:
-    """Logarithm of the time that a value stands for, up to a constant; ValueError for what is none."""
+    """Logarithm of the time that a value stands for, up to a constant; of memory of its reciprocal, as of a limit.
+
+    ValueError for what is none.
+    """
     if knob == SLOWDOWN:
         return math.log(float(text))
     return -math.log(float(text) if text.isdecimal() else parse_bytes(text))

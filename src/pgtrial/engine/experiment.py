@@ -125,11 +125,16 @@ def uses_left(folder: Path, files: Sequence[Path] = ()) -> tuple[CodeUse, ...]:
     Raises StoreError and SpecError.
     """
     plan = load_stored(folder)
+    if is_done(folder, plan):
+        return ()
+    refuse_files(plan, folder, files)
+    return uses_of(plan.experiment, plan.arms, folder / layout.FILES)
+
+
+def is_done(folder: Path, plan: Plan) -> bool:
+    """Whether no run of the plan is left to do. Raises StoreError."""
     with contextlib.closing(State.open(folder)) as state:
-        is_done = not _find_pending(plan, state)
-    if not is_done:
-        refuse_files(plan, folder, files)
-    return () if is_done else uses_of(plan.experiment, plan.arms, folder / layout.FILES)
+        return not _find_pending(plan, state)
 
 
 def writes_left(folder: Path) -> tuple[CodeUse, ...]:

@@ -65,8 +65,17 @@ class Tested:
     revision: str = ""
 
 
-def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path, *, tested: Tested | None = None) -> Path:
+def create_folder(
+    loaded: LoadedExperiment,
+    plan: Plan,
+    results: Path,
+    *,
+    tested: Tested | None = None,
+    proofs: Mapping[str, tuple[LoadedExperiment, Plan]] = {},
+) -> Path:
     """Make a new result folder with the plan of the experiment in it; never an existing one. Raises StoreError.
+
+    ``proofs``: by arm, the experiments that prove what limits it; each has a folder of its own in it.
 
     It is made under another name and renamed, so that a folder with its name is whole. It is an attempt at the claim
     about what is ``tested``; None: it claims nothing that is not known, as a calibration or the demonstration.
@@ -83,6 +92,9 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path, *, tested
         ) from err
     try:
         _fill_folder(part, loaded, plan, published=results.absolute() / name, tested=tested)
+        for arm, (each, its_plan) in proofs.items():
+            place = make_directory(part, *layout.proof_folder(Path(), arm).parts)
+            _fill_folder(place, each, its_plan, published=place, tested=None)
         return _publish(part, name)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err

@@ -10,6 +10,8 @@ from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.restore import describe, find_pending
 from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import RunState
+from pgtrial.store.plans import read_plan
+from pgtrial.store.proofs import find_proofs
 from pgtrial.store.state import STOPPED, State
 
 
@@ -18,7 +20,8 @@ class Status:
     """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
     complete; ``reason`` is why the last invalid attempt does not count, "" where none is; ``arms`` has one line per
     arm, ``pending`` one per change that has not been undone. ``processes`` of it still run although pgtrial does not:
-    what a hook has left behind on purpose, or a keeper could not end (see keeper.py).
+    what a hook has left behind on purpose, or a keeper could not end (see keeper.py). It is not complete before what
+    proves the limits of its arms is, which has one line per arm in ``proofs``.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Status:
     arms: tuple[str, ...]
     pending: tuple[str, ...] = ()
     processes: int = 0
+    proofs: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -40,10 +44,13 @@ class Status:
 def read_status(folder: Path) -> Status:
     """Read a result folder's state and touch nothing, also what a killed pgtrial left behind. Raises StoreError."""
     running = is_locked(folder)
+    plan = read_plan(folder)
+    proofs = {place.name: read_status(place) for place in find_proofs(folder, plan.experiment, plan.arms)}
     with contextlib.closing(State.open(folder)) as state:
         slots, runs, arms, meta = state.slots(), state.runs(), state.declared_arms(), state.meta()
     done = [run for run in runs if run.state is RunState.DONE]
     complete = STOPPED in meta or len({run.slot.number for run in done}) == len(slots)
+    complete = complete and all(proof.state == "complete" for proof in proofs.values())
     now = next((run for run in runs if run.state is RunState.RUNNING), None)
     per_arm = Counter(run.slot.arm for run in done)
     planned = Counter(slot.arm for slot in slots)
@@ -56,7 +63,13 @@ def read_status(folder: Path) -> Status:
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
         reason=next((run.reason for run in reversed(runs) if run.state is RunState.INVALID), ""),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
-        pending=tuple(describe(entry) for entry in find_pending(folder)),
-        processes=0 if running else len(find_marked(mark_of(folder))),
+        pending=(
+            *(describe(entry) for entry in find_pending(folder)),
+            *(text for proof in proofs.values() for text in proof.pending),
+        ),
+        processes=0
+        if running
+        else len(find_marked(mark_of(folder))) + sum(proof.processes for proof in proofs.values()),
+        proofs=tuple(f"{arm}: {proof.done} of {proof.slots} runs" for arm, proof in proofs.items()),
         arms=tuple(f"{name}: {per_arm[name]} of {planned[name]} runs" for name, _, _ in arms),
     )

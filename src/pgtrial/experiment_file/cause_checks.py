@@ -1,4 +1,4 @@
-"""Checks of [[criteria]], [[acceptance]], [checks] and [associations]: names that exist, units and limits that fit."""
+"""Checks of [[criteria]], [[acceptance]], [checks], [limits] and [associations]: names that exist, units that fit."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,7 +8,7 @@ from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arms import all_names, arm_values
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.criteria import CRITERIA
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment, LimitsTable
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.model.observable import find_observable, observable_names
 from pgtrial.nearest import hint_name, nearest_name
@@ -102,11 +102,21 @@ def _check_order(rule: CheckRule) -> Iterator[Found]:
 
 
 def check_resources(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    """What [limits] names: a value of every arm, in which some of them differ."""
-    if experiment.limits is None:
+    """What [limits] asks for: a proof, or the values in which the arms of a file differ that is one."""
+    limits = experiment.limits
+    if limits is None:
         return
+    if limits.prove:
+        yield from _check_proof(experiment, limits)
+        return
+    for key, value in (("of", limits.of), ("resources", limits.resources)):
+        if not value:
+            yield ("limits", key), f'required key "{key}" is missing', "Or write prove = true."
+    for key in ("arm", "budget"):
+        if getattr(limits, key) is not None:
+            yield ("limits", key), f'"{key}" is of no use without prove = true', ""
     arms = arm_values(experiment)
-    for index, name in enumerate(experiment.limits.resources):
+    for index, name in enumerate(limits.resources):
         path: Path = ("limits", "resources", index)
         knob, _dot, key = name.partition(".")
         missing = [arm for arm, values in arms.items() if (knob, key) not in values]
@@ -114,6 +124,24 @@ def check_resources(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
             yield path, f'arm "{missing[0]}" has no value of "{name}"', "Every arm needs one."
         elif len({values[knob, key].value for values in arms.values()}) < 2:
             yield path, f'all arms have the same value of "{name}"', "Slow it in some of them, or remove it."
+
+
+def _check_proof(experiment: Experiment, limits: LimitsTable) -> Iterator[Found]:
+    if limits.of is not None:
+        yield ("limits", "of"), '"of" and prove = true exclude each other', 'Name an arm with "arm".'
+    if experiment.target.kind != "throwaway":
+        message = "what limits an arm is proved on a server that pgtrial starts: times of one that is there stay"
+        hint = 'Write kind = "throwaway" in [target], with a copy of the data ("pgtrial copy --dump").'
+        yield ("limits", "prove"), message, hint
+    elif experiment.workload.rate is not None:
+        message = "what limits throughput cannot be asked of a load whose transactions arrive at a rate"
+        yield ("limits", "prove"), message, "Remove rate from [workload], or prove from [limits]."
+    elif experiment.design.soak is not None:
+        yield ("limits", "prove"), "a soak compares nothing, and proves no limit", ""
+    names = all_names(experiment)
+    if limits.arm is not None and names and limits.arm not in names:
+        message = f'arm "{limits.arm}" does not exist'
+        yield ("limits", "arm"), message, hint_name(limits.arm, names, what="Arms are")
 
 
 def check_pairs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

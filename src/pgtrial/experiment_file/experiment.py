@@ -19,6 +19,7 @@ from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
 from pgtrial.knobs.fio import FIO
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.values import Command, Flag, Ratio, Table, Version, refuse
 
@@ -31,8 +32,11 @@ DEFAULT_WINDOWS = 24  # of a soak
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
-# What an arm's throughput may owe something to: times, and what a device allows per second.
-RESOURCES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
+# What an arm's throughput may owe something to: times, and what a device allows per second; and memory, which is no
+# time, and is looked at only where somebody asks for it.
+TIMES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
+MEMORY = (f"{POSTGRESQL}.shared_buffers", f"{Cgroup.name}.memory")
+RESOURCES = (*TIMES, *MEMORY)
 
 Restore = Literal["each-run", "each-block", "never"]
 
@@ -147,7 +151,10 @@ def _some_resources(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in RESOURCES:
             refuse(f'"{name}" is no resource; write {", ".join(RESOURCES)}')
-    return names if names else refuse("the list of resources is empty")
+    if not names:
+        refuse("the list of resources is empty")
+    # Elasticities to times add up to 1, and say by that whether anything is missing; of memory alone nobody could tell.
+    return names if set(names) & set(TIMES) else refuse(f"name a time, too: {', '.join(TIMES)}")
 
 
 class ArmTable(KnobTables):
@@ -263,11 +270,27 @@ def count_windows(design: DesignTable) -> int:
 
 
 class LimitsTable(Table):
-    """What the arms slow, where the experiment is to find what limits one of them; "pgtrial limits" writes it."""
+    """What limits an arm, found by experiment: times are made longer one by one, and throughput is seen to fall."""
 
-    of: str = Field(description="The arm whose limits are looked for, as the report names it.")
+    prove: Flag = Field(
+        default=False,
+        description="After the last block, find what limits the control and the claim's arm, as pgtrial limits does. "
+        "Each has a result folder of its own below limits, and the report has what they say.",
+    )
+    arm: str | None = Field(default=None, description="With prove: the only arm that is looked at.")
+    budget: Duration | None = Field(
+        default=None,
+        description=f"With prove: time for all of it. Left out: {DEFAULT_BLOCKS} blocks for each arm.",
+    )
+    of: str | None = Field(
+        default=None,
+        description="Without prove, as pgtrial limits writes it: the arm whose limits are looked for, as the report "
+        "names it.",
+    )
     resources: Annotated[tuple[str, ...], AfterValidator(_some_resources)] = Field(
-        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"].'
+        default=(),
+        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"]. '
+        "With prove: what is made longer, or smaller as postgresql.shared_buffers; left out: all times that can be.",
     )
 
 

@@ -37,11 +37,12 @@ from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
 from pgtrial.model.run import RunRow
 from pgtrial.report.html import write_html
-from pgtrial.safe_files import read_file, write_file
+from pgtrial.safe_files import make_directory, read_file, write_file
 from pgtrial.store import layout, parquet
 from pgtrial.store.findings_file import write_findings
 from pgtrial.store.own_place import is_own
 from pgtrial.store.plans import read_plan
+from pgtrial.store.proofs import find_proofs
 from pgtrial.store.run_rows import most_rows
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
@@ -86,7 +87,9 @@ def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redactio
     """
     wanted = tuple(kind for kind in Redaction if kind in set(kinds))
     before = read_facts(folder)
-    refuse_large(read_evidence(folder))
+    evidence = read_evidence(folder)
+    for each in (evidence, *map(read_evidence, find_proofs(folder, evidence.experiment, evidence.arms))):
+        refuse_large(each)
     target = out.parent if out is not None else Path()
     try:
         # Beside the archive a file that stays as it is gets a second name; but nobody else may exchange what is copied.
@@ -112,13 +115,25 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
     """Make the copy in the empty directory ``to``; files that stay as they are get a second name there.
 
     Findings and report are not copied, nor is what lies in directories of a run, which has not been read in yet. With
-    something to take out, only files are copied that pgtrial knows. Raises StoreError.
+    something to take out, only files are copied that pgtrial knows. What proves the limits of its arms is copied in the
+    same way, as folders of their own. Raises StoreError.
     """
+    copied, plan = _copy_one(folder, to, kinds), read_plan(folder)
+    for proof in find_proofs(folder, plan.experiment, plan.arms):
+        place = make_directory(to, *layout.proof_folder(Path(), proof.name).parts)
+        more = _copy_one(proof, place, kinds)
+        left_out = (*copied.left_out, *(f"{layout.PROOFS}/{proof.name}/{name}" for name in more.left_out))
+        still_in = tuple(dict.fromkeys((*copied.still_in, *more.still_in)))
+        copied = Copied(name=copied.name, left_out=left_out, still_in=still_in)
+    return copied
+
+
+def _copy_one(folder: Path, to: Path, kinds: Iterable[Redaction]) -> Copied:
     with closing(State.open(folder)) as state:  # says so if this is no result folder
         runs, settings = state.runs(), state.settings()
         given = {*(slot.arm for slot in state.slots()), *(name for name, _, _ in state.declared_arms())}
     copy_state(folder, to / layout.STATE)
-    files = [path for path in _files(folder) if str(path) not in _NOT_COPIED]
+    files = [path for path in _files(folder) if str(path) not in _NOT_COPIED and path.parts[0] != layout.PROOFS]
     known = Known(kinds=frozenset(kinds))
     if not known.kinds:
         for path in filter(_can_be_packed, files):

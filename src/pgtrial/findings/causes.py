@@ -71,6 +71,8 @@ class Limit(Record):
     """What limits an arm at a load level: the first suspect if it is strong enough, else ``UNDETERMINED``.
 
     ``is_apart``: whether it is sure, over the blocks, that it is another limit than the control's; null of the control.
+    ``elasticity``: of the arm's throughput to it, where an experiment has proved it. ``by_rules``: what the rules
+    named, where the experiment says something else, which counts.
     """
 
     arm: str
@@ -80,6 +82,8 @@ class Limit(Record):
     text: Message  # one sentence
     suspects: tuple[Suspect, ...]  # strongest first
     is_apart: bool | None = None
+    elasticity: Estimate | None = None
+    by_rules: Resource | None = None
 
 
 def limits_by_chance(limits: Sequence[Limit], control: str) -> frozenset[tuple[str, int]]:

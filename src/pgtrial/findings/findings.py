@@ -455,7 +455,8 @@ class Findings(Record):
     latency_maps: tuple[LatencyMap, ...] = ()  # none: made by a pgtrial that had no heat maps
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
-    ledger: Ledger | None = None  # None: the file does not ask what limits an arm
+    ledger: Ledger | None = None  # None: the file is not one of pgtrial limits
+    proofs: tuple[Ledger, ...] = ()  # of its arms, where the file asks for a proof; none: no block of it is complete
     soak: Soak | None = None  # None: runs are of blocks
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]

@@ -24,6 +24,7 @@ class Ledger(Record):
     blocks: int
     confidence: float
     entries: tuple[LedgerEntry, ...]  # largest first
+    memory: tuple[LedgerEntry, ...] = ()  # for 1 % more of it; no time, and so no part of the sum
     total: Estimate
     rest: Estimate
     leads: bool  # the first is surely larger than the second

@@ -24,6 +24,12 @@ def _find(plan: Plan) -> Iterator[SpecProblem]:
             message="an existing server is one machine's, and its blocks cannot go to several hosts",
             hint='Use kind = "throwaway", or leave out --fleet.',
         )
+    if experiment.limits is not None and experiment.limits.prove:
+        yield SpecProblem(
+            path="limits.prove",
+            message="what limits an arm is proved on one machine, not on several hosts",
+            hint="Remove it from [limits], or leave out --fleet.",
+        )
     if experiment.target.host is not None:
         yield SpecProblem(
             path="target.host",

@@ -1,5 +1,6 @@
 """Times of the server and of the load generator, each made longer by a factor, to see what throughput owes to it."""
 
+import shutil
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -15,6 +16,7 @@ from pgtrial.knobs.values import Form, Table
 SLOWDOWN = "slowdown"
 _LIBRARY, _SOURCE = "slowdown.so", "slowdown.c"
 _COMPILER = "cc"
+_GET_COMPILER = "Install a C compiler (Debian: gcc and libc6-dev)."
 _OF_SERVER: Mapping[str, str] = {"cpu": "CPU", "flush": "FLUSH", "files": "FILES"}
 _OF_GENERATOR: Mapping[str, str] = {"generator": "CPU"}
 KEYS = (*_OF_SERVER, *_OF_GENERATOR)
@@ -49,6 +51,12 @@ class Slowdown(Knob):
     needs_server = True
 
 
+def require_compiler() -> None:
+    """Raise SettingError where this machine has none: better before all runs than after them."""
+    if shutil.which(_COMPILER) is None:
+        raise SettingError(f'cannot make times longer here: there is no program "{_COMPILER}"', hint=_GET_COMPILER)
+
+
 async def build_library(host: Host, directory: Path) -> Path:
     """The library in a directory that is not the server's own, where it is made unless it is there.
 
@@ -70,7 +78,7 @@ async def build_library(host: Host, directory: Path) -> Path:
         raise SettingError(
             f'cannot make times longer here: the program "{_COMPILER}" does not compile the library for it',
             detail=str(err),
-            hint="Install a C compiler (Debian: gcc and libc6-dev).",
+            hint=_GET_COMPILER,
         ) from err
     return library
 

@@ -14,6 +14,7 @@ from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
+from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.narrative.parts import find_primary, key_path
 from pgtrial.report.sections.over_time import RARE
 from pgtrial.report.summary_words import placebo_text, single_runs_text
@@ -79,6 +80,7 @@ def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
     yield from _differences(findings)
     yield from _budgets(findings)
     yield from _limits(findings)
+    yield from _proofs(findings)
     yield from _stability(findings)
     yield from _statements(findings, with_texts=with_texts)
     yield from _advice(findings)
@@ -381,6 +383,26 @@ def _limits(findings: Findings) -> Iterator[Fact]:
             text = tr("evidence for {resource}", resource=resource_word(limit.suspects[0].resource))
             place_of = f"{path}.suspects[0].evidence[{place}].text.text"
             yield _fact("limit", text, say(item.text), place_of, *names, "evidence")
+
+
+def _proofs(findings: Findings) -> Iterator[Fact]:
+    """What experiments found about what limits an arm."""
+    ledgers = [(f"proofs[{number}]", ledger) for number, ledger in enumerate(findings.proofs)]
+    if findings.ledger is not None:
+        ledgers.append(("ledger", findings.ledger))
+    for path, ledger in ledgers:
+        text = tr("what limits “{arm}”, by experiment", arm=ledger.of)
+        yield _fact("proof", text, say(ledger.text), f"{path}.text.text", ledger.of)
+        places = [
+            *(f"entries[{place}].elasticity" for place in range(len(ledger.entries))),
+            "rest",
+            *(f"memory[{place}].elasticity" for place in range(len(ledger.memory))),
+        ]
+        for place, (name, value) in zip(places, ledger_rows(ledger), strict=True):
+            where = f"{path}.{place}"
+            text = tr("elasticity of the throughput of “{arm}” to {name}", arm=ledger.of, name=name)
+            told = f"{elasticity_text(value)} ({interval_of(value)})"
+            yield _fact("proof", text, told, where, ledger.of, name)
 
 
 def _stability(findings: Findings) -> Iterator[Fact]:

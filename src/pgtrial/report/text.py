@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
 from pgtrial.findings.soak import Soak
 from pgtrial.language import N_, ntr, tr
@@ -61,12 +62,13 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
         parts = [_soak(findings, findings.soak, width), _time(findings, width), _caveats(findings, width)]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
     parts = [
-        _ledger(findings, width),
+        _own_ledger(findings, width),
         _verdict(findings, width),
         _hosts(findings, width),
         _acceptance(findings, width),
         _effects(findings, width),
         _why(findings, width),
+        *(_ledger(each, width, tr("What limits {arm}, by experiment:", arm=each.of)) for each in findings.proofs),
         _trust(findings, width),
         _time(findings, width),
         _caveats(findings, width),
@@ -192,14 +194,16 @@ def _why(findings: Findings, width: int) -> list[str]:
     return wrap_lines(tr("Why: {causes}", causes=say(text)), width, indent="  ", first="") if text else []
 
 
-def _ledger(findings: Findings, width: int) -> list[str]:
+def _own_ledger(findings: Findings, width: int) -> list[str]:
     ledger = findings.ledger
-    if ledger is None:
-        return []
+    return [] if ledger is None else _ledger(ledger, width, tr("Limits: {ledger}", ledger=say(ledger.text)))
+
+
+def _ledger(ledger: Ledger, width: int, text: str) -> list[str]:
     rows = [(name, elasticity_text(value), interval_of(value)) for name, value in ledger_rows(ledger)]
     wide = [max(len(row[k]) for row in rows) for k in range(3)]
     return [
-        *wrap_lines(tr("Limits: {ledger}", ledger=say(ledger.text)), width, indent="  ", first=""),
+        *wrap_lines(text, width, indent="  ", first=""),
         *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
     ]
 

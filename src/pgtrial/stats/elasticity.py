@@ -30,10 +30,10 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elasticities:
-    """``each`` in the order of the resources, with intervals that hold together; ``total`` is their sum.
+    """``each`` in the order of the resources, with intervals that hold together; ``total`` is the sum over times.
 
-    ``lead_p``: of the largest being no larger than the second, one-sided. ``misfit_p``: of what the model leaves of the
-    means of the points being noise; None where it leaves nothing, or there is no noise to compare with.
+    ``lead_p``: of the largest of these being no larger than the second, one-sided. ``misfit_p``: of what the model
+    leaves of the means of the points being noise; None where it leaves nothing, or there is no noise to compare with.
     """
 
     each: tuple[Elasticity, ...]
@@ -47,13 +47,18 @@ class Elasticities:
 
 
 def fit_elasticities(
-    log_times: NDArray[np.float64], log_throughput: NDArray[np.float64], *, confidence: float = 0.95
+    log_times: NDArray[np.float64],
+    log_throughput: NDArray[np.float64],
+    *,
+    confidence: float = 0.95,
+    are_times: NDArray[np.bool_] | None = None,
 ) -> Elasticities:
     """Least squares of log throughput on the logs of times, within blocks.
 
     log_times : (n_points, n_resources), log of the factor by which a time is longer at a point of the design.
     log_throughput : (n_blocks, n_points), finite. The error is that of blocks by points: what a point does from one
     block to the next beside what all of the block do, with (n_blocks - 1) (n_points - 1) degrees of freedom.
+    are_times : (n_resources,), default all. What is none, as memory, has an elasticity that no sum is known of.
     ValueError: shapes do not fit, or the points do not tell the resources apart.
     """
     blocks, points = log_throughput.shape
@@ -72,7 +77,7 @@ def fit_elasticities(
     variance = float((scatter**2).sum()) / degrees if degrees else 0.0
     variance = variance if math.sqrt(variance) > NO_SPREAD else 0.0
     covariance = inverse * variance / blocks if variance > 0 else None
-    ones = np.ones(resources)
+    counted = np.ones(resources, dtype=np.bool_) if are_times is None else are_times
 
     def estimate(weights: NDArray[np.float64], level: float) -> Elasticity:
         value = float(-(weights @ slopes))
@@ -84,12 +89,12 @@ def fit_elasticities(
     together = 1 - (1 - confidence) / resources  # Bonferroni
     return Elasticities(
         each=tuple(estimate(row, together) for row in np.eye(resources)),
-        total=estimate(ones, confidence),
+        total=estimate(counted.astype(np.float64), confidence),
         variance=variance,
         covariance=covariance,
         degrees=degrees,
         blocks=blocks,
-        lead_p=_lead_p(slopes, covariance, degrees),
+        lead_p=_lead_p(slopes, covariance, degrees, counted),
         misfit_p=_misfit_p(left, blocks, variance, spare=points - 1 - resources, degrees=degrees),
     )
 
@@ -109,15 +114,21 @@ def predict_log_ratio(fitted: Elasticities, log_times: NDArray[np.float64], *, c
     return Elasticity(value=value, interval=Interval(low=value - half, high=value + half, confidence=confidence))
 
 
-def _lead_p(slopes: NDArray[np.float64], covariance: NDArray[np.float64] | None, degrees: int) -> float | None:
-    if covariance is None or slopes.size < 2:
+def _lead_p(
+    slopes: NDArray[np.float64],
+    covariance: NDArray[np.float64] | None,
+    degrees: int,
+    counted: NDArray[np.bool_],
+) -> float | None:
+    members = int(counted.sum())
+    if covariance is None or members < 2:
         return None
-    first, second = np.argsort(slopes)[:2]
+    first, second = np.argsort(np.where(counted, slopes, np.inf))[:2]
     weights = np.zeros(slopes.size)
     weights[first], weights[second] = -1.0, 1.0
     # The largest was chosen by the data, out of so many pairs with it.
     single = t_tail(float(weights @ slopes) / math.sqrt(float(weights @ covariance @ weights)), degrees)
-    return min(1.0, single * (slopes.size - 1))
+    return min(1.0, single * (members - 1))
 
 
 def _misfit_p(left: NDArray[np.float64], blocks: int, variance: float, *, spare: int, degrees: int) -> float | None:

@@ -12,6 +12,7 @@ STATE = "state.sqlite"
 LOCK = "lock"
 LIVE = "live.json"  # only while pgtrial is at work
 RUNS = "runs"
+PROOFS = "limits"  # result folders of what proves the limits of arms
 FINDINGS = "findings.json"
 REPORT = "report.html"
 
@@ -27,6 +28,11 @@ TRACEBACK = "traceback.txt"  # of a run that a bug in pgtrial made invalid, or o
 def run_folder(root: Path, name: str) -> Path:
     """The folder of a run; ``name`` is ``RunRow.folder``."""
     return root / RUNS / name
+
+
+def proof_folder(root: Path, arm: str) -> Path:
+    """The result folder of the experiment that proves what limits an arm; its name is that of the arm."""
+    return root / PROOFS / arm
 
 
 def arm_script(arm: str, scenario: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.causes.ledger import predict_change
 from pgtrial.design.limits import limits_experiment, log_time
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
@@ -43,7 +44,7 @@ def simulate(
         logs = 0.0
         for name in experiment.limits.resources:
             knob, _, key = name.partition(".")
-            logs -= truth.get(key, 0.0) * log_time(knob, arm.knobs[knob][key])
+            logs -= truth.get(key, 0.0) * log_time(knob, {**arm.knobs, "postgresql": arm.settings}[knob][key])
         tps[arm.name] = 300 * math.exp(logs)
     simulation = Simulation(tps=tps, run_sd=noise, slice_sd=0.01, block_sd=0.2, seed=5)
     return analyze(write_result_folder(folder, text=text, simulation=simulation, **options))  # type: ignore[arg-type]
@@ -166,3 +167,18 @@ def test_other_experiments_have_no_ledger(tmp_path: Path) -> None:
     findings = analyze(write_result_folder(tmp_path / "folder"))
     assert findings.ledger is None
     assert 'id="ledger"' not in render_html(findings)
+
+
+def test_memory_is_told_beside_the_sum(tmp_path: Path) -> None:
+    source = EXPERIMENT.replace('synchronous_commit = "on"', 'synchronous_commit = "on"\nshared_buffers = "64MB"')
+    text = derive(source, resources=["cpu", "flush", "shared_buffers"])
+    findings = simulate(tmp_path / "folder", {"cpu": 0.7, "flush": 0.3, "shared_buffers": 0.4}, text=text)
+    ledger = ledger_of(findings)
+    assert [entry.resource for entry in ledger.entries] == ["slowdown.cpu", "slowdown.flush"]
+    assert ledger.memory[0].elasticity.value == pytest.approx(0.4, abs=0.1)
+    assert ledger.total.value == pytest.approx(1, abs=0.1)
+    assert "With 1 % more of shared_buffers, throughput would be 0.4" in say(ledger.text)
+    assert "shared_buffers, not in the sum" in render_text(findings)
+    assert "÷ 1.5" in render_html(findings)
+    twice = predict_change(tmp_path / "folder", {"shared_buffers": 2})
+    assert twice.ratio == pytest.approx(2**0.4, rel=0.1)

@@ -13,6 +13,7 @@ from pgtrial.analysis.causes.limits import find_limits, gather_facts, what_chang
 from pgtrial.analysis.causes.load import describe_load_kinds, find_crossings, model_curves
 from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_arms
 from pgtrial.analysis.causes.plans import compare_plans
+from pgtrial.analysis.causes.proofs import apply_proofs, tell_proofs
 from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
@@ -27,6 +28,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
+from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
 from pgtrial.findings.record import Estimate
@@ -76,8 +78,10 @@ def explain(
     timelines: tuple[Timeline, ...],
     values: Values,
     estimated: Sequence[Estimated],
+    *,
+    proofs: Sequence[Ledger] = (),
 ) -> Causes:
-    """All of it. StoreError when a file of a run is damaged."""
+    """All of it; ``proofs`` are the ledgers of its arms. StoreError when a file of a run is damaged."""
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
     differences = compare_budgets(evidence, reduction, values)
@@ -101,6 +105,7 @@ def explain(
             times = compare_statements(evidence, reduction, values)
         of_runs = describe_runs(evidence, reduction, values)
         limits = find_limits(evidence, timelines, budgets, facts, of_runs=of_runs)
+        limits = apply_proofs(evidence, limits, proofs)
         kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
         tier=tier(evidence, reduction),
@@ -126,7 +131,7 @@ def explain(
         courses=draw_courses(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
-        text=tell_why(evidence, differences, limits, statements=statements, plans=plans, times=times)
+        text=tell_why(evidence, differences, limits, statements=statements, plans=plans, times=times, proofs=proofs)
         or tell_files(files, arms=_lead_arms(evidence)),
     )
 
@@ -151,10 +156,11 @@ def tell_why(
     statements: Statements | None = None,
     plans: Sequence[PlanChange] = (),
     times: Mapping[str, Estimate] | None = None,
+    proofs: Sequence[Ledger] = (),
 ) -> Message | None:
     """The claim's arm against the control in a few sentences: what a transaction gains or loses, and where; which
-    statement takes more of it; which plan changed most of its time; then what limits each of them. None where
-    nothing is known.
+    statement takes more of it; which plan changed most of its time; then what limits each of them, and what ``proofs``
+    say about that. None where nothing is known.
     """
     arm = evidence.hypothesis_arm
     sentences = [
@@ -170,6 +176,7 @@ def tell_why(
         labels = {level.index: name_level(level) for level in evidence.levels}
         chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
         sentences += what_changed(chosen, evidence.control.name, labels=labels)
+    sentences += tell_proofs(limits, proofs)
     return message("sentences", parts=tuple(sentences)) if sentences else None
 
 

@@ -15,10 +15,11 @@ from pgtrial.analysis.observations import ALL, Values, index_values, observe_run
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
 from pgtrial.errors import SpecError, StoreError
-from pgtrial.experiment_file.experiment import RESOURCES
+from pgtrial.experiment_file.experiment import MEMORY, TIMES
 from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN
 from pgtrial.nearest import hint_name
 from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
@@ -27,7 +28,7 @@ from pgtrial.stats.interval import ratio_of
 CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
-_NEVER_VARIED = ("network", "pauses", "wake-ups", "memory")
+_NEVER_VARIED = ("network", "pauses", "wake-ups", "locks", "whole-pages", "autovacuum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,22 +42,24 @@ class Prediction:
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
-    """None where the file asks for none, or no block is complete."""
+    """None where the file is not that of one, or no block is complete."""
     asked = evidence.experiment.limits
-    if asked is None:
+    if asked is None or asked.of is None:
         return None
     log_times = _read_times(evidence, asked.resources)
     fitted = _fit(evidence, values, log_times)
     if fitted is None:
         return None
     steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
-    entries = sorted(
+    found = sorted(
         (
-            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(found))
-            for name, step, found in zip(asked.resources, steps, fitted.each, strict=True)
+            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(each))
+            for name, step, each in zip(asked.resources, steps, fitted.each, strict=True)
         ),
         key=lambda entry: -entry.elasticity.value,
     )
+    entries = [entry for entry in found if entry.resource not in MEMORY]
+    memory = tuple(entry for entry in found if entry.resource in MEMORY)
     total = _estimate(fitted.total)
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
@@ -68,27 +71,30 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         blocks=fitted.blocks,
         confidence=evidence.confidence,
         entries=tuple(entries),
+        memory=memory,
         total=total,
         rest=_less_one(total),
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
-        text=_tell(asked.of, entries, fitted, leads=leads, fits=fits, fails=fails),
+        text=_tell(asked.of, entries, memory, fitted, leads=leads, fits=fits, fails=fails),
     )
 
 
 def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     """What a change of times brings to the arm of a ledger, from the folder of its experiment.
 
-    ``factors``: by the short name of a resource, how many times as long its time is. SpecError for a name that the
-    ledger does not have, StoreError for a folder without a ledger.
+    ``factors``: by the short name of a resource, how many times as long its time is, or as large the memory. SpecError
+    for a name that the ledger does not have, StoreError for a folder without a ledger.
     """
     evidence = read_evidence(folder)
     refuse_large(evidence)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
-    fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))
-    if asked is None or fitted is None:
+    fitted = None
+    if asked is not None and asked.of is not None:
+        fitted = _fit(evidence, values, _read_times(evidence, asked.resources))
+    if asked is None or asked.of is None or fitted is None:
         raise StoreError(
             f'"{folder}" has no ledger to predict from',
             hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
@@ -98,6 +104,7 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
         if name not in names:
             raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
     steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
+    steps *= [-1 if name in MEMORY else 1 for name in asked.resources]
     found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
     return Prediction(
         arm=asked.of,
@@ -112,7 +119,10 @@ def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> 
     throughput = _read_throughput(evidence, values)
     if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < log_times.shape[1]:
         return None
-    return fit_elasticities(log_times, throughput, confidence=evidence.confidence)
+    asked = evidence.experiment.limits
+    assert asked is not None  # whose times these are
+    are_times = np.array([name not in MEMORY for name in asked.resources])
+    return fit_elasticities(log_times, throughput, confidence=evidence.confidence, are_times=are_times)
 
 
 def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] | None:
@@ -129,7 +139,8 @@ def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] 
 def _read_times(evidence: Evidence, resources: tuple[str, ...]) -> NDArray[np.float64]:
     """(arms, resources): logarithms of times, up to a constant of each resource."""
     names = [name.partition(".") for name in resources]
-    return np.array([[log_time(knob, arm.knobs[knob][key]) for knob, _, key in names] for arm in evidence.arms])
+    tables = [{**arm.knobs, POSTGRESQL: arm.settings} for arm in evidence.arms]
+    return np.array([[log_time(knob, table[knob][key]) for knob, _, key in names] for table in tables])
 
 
 def _estimate(found: Elasticity) -> Estimate:
@@ -146,17 +157,29 @@ def _less_one(total: Estimate) -> Estimate:
 
 
 def _not_varied(resources: tuple[str, ...]) -> Iterator[Message]:
-    for name in RESOURCES:
+    for name in TIMES:
         if name.startswith(f"{SLOWDOWN}.") and name not in resources:
             yield message("not-slowed.left-out", name=message(f"slowed.{name}"))
+    if not set(MEMORY) & set(resources):
+        yield message("not-slowed.memory")
     yield from (message(f"not-slowed.{name}") for name in _NEVER_VARIED)
 
 
 def _tell(
-    arm: str, entries: list[LedgerEntry], fitted: Elasticities, *, leads: bool, fits: bool, fails: bool
+    arm: str,
+    entries: list[LedgerEntry],
+    memory: tuple[LedgerEntry, ...],
+    fitted: Elasticities,
+    *,
+    leads: bool,
+    fits: bool,
+    fails: bool,
 ) -> Message:
-    first, *others = entries
     parts = [message("ledger.fails")] if fails else []
+    for entry in memory:
+        code = {1: "ledger.memory", 0: "ledger.no-memory", -1: "ledger.too-much"}[entry.elasticity.side()]
+        parts.append(message(code, name=entry.name, elasticity=entry.elasticity.value))
+    first, *others = entries
     values: dict[str, Value] = {"arm": arm, "name": first.name, "elasticity": first.elasticity.value}
     if first.elasticity.side() <= 0:
         parts.append(message("ledger.nothing", arm=arm))

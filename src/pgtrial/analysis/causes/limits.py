@@ -295,10 +295,10 @@ def _tell_limit(scene: Scene, suspects: Sequence[Suspect], named: Suspect | None
         proofs = [proof for proof in named.evidence if proof.metric != STATEMENT][:_MOST_REASONS]
         proofs += [proof for proof in named.evidence if proof.metric == STATEMENT]
         reasons = tuple(proof.text for proof in proofs)
-        return message("limit.resource", **where, resource=_name(named), reasons=reasons)
+        return message("limit.resource", **where, resource=name_resource(named), reasons=reasons)
     if is_strong and not _keeps_up(scene):
         close = [suspect for suspect in suspects if suspects[0].strength - suspect.strength < limits.APART]
-        told = tuple(message("limit.suspect", resource=_name(s), reason=s.evidence[0].text) for s in close)
+        told = tuple(message("limit.suspect", resource=name_resource(s), reason=s.evidence[0].text) for s in close)
         return message("limit.several", **where, suspects=told)
     parts = tuple(scene.name_parts())[:_MOST_PARTS]
     if _keeps_up(scene):
@@ -320,7 +320,7 @@ def _describe_doubt(scene: Scene, first: Suspect | None) -> Message:
     saturation = cpu_saturation(scene)
     busy = saturation.evidence.text if saturation and saturation.evidence.metric.startswith("vmstat") else None
     if first is not None:
-        doubt = message("doubt.weak", resource=_name(first), strength=first.strength, decided=limits.DECIDED)
+        doubt = message("doubt.weak", resource=name_resource(first), strength=first.strength, decided=limits.DECIDED)
     elif scene.budget is None:  # then most rules have nothing to go by
         doubt = message("doubt.unknown-sessions")
     elif saturation and saturation.weight >= limits.DECIDED:
@@ -355,7 +355,7 @@ def _explain(suspect: Suspect, others: Collection[Suspect]) -> Suspect:
         value=cause.strength,
         unit="",
         threshold=limits.DECIDED,
-        text=message("clue.explained", cause=_name(cause)),
+        text=message("clue.explained", cause=name_resource(cause)),
     )
     return suspect.model_copy(
         update={
@@ -365,7 +365,7 @@ def _explain(suspect: Suspect, others: Collection[Suspect]) -> Suspect:
     )
 
 
-def _name(about: Suspect | Limit) -> Message:
+def name_resource(about: Suspect | Limit) -> Message:
     """ "locks (transactionid)"."""
     resource = message(_NAMES[about.resource])
     return message("resource.detailed", resource=resource, detail=about.detail) if about.detail else resource
@@ -384,14 +384,14 @@ def what_changed(told: Sequence[Limit], control: str, *, labels: Mapping[int, Me
         for limit in told:
             if limit.arm == arm and limit.load_level in of_control:
                 mine, other = _without_chance(limit, of_control[limit.load_level])
-                key = (say(_name(mine)), say(_name(other)), bool(limit.is_apart))
+                key = (say(name_resource(mine)), say(name_resource(other)), bool(limit.is_apart))
                 pairs.setdefault(key, []).append((mine, other))
         clauses = []
         for (own, others, is_apart), alike in pairs.items():
-            names: dict[str, Value] = {"control": control, "limit": _name(alike[0][0])}
+            names: dict[str, Value] = {"control": control, "limit": name_resource(alike[0][0])}
             whole, part = "limit-change.same", "limit-change.same-at"
             if own != others:
-                names["of_control"] = _name(alike[0][1])
+                names["of_control"] = name_resource(alike[0][1])
                 whole, part = _OTHER if is_apart else _OPEN
             if len(pairs) > 1:
                 levels = tuple(_name_level(limit.load_level, labels) for limit, _ in alike)

@@ -44,6 +44,7 @@ def cause_tables(findings: Findings) -> tuple[Table, ...]:
             _wait_types,
             _background,
             _limits,
+            _elasticities,
             _curve_models,
             over_time.stability,
             over_time.dips,
@@ -147,6 +148,7 @@ def _limits(findings: Findings, causes: Causes) -> Table:
         *LEVEL,
         text("limit", "what limits the arm there"),
         truth("may_be_chance", "the control has another limit, and the runs do not tell the two arms apart"),
+        text("by_rules", "what the rules named where an experiment has proved another limit"),
         text("text", "the same in a sentence"),
         text("suspect", "resource that is suspected, the strongest first"),
         text("detail", "which lock, device, …"),
@@ -157,7 +159,7 @@ def _limits(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.resource),
-            *((one.arm, one.load_level) in by_chance, say(one.text)),
+            *((one.arm, one.load_level) in by_chance, one.by_rules, say(one.text)),
             *(suspect.resource, say(suspect.detail) or None, suspect.strength),
             "; ".join(say(evidence.text) for evidence in suspect.evidence),
         )
@@ -165,6 +167,24 @@ def _limits(findings: Findings, causes: Causes) -> Table:
         for suspect in one.suspects
     )
     return table("limits", "What limits the load", columns, rows)
+
+
+def _elasticities(findings: Findings, _: Causes) -> Table:
+    columns = (
+        ARM,
+        text("resource", "time that was made longer, or memory that was made smaller"),
+        number("step", "by what factor"),
+        number("elasticity", "per cent of throughput for 1 % less of that time, or more of that memory"),
+        number("low", "lower end of its interval"),
+        number("high", "upper end of its interval"),
+    )
+    own = () if findings.ledger is None else (findings.ledger,)
+    rows = (
+        (ledger.of, entry.resource, entry.step, entry.elasticity.value, entry.elasticity.low, entry.elasticity.high)
+        for ledger in (*own, *findings.proofs)
+        for entry in (*ledger.entries, *ledger.memory)
+    )
+    return table("elasticities", "What limits arms, by experiment", columns, rows)
 
 
 def _curve_models(_: Findings, causes: Causes) -> Table:

@@ -12,6 +12,8 @@ SLOWED = {
     "slowed.cgroup.write_iops": Entry(text=N_("waits for the limit of writes per second")),
     "slowed.cgroup.read_bytes": Entry(text=N_("waits for the limit of bytes read per second")),
     "slowed.cgroup.write_bytes": Entry(text=N_("waits for the limit of bytes written per second")),
+    "slowed.postgresql.shared_buffers": Entry(text="shared_buffers"),
+    "slowed.cgroup.memory": Entry(text=N_("the memory of the control group")),
 }
 
 NOT_SLOWED = {
@@ -19,6 +21,9 @@ NOT_SLOWED = {
     "not-slowed.network": Entry(text=N_("the network: the load reaches the server by a socket")),
     "not-slowed.pauses": Entry(text=N_("pauses of scripts and statements that sleep")),
     "not-slowed.wake-ups": Entry(text=N_("the time from waking a process until it is in the queue for a CPU")),
+    "not-slowed.locks": Entry(text=N_("locks, a wait for which is as long as what their holders do")),
+    "not-slowed.whole-pages": Entry(text=N_("whole pages after checkpoints, which runs this short have too many of")),
+    "not-slowed.autovacuum": Entry(text=N_("autovacuum, which does too little in runs this short")),
     "not-slowed.memory": Entry(text=N_("memory, which is no time")),
 }
 
@@ -28,6 +33,7 @@ LEDGER = {
             "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
         )
     ),
+    "proof.found": Entry(text=N_("By experiment: {text}")),
     "ledger.fails": Entry(
         text=N_(
             "So many runs of an arm failed or were interrupted that those that count may not represent it: nothing of "
@@ -40,6 +46,11 @@ LEDGER = {
         )
     ),
     "ledger.nothing": Entry(text=N_("None of the times that were made longer is shown to limit “{arm}”.")),
+    "ledger.memory": Entry(text=N_("With 1 % more of {name}, throughput would be {elasticity:decimal2} % higher.")),
+    "ledger.no-memory": Entry(text=N_("Less of {name} is not shown to change anything.")),
+    "ledger.too-much": Entry(
+        text=N_("With 1 % more of {name}, throughput would change by {elasticity:decimal2} %: there is too much of it.")
+    ),
     "ledger.next": Entry(text=N_("Next is {name} ({elasticity:decimal2}).")),
     "ledger.buys": Entry(text=N_("With 10 % less of it, throughput would change by about {ratio:change}.")),
     "ledger.whole": Entry(

@@ -43,6 +43,24 @@ LIMITS = {
     "limit.undetermined-with-parts": Entry(
         text=N_("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts:and}.")
     ),
+    "limit.proved": Entry(
+        text=N_(
+            "{arm} with {level} is limited by {name}, as an experiment has proved: 1 % less of that time makes "
+            "throughput {elasticity:decimal2} % higher."
+        )
+    ),
+    "limit.overruled": Entry(
+        text=N_(
+            "{arm} with {level} is limited by {name}, as an experiment has proved: 1 % less of that time makes "
+            "throughput {elasticity:decimal2} % higher. The rules would have named {by_rules}; the experiment counts."
+        )
+    ),
+    "limit.refuted": Entry(
+        text=N_(
+            "What limits {arm} with {level} is undetermined: the rules would have named {by_rules}, but an experiment "
+            "has shown that throughput owes more to another time."
+        )
+    ),
     "limit.part": Entry(text="{part} {share:short_percent}"),
     "limit.part-in": Entry(text=N_("{part} {share:short_percent} ({most:short_percent} of that in “{statement}”)")),
     "limit.statement": Entry(text=N_("{share:short_percent} of that time is spent in “{statement}”")),

@@ -1,6 +1,5 @@
 """The tornado: elasticities of throughput, largest first, with the rest that has not been found."""
 
-from pgtrial.findings.findings import Findings
 from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
@@ -13,10 +12,11 @@ ROW_HEIGHT = 38
 
 
 def ledger_rows(ledger: Ledger) -> list[tuple[str, Estimate]]:
-    """What was slowed, largest first; then what is missing from one."""
+    """What was slowed, largest first; then what is missing from one, and memory, which is no part of it."""
     return [
         *((say(entry.name), entry.elasticity) for entry in ledger.entries),
         (tr("not found"), ledger.rest),
+        *((tr("{memory}, not in the sum", memory=say(entry.name)), entry.elasticity) for entry in ledger.memory),
     ]
 
 
@@ -31,11 +31,7 @@ def interval_of(elasticity: Estimate) -> str:
     return tr("{low} to {high}", low=format_decimal(elasticity.low, 2), high=format_decimal(elasticity.high, 2))
 
 
-def tornado_chart(findings: Findings) -> Chart | None:
-    """None where the experiment has no ledger."""
-    ledger = findings.ledger
-    if ledger is None:
-        return None
+def tornado_chart(ledger: Ledger) -> Chart:
     shown = ledger_rows(ledger)
     rows: list[Spec] = [
         {

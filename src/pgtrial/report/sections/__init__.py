@@ -7,7 +7,7 @@ from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
 from pgtrial.report.sections.factors import FACTORS
 from pgtrial.report.sections.hosts import HOSTS
-from pgtrial.report.sections.ledger import LEDGER
+from pgtrial.report.sections.ledger import LEDGER, PROOFS
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.metrics import METRICS
@@ -29,6 +29,7 @@ SECTIONS: tuple[Section, ...] = (
     NOISE,
     WHY,
     LIMITS,
+    PROOFS,
     FILES,
     SCORECARD,
     METRICS,
