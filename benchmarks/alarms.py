@@ -24,7 +24,7 @@ from typing import Any
 
 import alarm_contenders as contenders
 import numpy as np
-from alarm_worlds import DAY, EFFECTS, LEARN_DAYS, PLANTED, WORLDS, simulate, values_of
+from alarm_worlds import DAY, EFFECTS, JUDGED, LEARN_DAYS, PLANTED, WORLDS, simulate, values_of
 
 from pgtrial.stats.alarms.audit import audit
 from pgtrial.stats.alarms.blocks import MINUTES
@@ -39,6 +39,7 @@ POWER_WORLDS = ("white", "ar-0.6", "ar-0.9", "rhythm")
 _PLANTED_AFTER = (3, 4)  # days of watching, at a random minute between them
 _HORIZONS = {"1 h": 60, "6 h": 360, "24 h": 1440, "5 d": 5 * DAY}  # minutes
 _MORE = 75
+ALL = {**WORLDS, **JUDGED}
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Row]:
@@ -57,7 +58,7 @@ def identity(row: Mapping[str, Any]) -> str:
 def play(task: Row, options: argparse.Namespace) -> list[Row]:
     """One row of a calm task, and one for each that is planted: on the same months, from the same minute on."""
     name, calm = task["world"], task["kind"] == "calm"
-    world = WORLDS[name]
+    world = ALL[name]
     seed = [options.seed, zlib.crc32(name.encode()), task["part"], calm]
     rng = np.random.default_rng(seed)
     noise = simulate(world, task["months"], WATCHED if calm else POWER_DAYS, rng)
@@ -112,7 +113,7 @@ def read(path: Path) -> list[Row]:
 def false_alarms(rows: Sequence[Row]) -> str:
     names = ("pgtrial", "Apache Otava", "3 σ by hour", "older tool")
     lines = [f"| noise | months | {' | '.join(names)} | most in a month |", "|" + " --- |" * (len(names) + 3)]
-    for world in WORLDS:
+    for world in ALL:
         of_world = [row for row in rows if row["kind"] == "calm" and row["world"] == world]
         if not of_world:
             continue
@@ -171,8 +172,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--months", type=int, default=50, help="of each kind of noise")
     parser.add_argument("--power", type=int, default=0, help="stretches of ten days for each planted change")
-    parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=tuple(WORLDS))
-    parser.add_argument("--power-worlds", nargs="+", choices=tuple(WORLDS), default=POWER_WORLDS)
+    parser.add_argument("--worlds", nargs="+", choices=tuple(ALL), default=tuple(WORLDS))
+    parser.add_argument("--power-worlds", nargs="+", choices=tuple(ALL), default=POWER_WORLDS)
     parser.add_argument("--seed", type=int, default=28)
     parser.add_argument("--seconds", type=float, default=math.inf, help="of the processor, after which to stop")
     parser.add_argument("--raw", type=Path, default=Path("results/alarms.jsonl"))
