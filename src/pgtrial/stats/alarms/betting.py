@@ -6,6 +6,10 @@ them), the expected gain is 1: the sum of the n + 1 numerators over their mean i
 of the noise, tails and skewness included. The calm mean is raised by MARGIN standard errors, from means of days, since
 the same calm data serve for months.
 
+Gains have to be fair given the past, too, and a load in bursts is not exchangeable: a far block is often followed by
+another. So calm blocks that come within about half an hour after a far one (HOT) are a class of their own, and a new
+block is held against those of its class. Where calm time has no bursts, both classes are alike and little is lost.
+
 The gains of all streams, directions and sizes are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. The mean
 of all R, whatever their dependence, has an expected value of at most the number of blocks, so the expected number of
 blocks until it reaches a number c is at least c: an alarm at c = the blocks of 30 days comes, if nothing has changed,
@@ -29,6 +33,9 @@ SIZES = (0.1, 0.2, 0.4, 0.8, 1.6)  # standard deviations of a block that bets ar
 DIRECTIONS = (1.0, -1.0)
 MARGIN = 2.0  # standard errors
 BETS = np.asarray(DIRECTIONS)[:, None] * np.asarray(SIZES)  # (2, sizes)
+HOT = 2.5  # standard deviations: the heat from which on blocks are held against those after bursts
+COOLING = 0.8  # of the heat that stays from block to block
+CLASSES = 2  # cool, hot
 _SILENT = 1e-6  # standard deviations: less is rounding, and tells nothing
 _PATHS = 60
 _PATH_DAYS = 10
@@ -36,41 +43,73 @@ _PATH_DAYS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stakes:
-    """``calm``: mean of exp(λ·z), (sets, streams, 2, sizes), raised; over how many ``blocks`` (sets, streams)."""
+    """``calm``: raised means of exp(λ·z), (sets, streams, classes, 2, sizes), of ``blocks`` (sets, streams)."""
 
     calm: Array
     blocks: Array
 
 
+def warm(heat: Array, errors: Array) -> Array:
+    """Heat after (sets, streams) errors: that of the last ones, fading; gaps and constants change nothing."""
+    heated = np.maximum(np.abs(np.nan_to_num(_cut(errors))), COOLING * heat)
+    return np.where(tell(errors), heated, heat)
+
+
+def heat_before(errors: Array) -> Array:
+    """(sets, streams, n): the heat that each error meets, from none at the first."""
+    found = np.zeros_like(errors)
+    for place in range(1, errors.shape[-1]):
+        found[..., place] = warm(found[..., place - 1], errors[..., place - 1])
+    return found
+
+
 def learn_stakes(errors: Array) -> Stakes:
-    """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days."""
-    count = np.isfinite(errors).sum(axis=-1).astype(np.float64)
-    calm = np.ones((*errors.shape[:-1], *BETS.shape))
-    whole = errors.shape[-1] // DAY * DAY
+    """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days.
+
+    After bursts no less is expected than anywhere: what is seldom in calm time is not known well.
+    """
+    hot = heat_before(errors) >= HOT
+    known = np.isfinite(errors)
+    classes = np.stack([known, known & ~hot, known & hot])
+    calm = np.ones((*errors.shape[:-1], CLASSES, *BETS.shape))
     for direction, size in np.ndindex(BETS.shape):
         powers = np.exp(BETS[direction, size] * _cut(errors))
-        known = np.isfinite(powers)
-        mean = np.where(known, powers, 0.0).sum(axis=-1) / np.maximum(1.0, count)
-        days = _day_means(powers[..., -whole:]) if whole else powers[..., :0]
-        number = np.isfinite(days).sum(axis=-1)
-        middle = np.where(np.isfinite(days), days, 0.0).sum(axis=-1) / np.maximum(1, number)
-        apart = np.where(np.isfinite(days), days - middle[..., None], 0.0)
-        error = np.sqrt((apart**2).sum(axis=-1) / np.maximum(1, number - 1) / np.maximum(1, number))
-        calm[..., direction, size] = np.where(count > 0, mean + MARGIN * error, 1.0)
-    return Stakes(calm=calm, blocks=count)
+        every, cool, after = (_raised_mean(powers, members) for members in classes)
+        calm[..., 0, direction, size] = np.where(classes[1].any(axis=-1), cool, every)
+        calm[..., 1, direction, size] = np.maximum(every, after)
+    return Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64))
 
 
-def gains(errors: Array, stakes: Stakes) -> Array:
-    """(sets, streams, 2, sizes) for standardised errors (sets, streams); 1 where nothing is known."""
+def _raised_mean(powers: Array, members: NDArray[np.bool_]) -> Array:
+    """(sets, streams) of (sets, streams, n): mean of members and MARGIN standard errors, from days; 1 of none."""
+    count = np.maximum(1, members.sum(axis=-1))
+    mean = np.where(members, powers, 0.0).sum(axis=-1) / count
+    raised = mean
+    number = powers.shape[-1] // DAY
+    if number > 1:
+        # Of a ratio: a day counts by how many members it has.
+        apart = np.where(members, powers - mean[..., None], 0.0)[..., -number * DAY :]
+        days = apart.reshape(*apart.shape[:-1], number, DAY).sum(axis=-1)
+        raised = mean + MARGIN * np.sqrt((days**2).sum(axis=-1) * number / (number - 1)) / count
+    found: Array = np.where(members.any(axis=-1), raised, 1.0)
+    return found
+
+
+def gains(errors: Array, stakes: Stakes, heat: Array) -> Array:
+    """(sets, streams, 2, sizes) for standardised errors and the heat before them, (sets, streams); 1 where nothing is
+    known.
+    """
     powers = np.exp(BETS * np.nan_to_num(_cut(errors))[..., None, None])
+    is_hot = heat >= HOT
     blocks = stakes.blocks[..., None, None]
-    gained: Array = (blocks + 1) * powers / (blocks * stakes.calm + powers)
+    calm = np.where(is_hot[..., None, None], stakes.calm[..., 1, :, :], stakes.calm[..., 0, :, :])
+    gained: Array = (blocks + 1) * powers / (blocks * calm + powers)
     return np.where(np.isfinite(errors)[..., None, None], gained, 1.0)
 
 
 def tell(errors: Array) -> NDArray[np.bool_]:
     """Where there is a block, and it is not exactly what was expected: gaps and constants take no time."""
-    found: NDArray[np.bool_] = np.abs(np.nan_to_num(errors)) > _SILENT
+    found: NDArray[np.bool_] = np.abs(errors) > _SILENT
     return found
 
 
@@ -87,20 +126,21 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
         return np.full(sets, nominal)
     rng = np.random.default_rng(seed)
     recent = errors[..., -days * DAY :]
+    heat = heat_before(errors)[..., -days * DAY :]
     drawn = rng.integers(0, days, size=(_PATHS, _PATH_DAYS)) * DAY
     share = np.exp(-_PATH_DAYS * DAY / nominal)
     found = np.empty(sets)
     for one in range(sets):
-        stake = Stakes(calm=stakes.calm[one][..., None, :, :], blocks=stakes.blocks[one][..., None])
-        gained = gains(recent[one], stake).swapaxes(0, 1).reshape(days * DAY, -1)
+        stake = Stakes(calm=stakes.calm[one][:, None], blocks=stakes.blocks[one][:, None])
+        gained = gains(recent[one], stake, heat[one]).swapaxes(0, 1).reshape(days * DAY, -1)
         told = np.repeat(tell(recent[one]).T.astype(np.float64), BETS.size, axis=1)
         collected = np.zeros((_PATHS, streams * BETS.size))
         largest = np.zeros(_PATHS)
         for day in range(_PATH_DAYS):
             for place in range(DAY):
                 at = drawn[:, day] + place
-                collected += told[at]
-                collected *= gained[at]
+                collected += told.take(at, axis=0)
+                collected *= gained.take(at, axis=0)
                 largest = np.maximum(largest, collected.mean(axis=1))
         found[one] = max(nominal, float(np.quantile(largest, share)))
     return found
@@ -109,12 +149,3 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
 def _cut(errors: Array) -> Array:
     cut: Array = np.clip(errors, -FARTHEST, FARTHEST)
     return cut
-
-
-def _day_means(powers: Array) -> Array:
-    parts = powers.reshape(*powers.shape[:-1], -1, DAY)
-    known = np.isfinite(parts)
-    count = known.sum(axis=-1)
-    total = np.where(known, parts, 0.0).sum(axis=-1)
-    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return mean

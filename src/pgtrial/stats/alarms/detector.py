@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.stats.alarms.betting import BETS, DIRECTIONS, Stakes, gains, learn_stakes, raise_threshold, tell
+from pgtrial.stats.alarms.betting import BETS, DIRECTIONS, Stakes, gains, learn_stakes, raise_threshold, tell, warm
 from pgtrial.stats.alarms.blocks import DAY, MINUTES, Array, Aspect, Signal, Stream, blocks_of, learn_floors, streams_of
 from pgtrial.stats.alarms.prediction import (
     FARTHEST,
@@ -71,7 +71,8 @@ class State:
     """What is remembered from block to block; ``block`` is the next one, counted from a Monday's midnight.
 
     (sets, streams): ``age`` in blocks of the means (sets, streams, 4), ``silent_until`` that block, and the mean square
-    of errors in the last day against the usual (``unrest``), by which louder times are made calmer. (sets, streams, 2,
+    of errors in the last day against the usual (``unrest``), by which louder times are made calmer, and the ``heat``
+    that the last far error has left. (sets, streams, 2,
     sizes): what bets have ``collected``, the gain since the likeliest change (``since``), when that was (``onset``),
     how many blocks came after it (``count``), the ``total`` of their values, and the reference before it (``before``).
     The block in which a change begins is partly of the time before it: its value stands only until there is another.
@@ -82,6 +83,7 @@ class State:
     age: Array
     silent_until: Places
     unrest: Array
+    heat: Array
     collected: Array
     since: Array
     onset: Places
@@ -186,6 +188,7 @@ def begin(learned: Learned, block: int) -> State:
         age=np.full(shape, float(DAY)),
         silent_until=np.full(shape, block, dtype=np.int64),
         unrest=np.ones(shape),
+        heat=np.zeros(shape),
         collected=np.zeros(bets),
         since=np.zeros(bets),
         onset=np.full(bets, block, dtype=np.int64),
@@ -204,7 +207,7 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
     errors = (values - expected) / scale
     calmer = errors / np.sqrt(np.maximum(state.unrest, 1.0))
     told = tell(errors) & (block >= state.silent_until)
-    gained = np.where(told[..., None, None], gains(calmer, learned.stakes), 1.0)
+    gained = np.where(told[..., None, None], gains(calmer, learned.stakes, state.heat), 1.0)
     collected = (state.collected + told[..., None, None]) * gained
     # A change is likeliest since the gains from there on are largest.
     anew = (state.since <= 1) & told[..., None, None]
@@ -217,6 +220,7 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
             state.means, np.where(np.isfinite(values), expected + cut(values - expected, scale), np.nan), state.age
         ),
         unrest=_follow_unrest(state.unrest, errors, learned.usual),
+        heat=warm(state.heat, calmer),
         age=np.minimum(state.age + np.isfinite(values), float(DAY)),
         collected=collected,
         since=np.where(told[..., None, None], np.maximum(state.since, 1.0) * gained, state.since),
