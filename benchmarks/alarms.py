@@ -63,7 +63,7 @@ def play_calm(part: int, worlds: Sequence[str], options: argparse.Namespace) -> 
         months.append(values_of(ALL[name], noise, rng, planted=PLANTED["nothing"]))
     values = np.concatenate(months)
     learned = contenders.learn_calm(values)
-    _, alarms = contenders.pgtrial(values, learned)
+    alarms = contenders.pgtrial(values, learned)
     rows = []
     for place, name in enumerate(worlds):
         here = slice(place * TOGETHER, (place + 1) * TOGETHER)
@@ -99,7 +99,7 @@ def play_power(part: int, name: str, options: argparse.Namespace) -> list[Row]:
             for planted in PLANTED.values()
         ]
     )
-    _, alarms = contenders.pgtrial(values, contenders.learn_calm(values))
+    alarms = contenders.pgtrial(values, contenders.learn_calm(values))
     rows = []
     for place, planted in enumerate(PLANTED):
         here = alarms[place * TOGETHER : (place + 1) * TOGETHER]
