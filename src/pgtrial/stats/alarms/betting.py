@@ -6,9 +6,9 @@ them), the expected gain is 1: the sum of the n + 1 numerators over their mean i
 of the noise, tails and skewness included. The calm mean is raised by MARGIN standard errors, from means of days, since
 the same calm data serve for months.
 
-Gains have to be fair given the past, too, and a load in bursts is not exchangeable: a far block is often followed by
-another. So calm blocks that come within about half an hour after a far one (HOT) are a class of their own, and a new
-block is held against those of its class. Where calm time has no bursts, both classes are alike and little is lost.
+Gains have to be fair given the past, too, and in a load with bursts a far block is often followed by another. So the
+calm blocks in the 5 to 20 minutes after a far one (HOT) are a class of their own, and a new block is held against those
+of its class. Where calm time has no bursts both classes are alike, and little is lost.
 
 The gains of all streams, directions and sizes are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. The mean
 of all R, whatever their dependence, has an expected value of at most the number of blocks, so the expected number of
@@ -17,8 +17,9 @@ after 30 days or more on average.
 
 Sources: Shin, Ramdas & Rinaldo, N. Engl. J. Stat. Data Sci. 2 (2024) 229-260 (arXiv 2203.03532), for e-detectors;
 Shiryaev, Theory Probab. Appl. 8 (1963) 22-46; Roberts, Technometrics 8 (1966) 411-430; Wang & Ramdas, J. R. Statist.
-Soc. B 84 (2022) 822-852, for gains whose expected value is at most 1; Kuensch, Ann. Stat. 17 (1989) 1217-1241, for
-blocks of a bootstrap.
+Soc. B 84 (2022) 822-852, for gains whose expected value is at most 1; Vovk, Gammerman & Shafer, "Algorithmic Learning
+in a Random World" (2005), section 4.5 (Mondrian predictors), for exchangeability within a class; Kuensch, Ann. Stat. 17
+(1989) 1217-1241, for blocks of a bootstrap.
 """
 
 from dataclasses import dataclass
