@@ -1,7 +1,8 @@
 """Servers that nothing happens to, minute by minute: noise as a pure function of a generator; and what is planted.
 
 WORLDS are those that the detector was built on. JUDGED are those that it is judged by: other parameters, other kinds of
-bursts, written before the detector was changed for bursts, and never looked at while it was.
+bursts, written before the detector was changed for bursts, and never looked at while it was. One of them was, and is
+now "bursts-rare" of the former; two that were written before the next change took its place.
 """
 
 from collections.abc import Callable
@@ -158,6 +159,7 @@ WORLDS = {
     "rhythm": World(noise=_autoregressive(0.6), rhythm=_RHYTHM),
     "drift": World(noise=_autoregressive(0.6), drift=_DRIFT),
     "bursts": World(noise=_autoregressive(0.6), bursts=Bursts(number=4, height=0.3, minutes=5)),
+    "bursts-rare": World(noise=_autoregressive(0.5), bursts=Bursts(number=1, height=0.5, minutes=10)),
     "heavy-tails": World(noise=_heavy(3)),
     "spikes": World(noise=_autoregressive(0.6), bursts=Bursts(number=10, height=0.2, minutes=1, lognormal=1)),
     "regimes": World(noise=_autoregressive(0.6), regimes=Regimes(louder=2, hours=3)),
@@ -169,7 +171,8 @@ JUDGED = {
     "judged: AR(1) 0.8": World(noise=_autoregressive(0.8)),
     "judged: rhythm": World(noise=_autoregressive(0.5), rhythm=0.5),
     "judged: drift": World(noise=_autoregressive(0.5), drift=0.07),
-    "judged: bursts, rare": World(noise=_autoregressive(0.5), bursts=Bursts(number=1, height=0.5, minutes=10)),
+    "judged: bursts, rare": World(noise=_autoregressive(0.4), bursts=Bursts(number=1.5, height=0.4, minutes=8)),
+    "judged: bursts, long": World(noise=_autoregressive(0.6), bursts=Bursts(number=0.7, height=0.3, minutes=15)),
     "judged: bursts, many": World(noise=_autoregressive(0.5), bursts=Bursts(number=15, height=0.2, minutes=3)),
     "judged: bursts, together": World(
         noise=_autoregressive(0.5), bursts=Bursts(number=3, height=0.3, minutes=6, together=True)

@@ -31,7 +31,9 @@ errors = st.lists(st.floats(-20, 20), min_size=2, max_size=40)
 
 
 def stakes(calm, blocks):
-    return Stakes(calm=np.asarray([calm] * CLASSES)[None, None], blocks=np.array([[float(blocks)]]))
+    return Stakes(
+        calm=np.asarray([calm] * CLASSES)[None, None], blocks=np.array([[float(blocks)]]), trust=np.ones((1, 1))
+    )
 
 
 @given(errors)
@@ -140,7 +142,7 @@ def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
     both = np.stack([alike.ravel(), unlike.ravel()])[:, None]
     learned = learn_stakes(both)
     # As if the two had been learned elsewhere, where days were alike.
-    known = Stakes(calm=np.repeat(learned.calm[:1], 2, axis=0), blocks=learned.blocks)
+    known = replace(learned, calm=np.repeat(learned.calm[:1], 2, axis=0), trust=np.ones((2, 1)))
     threshold = raise_threshold(30.0 * DAY, both, known, seed=1)
 
     assert threshold[0] == pytest.approx(30 * DAY)

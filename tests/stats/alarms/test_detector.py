@@ -150,7 +150,12 @@ def only(learned, one):
         predictor=replace(
             learned.predictor, weights=cut(learned.predictor.weights), scale=cut(learned.predictor.scale)
         ),
-        stakes=replace(learned.stakes, calm=cut(learned.stakes.calm), blocks=cut(learned.stakes.blocks)),
+        stakes=replace(
+            learned.stakes,
+            calm=cut(learned.stakes.calm),
+            blocks=cut(learned.stakes.blocks),
+            trust=cut(learned.stakes.trust),
+        ),
     )
 
 

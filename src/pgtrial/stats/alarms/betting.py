@@ -10,19 +10,24 @@ Gains have to be fair given the past, too, and in a load with bursts a far block
 calm blocks in the 5 to 20 minutes after a far one (HOT) are a class of their own, and a new block is held against those
 of its class. Where calm time has no bursts both classes are alike, and little is lost.
 
-The gains of all streams, directions and sizes are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. The mean
-of all R, whatever their dependence, has an expected value of at most the number of blocks, so the expected number of
-blocks until it reaches a number c is at least c: an alarm at c = the blocks of 30 days comes, if nothing has changed,
-after 30 days or more on average.
+Gains are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. If gains are fair, R exceeds x about as often as
+1 / x, so ln R has an exponential tail with a mean of 1. Where bursts of many lengths make it a longer one, with mean β
+in calm time, R counts to the power of 1 / β, a stream's ``trust``: its tail is then what it should be, and what calm
+time was too short to show is allowed for. A power below 1 can only lower an expected value above 1.
+
+The mean of all streams', directions' and sizes' R, whatever their dependence, has an expected value of at most the
+number of blocks, so the expected number of blocks until it reaches a number c is at least c: an alarm at c = the blocks
+of 30 days comes, if nothing has changed, after 30 days or more on average.
 
 Sources: Shin, Ramdas & Rinaldo, N. Engl. J. Stat. Data Sci. 2 (2024) 229-260 (arXiv 2203.03532), for e-detectors;
 Shiryaev, Theory Probab. Appl. 8 (1963) 22-46; Roberts, Technometrics 8 (1966) 411-430; Wang & Ramdas, J. R. Statist.
 Soc. B 84 (2022) 822-852, for gains whose expected value is at most 1; Vovk, Gammerman & Shafer, "Algorithmic Learning
-in a Random World" (2005), section 4.5 (Mondrian predictors), for exchangeability within a class; Kuensch, Ann. Stat. 17
+in a Random World" (2005), section 4.5 (Mondrian predictors), for exchangeability within a class; Hill, Ann. Stat. 3
+(1975) 1163-1174, for tails; Kuensch, Ann. Stat. 17
 (1989) 1217-1241, for blocks of a bootstrap.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +42,7 @@ BETS = np.asarray(DIRECTIONS)[:, None] * np.asarray(SIZES)  # (2, sizes)
 HOT = 2.5  # standard deviations: the heat from which on blocks are held against those after bursts
 COOLING = 0.8  # of the heat that stays from block to block
 CLASSES = 2  # cool, hot
+_PEAKS = 4  # a day, of which the largest quarter tells the tail
 _SILENT = 1e-6  # standard deviations: less is rounding, and tells nothing
 _PATHS = 60
 _PATH_DAYS = 10
@@ -44,10 +50,14 @@ _PATH_DAYS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stakes:
-    """``calm``: raised means of exp(λ·z), (sets, streams, classes, 2, sizes), of ``blocks`` (sets, streams)."""
+    """``calm``: raised means of exp(λ·z), (sets, streams, classes, 2, sizes), of ``blocks`` (sets, streams).
+
+    ``trust`` (sets, streams): to which power, at most 1, what a stream has collected counts.
+    """
 
     calm: Array
     blocks: Array
+    trust: Array
 
 
 def warm(heat: Array, errors: Array) -> Array:
@@ -78,7 +88,44 @@ def learn_stakes(errors: Array) -> Stakes:
         every, cool, after = (_raised_mean(powers, members) for members in classes)
         calm[..., 0, direction, size] = np.where(classes[1].any(axis=-1), cool, every)
         calm[..., 1, direction, size] = np.maximum(every, after)
-    return Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64))
+    stakes = Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64), trust=np.ones(errors.shape[:-1]))
+    return replace(stakes, trust=_learn_trust(errors, stakes))
+
+
+def collect(collected: Array, gained: Array, told: NDArray[np.bool_]) -> Array:
+    """What bets (sets, streams, 2, sizes) have collected after a block, of which (sets, streams) are told."""
+    after: Array = (collected + told[..., None, None]) * gained
+    return after
+
+
+def weigh(collected: Array, stakes: Stakes) -> Array:
+    """(sets, streams): the evidence of each stream; their mean is held against the threshold."""
+    found: Array = collected.mean(axis=(-2, -1)) ** stakes.trust
+    return found
+
+
+def _learn_trust(errors: Array, stakes: Stakes) -> Array:
+    """From the tail of what calm time collects: Hill's mean excess of logarithms of peaks, if beyond chance over 1."""
+    every = DAY // _PEAKS
+    number = errors.shape[-1] // every
+    top = number // 4
+    if not top:
+        return np.ones(errors.shape[:-1])
+    collected = np.zeros((*errors.shape[:-1], *BETS.shape))
+    heat = np.zeros(errors.shape[:-1])
+    peaks = np.zeros((*errors.shape[:-1], number))
+    for place in range(number * every):
+        error = errors[..., place]
+        told = tell(error)
+        collected = collect(collected, np.where(told[..., None, None], gains(error, stakes, heat), 1.0), told)
+        heat = warm(heat, error)
+        here = place // every
+        peaks[..., here] = np.maximum(peaks[..., here], collected.mean(axis=(-2, -1)))
+    logs = np.sort(np.log(np.maximum(peaks, 1.0)), axis=-1)
+    tail = (logs[..., -top:] - logs[..., -top - 1, None]).mean(axis=-1)
+    beyond_chance = tail > 1 + 1 / np.sqrt(top)
+    trust: Array = 1 / np.where(beyond_chance, tail, 1.0)
+    return trust
 
 
 def _raised_mean(powers: Array, members: NDArray[np.bool_]) -> Array:
@@ -132,7 +179,8 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
     share = np.exp(-_PATH_DAYS * DAY / nominal)
     found = np.empty(sets)
     for one in range(sets):
-        stake = Stakes(calm=stakes.calm[one][:, None], blocks=stakes.blocks[one][:, None])
+        own = Stakes(calm=stakes.calm[one], blocks=stakes.blocks[one], trust=stakes.trust[one])
+        stake = Stakes(calm=own.calm[:, None], blocks=own.blocks[:, None], trust=own.trust[:, None])
         gained = gains(recent[one], stake, heat[one]).swapaxes(0, 1).reshape(days * DAY, -1)
         told = np.repeat(tell(recent[one]).T.astype(np.float64), BETS.size, axis=1)
         collected = np.zeros((_PATHS, streams * BETS.size))
@@ -142,7 +190,7 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
                 at = drawn[:, day] + place
                 collected += told.take(at, axis=0)
                 collected *= gained.take(at, axis=0)
-                largest = np.maximum(largest, collected.mean(axis=1))
+                largest = np.maximum(largest, weigh(collected.reshape(_PATHS, streams, *BETS.shape), own).mean(axis=1))
         found[one] = max(nominal, float(np.quantile(largest, share)))
     return found
 

@@ -16,7 +16,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.stats.alarms.betting import BETS, DIRECTIONS, Stakes, gains, learn_stakes, raise_threshold, tell, warm
+from pgtrial.stats.alarms.betting import (
+    BETS,
+    DIRECTIONS,
+    Stakes,
+    collect,
+    gains,
+    learn_stakes,
+    raise_threshold,
+    tell,
+    warm,
+    weigh,
+)
 from pgtrial.stats.alarms.blocks import DAY, MINUTES, Array, Aspect, Signal, Stream, blocks_of, learn_floors, streams_of
 from pgtrial.stats.alarms.prediction import (
     FARTHEST,
@@ -208,7 +219,7 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
     calmer = errors / np.sqrt(np.maximum(state.unrest, 1.0))
     told = tell(errors) & (block >= state.silent_until)
     gained = np.where(told[..., None, None], gains(calmer, learned.stakes, state.heat), 1.0)
-    collected = (state.collected + told[..., None, None]) * gained
+    collected = collect(state.collected, gained, told)
     # A change is likeliest since the gains from there on are largest.
     anew = (state.since <= 1) & told[..., None, None]
     add = told[..., None, None].astype(np.float64)
@@ -229,15 +240,16 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
         total=np.where(anew | (state.count == 0) & (add > 0), known, state.total + known),
         before=np.where(anew, state.means[..., -1][..., None, None], state.before),
     )
-    evidence = collected.mean(axis=(1, 2, 3)) / learned.threshold
+    weight = weigh(collected, learned.stakes)
+    evidence = weight.mean(axis=1) / learned.threshold
     raised = np.flatnonzero(evidence >= 1)
     if not raised.size:
         return after, ()
-    return _settle(learned, after, raised, evidence)
+    return _settle(learned, after, raised, evidence, weight)
 
 
 def _settle(
-    learned: Learned, state: State, raised: NDArray[np.intp], evidence: Array
+    learned: Learned, state: State, raised: NDArray[np.intp], evidence: Array, weight: Array
 ) -> tuple[State, tuple[Alarm, ...]]:
     """Alarms of the sets ``raised``, which pause, and whose named streams begin anew."""
     means, age, silent = state.means.copy(), state.age.copy(), state.silent_until.copy()
@@ -245,7 +257,7 @@ def _settle(
     collected, since = state.collected.copy(), state.since.copy()
     alarms = []
     for one in raised:
-        own = collected[one].mean(axis=(1, 2))
+        own = weight[one]
         most = int(own.argmax())
         enough = learned.nominal / _ALSO
         named = [most, *(int(stream) for stream in np.argsort(-own) if stream != most and own[stream] >= enough)]
