@@ -77,7 +77,8 @@ def heat_before(errors: Array) -> Array:
 def learn_stakes(errors: Array) -> Stakes:
     """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days.
 
-    After bursts no less is expected than anywhere: what is seldom in calm time is not known well.
+    After bursts no less is expected than anywhere, nor than after those of the set's stream that has the longest: two
+    weeks may have few of one stream, and small ones.
     """
     hot = heat_before(errors) >= HOT
     known = np.isfinite(errors)
@@ -88,6 +89,8 @@ def learn_stakes(errors: Array) -> Stakes:
         every, cool, after = (_raised_mean(powers, members) for members in classes)
         calm[..., 0, direction, size] = np.where(classes[1].any(axis=-1), cool, every)
         calm[..., 1, direction, size] = np.maximum(every, after)
+    # Bursts that are upwards in one signal are downwards in another.
+    calm[..., 1, :, :] = calm[..., 1, :, :].max(axis=(-3, -2), keepdims=True)
     stakes = Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64), trust=np.ones(errors.shape[:-1]))
     return replace(stakes, trust=_learn_trust(errors, stakes))
 

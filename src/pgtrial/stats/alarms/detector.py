@@ -224,12 +224,12 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
     anew = (state.since <= 1) & told[..., None, None]
     add = told[..., None, None].astype(np.float64)
     known = np.where(told, values, 0.0)[..., None, None]
+    # A stream that learns anew may be far from where it will be: nothing is cut until it has.
+    near = np.where(state.age < LEARNING, values, expected + cut(values - expected, scale))
     after = replace(
         state,
         block=block + 1,
-        means=follow(
-            state.means, np.where(np.isfinite(values), expected + cut(values - expected, scale), np.nan), state.age
-        ),
+        means=follow(state.means, near, state.age),
         unrest=_follow_unrest(state.unrest, errors, learned.usual),
         heat=warm(state.heat, calmer),
         age=np.minimum(state.age + np.isfinite(values), float(DAY)),
@@ -280,7 +280,8 @@ def _settle(
             count = max(1.0, float(state.count[one, stream, direction, size]))
             if state.since[one, stream, direction, size] > 0:  # otherwise nothing has ever been known of it
                 means[one, stream] = state.total[one, stream, direction, size] / count
-                age[one, stream] = count
+                # As one block: if it was a burst, what comes after it is soon all that the means are of.
+                age[one, stream] = 1.0
             silent[one, stream] = state.block + LEARNING
         collected[one], since[one] = 0.0, 0.0
     after = replace(state, means=means, age=age, silent_until=silent, unrest=unrest, collected=collected, since=since)
