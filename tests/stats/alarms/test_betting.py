@@ -135,6 +135,17 @@ def test_after_a_burst_a_far_block_is_held_against_others_after_bursts():
     assert taken[hot][:, 0, -1].mean() > 2  # what the second of a pair would gain without classes
 
 
+def test_bursts_of_many_lengths_cost_a_stream_its_trust_and_noise_does_not():
+    rng = np.random.default_rng(6)
+    noise = rng.normal(size=(1, 8, 14 * DAY))
+    bursts = noise.copy()
+    for begin, length in zip(rng.integers(0, 13 * DAY, 14), rng.geometric(0.2, 14), strict=True):
+        bursts[:, 0, begin : begin + length] = 4.0
+
+    assert learn_stakes(noise).trust.tolist() == np.ones((1, 8)).tolist()
+    assert learn_stakes(bursts).trust[0, 0] < 1
+
+
 def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
     rng = np.random.default_rng(3)
     alike = rng.normal(size=(14, DAY))
