@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from pgtrial.stats.alarms.blocks import DAY as BLOCKS
-from pgtrial.stats.alarms.blocks import MINUTES, blocks_of
+from pgtrial.stats.alarms.blocks import blocks_of
 from pgtrial.stats.alarms.detector import Alarm, Learned, advance, begin, learn
 
 _START = LEARN_DAYS * DAY
@@ -34,8 +34,8 @@ def learn_calm(values: Array) -> Learned:
     return learn(values[..., :_START], SIGNALS, first=0)
 
 
-def pgtrial(values: Array, learned: Learned) -> tuple[Minutes, list[list[Alarm]]]:
-    """Also the alarms themselves, by month."""
+def pgtrial(values: Array, learned: Learned) -> list[list[Alarm]]:
+    """By month."""
     blocks = blocks_of(values[..., _START:], SIGNALS, learned.floors)
     state = begin(learned, LEARN_DAYS * BLOCKS)
     found: list[list[Alarm]] = [[] for _ in values]
@@ -43,8 +43,7 @@ def pgtrial(values: Array, learned: Learned) -> tuple[Minutes, list[list[Alarm]]
         state, alarms = advance(learned, state, blocks[..., place])
         for alarm in alarms:
             found[alarm.set].append(alarm)
-    minutes = [[(alarm.block + 1) * MINUTES - _START for alarm in month] for month in found]
-    return minutes, found
+    return found
 
 
 def three_sigma(values: Array) -> Minutes:

@@ -1,6 +1,7 @@
 """Gains against independent arithmetic, integration and simulation: nothing is won where nothing has changed."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,15 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from pgtrial.stats.alarms.betting import BETS, Stakes, gains, learn_stakes, raise_threshold, tell
+from pgtrial.stats.alarms.betting import (
+    BETS,
+    CLASSES,
+    COOLING,
+    HOT,
+    Stakes,
+    gains,
+    heat_before,
+    learn_stakes,
+    raise_threshold,
+    tell,
+    warm,
+)
 from pgtrial.stats.alarms.blocks import DAY
 from pgtrial.stats.alarms.prediction import FARTHEST
+
+COOL, GLOWING = np.zeros((1, 1)), np.full((1, 1), FARTHEST)
 
 errors = st.lists(st.floats(-20, 20), min_size=2, max_size=40)
 
 
 def stakes(calm, blocks):
-    return Stakes(calm=np.asarray(calm)[None, None], blocks=np.array([[float(blocks)]]))
+    return Stakes(
+        calm=np.asarray([calm] * CLASSES)[None, None], blocks=np.array([[float(blocks)]]), trust=np.ones((1, 1))
+    )
 
 
 @given(errors)
@@ -26,19 +43,20 @@ def test_over_all_values_that_could_have_been_the_new_one_the_mean_gain_is_one(v
     for place in range(len(values)):
         others = np.delete(cut, place)
         calm = np.exp(BETS[..., None] * others).mean(axis=-1)
-        gained.append(gains(np.array([[values[place]]]), stakes(calm, others.size))[0, 0])
+        gained.append(gains(np.array([[values[place]]]), stakes(calm, others.size), COOL)[0, 0])
 
     assert np.mean(gained, axis=0) == pytest.approx(np.ones(BETS.shape))
 
 
+@pytest.mark.parametrize("heat", [COOL, GLOWING], ids=["cool", "hot"])
 @pytest.mark.parametrize("noise", [stats.norm(), stats.t(3), stats.gamma(2, loc=-2)], ids=["normal", "t3", "skew"])
-def test_the_expected_gain_is_at_most_one_by_integration(noise):
+def test_the_expected_gain_is_at_most_one_by_integration(noise, heat):
     calm = noise.rvs(size=(1, 1, 14 * DAY), random_state=np.random.default_rng(5))
     learned = learn_stakes(calm)
     for direction, size in np.ndindex(BETS.shape):
 
         def weighted(z, at=(direction, size)):
-            return gains(np.array([[z]]), learned)[0, 0][at] * noise.pdf(z)
+            return gains(np.array([[z]]), learned, heat)[0, 0][at] * noise.pdf(z)
 
         expected = integrate.quad(weighted, -60, 60, points=[-5, -2, 0, 5], limit=200)[0]
         # Beyond 60 the gain is that of 5, and the probability at most 1e-5 for any of them.
@@ -48,17 +66,18 @@ def test_the_expected_gain_is_at_most_one_by_integration(noise):
 def test_a_gap_gains_nothing_and_takes_no_time():
     learned = learn_stakes(np.random.default_rng(1).normal(size=(1, 1, 14 * DAY)))
 
-    assert gains(np.array([[math.nan]]), learned).tolist() == np.ones((1, 1, *BETS.shape)).tolist()
+    assert gains(np.array([[math.nan]]), learned, COOL).tolist() == np.ones((1, 1, *BETS.shape)).tolist()
     assert tell(np.array([math.nan, 0.0, 1e-9, 0.1])).tolist() == [False, False, False, True]
 
 
 def test_more_calm_days_cost_less_margin():
     normal = np.random.default_rng(2).normal(size=(40, 1, 28 * DAY))
     few, many = learn_stakes(normal[..., : 14 * DAY]), learn_stakes(normal)
+    few_cool, many_cool = few.calm[..., 0, :, :], many.calm[..., 0, :, :]
     moments = np.exp(BETS**2 / 2)  # of an uncut normal value; the cut matters for the largest bets alone
 
-    assert (many.calm[..., :4].mean(axis=(0, 1)) < few.calm[..., :4].mean(axis=(0, 1))).all()
-    assert many.calm[..., :4].mean(axis=(0, 1)) == pytest.approx(moments[:, :4], rel=0.05)
+    assert (many_cool[..., :4].mean(axis=(0, 1)) < few_cool[..., :4].mean(axis=(0, 1))).all()
+    assert many_cool[..., :4].mean(axis=(0, 1)) == pytest.approx(moments[:, :4], rel=0.05)
 
 
 @pytest.mark.simulated
@@ -67,12 +86,13 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for():
     rng = np.random.default_rng(2203)
     sets, asked = 300, 150
     learned = learn_stakes(rng.normal(size=(sets, 2, 14 * DAY)))
-    collected = np.zeros((sets, 2, *BETS.shape))
+    collected, heat = np.zeros((sets, 2, *BETS.shape)), np.zeros((sets, 2))
     ended = np.zeros(sets)
     for block in range(1, 60 * asked):
         value = rng.normal(size=sets)
         both = np.stack([value, -value], axis=1)
-        collected = (collected + 1) * gains(both, learned)
+        collected = (collected + 1) * gains(both, learned, heat)
+        heat = warm(heat, both)
         hit = (collected.mean(axis=(1, 2, 3)) >= asked) & (ended == 0)
         ended[hit] = block
         if ended.all():
@@ -84,6 +104,48 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for():
     assert ended.mean() <= 20 * asked  # and it does alarm
 
 
+def test_heat_fades_and_gaps_and_constants_leave_it():
+    heat = heat_before(np.array([[[0.0, -4.0, math.nan, 0.0, 1.0, 0.1, 9.0, 0.1]]]))
+
+    assert heat[0, 0].tolist() == pytest.approx([0, 0, 4, 4, 4, 3.2, 3.2 * COOLING, FARTHEST])
+
+
+def test_after_a_burst_a_far_block_is_held_against_others_after_bursts():
+    """Pairs of far blocks, as often in calm time as later: the first gains, the second as good as nothing."""
+    rng = np.random.default_rng(4)
+
+    def noise(days):
+        found = rng.normal(size=(1, 1, days * DAY))
+        begins = np.flatnonzero(rng.random(days * DAY - 1) < 4 / DAY)
+        found[..., begins] = found[..., begins + 1] = 4.0
+        return found
+
+    learned = learn_stakes(noise(14))
+    new = noise(200)
+    heat = heat_before(new)
+    gained = gains(new.reshape(-1, 1), learned, heat.reshape(-1, 1))[:, 0]
+    hot = heat.ravel() >= HOT
+
+    assert (gained[~hot].mean(axis=0) <= 1).all()
+    assert (gained[hot].mean(axis=0) <= 1).all()
+
+    one_class = replace(learned, calm=np.repeat(learned.calm[..., :1, :, :], CLASSES, axis=-3))
+    taken = gains(new.reshape(-1, 1), one_class, heat.reshape(-1, 1))[:, 0]
+
+    assert taken[hot][:, 0, -1].mean() > 2  # what the second of a pair would gain without classes
+
+
+def test_bursts_of_many_lengths_cost_a_stream_its_trust_and_noise_does_not():
+    rng = np.random.default_rng(6)
+    noise = rng.normal(size=(1, 8, 14 * DAY))
+    bursts = noise.copy()
+    for begin, length in zip(rng.integers(0, 13 * DAY, 14), rng.geometric(0.2, 14), strict=True):
+        bursts[:, 0, begin : begin + length] = 4.0
+
+    assert learn_stakes(noise).trust.tolist() == np.ones((1, 8)).tolist()
+    assert learn_stakes(bursts).trust[0, 0] < 1
+
+
 def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
     rng = np.random.default_rng(3)
     alike = rng.normal(size=(14, DAY))
@@ -91,7 +153,7 @@ def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
     both = np.stack([alike.ravel(), unlike.ravel()])[:, None]
     learned = learn_stakes(both)
     # As if the two had been learned elsewhere, where days were alike.
-    known = Stakes(calm=np.repeat(learned.calm[:1], 2, axis=0), blocks=learned.blocks)
+    known = replace(learned, calm=np.repeat(learned.calm[:1], 2, axis=0), trust=np.ones((2, 1)))
     threshold = raise_threshold(30.0 * DAY, both, known, seed=1)
 
     assert threshold[0] == pytest.approx(30 * DAY)

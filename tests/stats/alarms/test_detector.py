@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.stats.alarms.blocks import DAY, MINUTES, Aspect, Scale, Signal, blocks_of
 from pgtrial.stats.alarms.detector import FEWEST_DAYS, LEARNING, advance, begin, learn
-from pgtrial.stats.alarms.feed import from_plain, open_feed, take, to_plain
+from pgtrial.stats.alarms.feed import FORMAT, from_plain, open_feed, take, to_plain
 
 SIGNALS = (
     Signal(name="throughput", scale=Scale.RATIO, columns=(0,)),
@@ -93,9 +93,11 @@ def test_a_shift_is_named_with_its_time_direction_and_size(minutes, learned, col
     shifted[PLAIN, column, at:] = change(shifted[PLAIN, column, at:])
     _, found = watch(learned, shifted)
     first = of(found, PLAIN)[0]
-    change_ = first.changes[0]
+    # A louder signal may raise the alarm by two far blocks in a row; that it is louder is in the same alarm.
+    named = {(each.stream.signal, each.stream.aspect, each.stream.column): each for each in first.changes}
+    change_ = named[name, aspect, column]
 
-    assert (change_.stream.signal, change_.stream.aspect, change_.stream.column) == (name, aspect, column)
+    assert aspect is Aspect.SPREAD or change_ is first.changes[0]
     assert abs(change_.onset - at // MINUTES) <= 3
     assert at // MINUTES <= first.block <= at // MINUTES + DAY // 2
     # An interval of a stretch that was chosen for its evidence; four standard errors leave no doubt on which side.
@@ -148,7 +150,12 @@ def only(learned, one):
         predictor=replace(
             learned.predictor, weights=cut(learned.predictor.weights), scale=cut(learned.predictor.scale)
         ),
-        stakes=replace(learned.stakes, calm=cut(learned.stakes.calm), blocks=cut(learned.stakes.blocks)),
+        stakes=replace(
+            learned.stakes,
+            calm=cut(learned.stakes.calm),
+            blocks=cut(learned.stakes.blocks),
+            trust=cut(learned.stakes.trust),
+        ),
     )
 
 
@@ -186,8 +193,8 @@ def test_minutes_that_do_not_come_are_gaps_and_minutes_that_are_over_are_left_ou
 def test_other_formats_are_refused(learned):
     plain = to_plain(open_feed(only(learned, PLAIN), _LEARNED))
 
-    with pytest.raises(ValueError, match="expected format 1, got 2"):
-        from_plain({**plain, "format": 2})
+    with pytest.raises(ValueError, match=f"expected format {FORMAT}, got 0"):
+        from_plain({**plain, "format": 0})
 
 
 @pytest.mark.parametrize(("length", "first"), [(_LEARNED - 1, 0), (_LEARNED, 3)])

@@ -6,18 +6,28 @@ them), the expected gain is 1: the sum of the n + 1 numerators over their mean i
 of the noise, tails and skewness included. The calm mean is raised by MARGIN standard errors, from means of days, since
 the same calm data serve for months.
 
-The gains of all streams, directions and sizes are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. The mean
-of all R, whatever their dependence, has an expected value of at most the number of blocks, so the expected number of
-blocks until it reaches a number c is at least c: an alarm at c = the blocks of 30 days comes, if nothing has changed,
-after 30 days or more on average.
+Gains have to be fair given the past, too, and in a load with bursts a far block is often followed by another. So the
+calm blocks in the 5 to 20 minutes after a far one (HOT) are a class of their own, and a new block is held against those
+of its class. Where calm time has no bursts both classes are alike, and little is lost.
+
+Gains are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. If gains are fair, R exceeds x about as often as
+1 / x, so ln R has an exponential tail with a mean of 1. Where bursts of many lengths make it a longer one, with mean β
+in calm time, R counts to the power of 1 / β, a stream's ``trust``: its tail is then what it should be, and what calm
+time was too short to show is allowed for. A power below 1 can only lower an expected value above 1.
+
+The mean of all streams', directions' and sizes' R, whatever their dependence, has an expected value of at most the
+number of blocks, so the expected number of blocks until it reaches a number c is at least c: an alarm at c = the blocks
+of 30 days comes, if nothing has changed, after 30 days or more on average.
 
 Sources: Shin, Ramdas & Rinaldo, N. Engl. J. Stat. Data Sci. 2 (2024) 229-260 (arXiv 2203.03532), for e-detectors;
 Shiryaev, Theory Probab. Appl. 8 (1963) 22-46; Roberts, Technometrics 8 (1966) 411-430; Wang & Ramdas, J. R. Statist.
-Soc. B 84 (2022) 822-852, for gains whose expected value is at most 1; Kuensch, Ann. Stat. 17 (1989) 1217-1241, for
-blocks of a bootstrap.
+Soc. B 84 (2022) 822-852, for gains whose expected value is at most 1; Vovk, Gammerman & Shafer, "Algorithmic Learning
+in a Random World" (2005), section 4.5 (Mondrian predictors), for exchangeability within a class; Hill, Ann. Stat. 3
+(1975) 1163-1174, for tails; Kuensch, Ann. Stat. 17
+(1989) 1217-1241, for blocks of a bootstrap.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +39,10 @@ SIZES = (0.1, 0.2, 0.4, 0.8, 1.6)  # standard deviations of a block that bets ar
 DIRECTIONS = (1.0, -1.0)
 MARGIN = 2.0  # standard errors
 BETS = np.asarray(DIRECTIONS)[:, None] * np.asarray(SIZES)  # (2, sizes)
+HOT = 2.5  # standard deviations: the heat from which on blocks are held against those after bursts
+COOLING = 0.8  # of the heat that stays from block to block
+CLASSES = 2  # cool, hot
+_PEAKS = 4  # a day, of which the largest quarter tells the tail
 _SILENT = 1e-6  # standard deviations: less is rounding, and tells nothing
 _PATHS = 60
 _PATH_DAYS = 10
@@ -36,41 +50,117 @@ _PATH_DAYS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stakes:
-    """``calm``: mean of exp(λ·z), (sets, streams, 2, sizes), raised; over how many ``blocks`` (sets, streams)."""
+    """``calm``: raised means of exp(λ·z), (sets, streams, classes, 2, sizes), of ``blocks`` (sets, streams).
+
+    ``trust`` (sets, streams): to which power, at most 1, what a stream has collected counts.
+    """
 
     calm: Array
     blocks: Array
+    trust: Array
+
+
+def warm(heat: Array, errors: Array) -> Array:
+    """Heat after (sets, streams) errors: that of the last ones, fading; gaps and constants change nothing."""
+    heated = np.maximum(np.abs(np.nan_to_num(_cut(errors))), COOLING * heat)
+    return np.where(tell(errors), heated, heat)
+
+
+def heat_before(errors: Array) -> Array:
+    """(sets, streams, n): the heat that each error meets, from none at the first."""
+    found = np.zeros_like(errors)
+    for place in range(1, errors.shape[-1]):
+        found[..., place] = warm(found[..., place - 1], errors[..., place - 1])
+    return found
 
 
 def learn_stakes(errors: Array) -> Stakes:
-    """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days."""
-    count = np.isfinite(errors).sum(axis=-1).astype(np.float64)
-    calm = np.ones((*errors.shape[:-1], *BETS.shape))
-    whole = errors.shape[-1] // DAY * DAY
+    """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days.
+
+    After bursts no less is expected than anywhere, nor than after those of the set's stream that has the longest: two
+    weeks may have few of one stream, and small ones.
+    """
+    hot = heat_before(errors) >= HOT
+    known = np.isfinite(errors)
+    classes = np.stack([known, known & ~hot, known & hot])
+    calm = np.ones((*errors.shape[:-1], CLASSES, *BETS.shape))
     for direction, size in np.ndindex(BETS.shape):
         powers = np.exp(BETS[direction, size] * _cut(errors))
-        known = np.isfinite(powers)
-        mean = np.where(known, powers, 0.0).sum(axis=-1) / np.maximum(1.0, count)
-        days = _day_means(powers[..., -whole:]) if whole else powers[..., :0]
-        number = np.isfinite(days).sum(axis=-1)
-        middle = np.where(np.isfinite(days), days, 0.0).sum(axis=-1) / np.maximum(1, number)
-        apart = np.where(np.isfinite(days), days - middle[..., None], 0.0)
-        error = np.sqrt((apart**2).sum(axis=-1) / np.maximum(1, number - 1) / np.maximum(1, number))
-        calm[..., direction, size] = np.where(count > 0, mean + MARGIN * error, 1.0)
-    return Stakes(calm=calm, blocks=count)
+        every, cool, after = (_raised_mean(powers, members) for members in classes)
+        calm[..., 0, direction, size] = np.where(classes[1].any(axis=-1), cool, every)
+        calm[..., 1, direction, size] = np.maximum(every, after)
+    # Bursts that are upwards in one signal are downwards in another.
+    calm[..., 1, :, :] = calm[..., 1, :, :].max(axis=(-3, -2), keepdims=True)
+    stakes = Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64), trust=np.ones(errors.shape[:-1]))
+    return replace(stakes, trust=_learn_trust(errors, stakes))
 
 
-def gains(errors: Array, stakes: Stakes) -> Array:
-    """(sets, streams, 2, sizes) for standardised errors (sets, streams); 1 where nothing is known."""
+def collect(collected: Array, gained: Array, told: NDArray[np.bool_]) -> Array:
+    """What bets (sets, streams, 2, sizes) have collected after a block, of which (sets, streams) are told."""
+    after: Array = (collected + told[..., None, None]) * gained
+    return after
+
+
+def weigh(collected: Array, stakes: Stakes) -> Array:
+    """(sets, streams): the evidence of each stream; their mean is held against the threshold."""
+    found: Array = collected.mean(axis=(-2, -1)) ** stakes.trust
+    return found
+
+
+def _learn_trust(errors: Array, stakes: Stakes) -> Array:
+    """From the tail of what calm time collects: Hill's mean excess of logarithms of peaks, if beyond chance over 1."""
+    every = DAY // _PEAKS
+    number = errors.shape[-1] // every
+    top = number // 4
+    if not top:
+        return np.ones(errors.shape[:-1])
+    collected = np.zeros((*errors.shape[:-1], *BETS.shape))
+    heat = np.zeros(errors.shape[:-1])
+    peaks = np.zeros((*errors.shape[:-1], number))
+    for place in range(number * every):
+        error = errors[..., place]
+        told = tell(error)
+        collected = collect(collected, np.where(told[..., None, None], gains(error, stakes, heat), 1.0), told)
+        heat = warm(heat, error)
+        here = place // every
+        peaks[..., here] = np.maximum(peaks[..., here], collected.mean(axis=(-2, -1)))
+    logs = np.sort(np.log(np.maximum(peaks, 1.0)), axis=-1)
+    tail = (logs[..., -top:] - logs[..., -top - 1, None]).mean(axis=-1)
+    beyond_chance = tail > 1 + 1 / np.sqrt(top)
+    trust: Array = 1 / np.where(beyond_chance, tail, 1.0)
+    return trust
+
+
+def _raised_mean(powers: Array, members: NDArray[np.bool_]) -> Array:
+    """(sets, streams) of (sets, streams, n): mean of members and MARGIN standard errors, from days; 1 of none."""
+    count = np.maximum(1, members.sum(axis=-1))
+    mean = np.where(members, powers, 0.0).sum(axis=-1) / count
+    raised = mean
+    number = powers.shape[-1] // DAY
+    if number > 1:
+        # Of a ratio: a day counts by how many members it has.
+        apart = np.where(members, powers - mean[..., None], 0.0)[..., -number * DAY :]
+        days = apart.reshape(*apart.shape[:-1], number, DAY).sum(axis=-1)
+        raised = mean + MARGIN * np.sqrt((days**2).sum(axis=-1) * number / (number - 1)) / count
+    found: Array = np.where(members.any(axis=-1), raised, 1.0)
+    return found
+
+
+def gains(errors: Array, stakes: Stakes, heat: Array) -> Array:
+    """(sets, streams, 2, sizes) for standardised errors and the heat before them, (sets, streams); 1 where nothing is
+    known.
+    """
     powers = np.exp(BETS * np.nan_to_num(_cut(errors))[..., None, None])
+    is_hot = heat >= HOT
     blocks = stakes.blocks[..., None, None]
-    gained: Array = (blocks + 1) * powers / (blocks * stakes.calm + powers)
+    calm = np.where(is_hot[..., None, None], stakes.calm[..., 1, :, :], stakes.calm[..., 0, :, :])
+    gained: Array = (blocks + 1) * powers / (blocks * calm + powers)
     return np.where(np.isfinite(errors)[..., None, None], gained, 1.0)
 
 
 def tell(errors: Array) -> NDArray[np.bool_]:
     """Where there is a block, and it is not exactly what was expected: gaps and constants take no time."""
-    found: NDArray[np.bool_] = np.abs(np.nan_to_num(errors)) > _SILENT
+    found: NDArray[np.bool_] = np.abs(errors) > _SILENT
     return found
 
 
@@ -87,21 +177,23 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
         return np.full(sets, nominal)
     rng = np.random.default_rng(seed)
     recent = errors[..., -days * DAY :]
+    heat = heat_before(errors)[..., -days * DAY :]
     drawn = rng.integers(0, days, size=(_PATHS, _PATH_DAYS)) * DAY
     share = np.exp(-_PATH_DAYS * DAY / nominal)
     found = np.empty(sets)
     for one in range(sets):
-        stake = Stakes(calm=stakes.calm[one][..., None, :, :], blocks=stakes.blocks[one][..., None])
-        gained = gains(recent[one], stake).swapaxes(0, 1).reshape(days * DAY, -1)
+        own = Stakes(calm=stakes.calm[one], blocks=stakes.blocks[one], trust=stakes.trust[one])
+        stake = Stakes(calm=own.calm[:, None], blocks=own.blocks[:, None], trust=own.trust[:, None])
+        gained = gains(recent[one], stake, heat[one]).swapaxes(0, 1).reshape(days * DAY, -1)
         told = np.repeat(tell(recent[one]).T.astype(np.float64), BETS.size, axis=1)
         collected = np.zeros((_PATHS, streams * BETS.size))
         largest = np.zeros(_PATHS)
         for day in range(_PATH_DAYS):
             for place in range(DAY):
                 at = drawn[:, day] + place
-                collected += told[at]
-                collected *= gained[at]
-                largest = np.maximum(largest, collected.mean(axis=1))
+                collected += told.take(at, axis=0)
+                collected *= gained.take(at, axis=0)
+                largest = np.maximum(largest, weigh(collected.reshape(_PATHS, streams, *BETS.shape), own).mean(axis=1))
         found[one] = max(nominal, float(np.quantile(largest, share)))
     return found
 
@@ -109,12 +201,3 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
 def _cut(errors: Array) -> Array:
     cut: Array = np.clip(errors, -FARTHEST, FARTHEST)
     return cut
-
-
-def _day_means(powers: Array) -> Array:
-    parts = powers.reshape(*powers.shape[:-1], -1, DAY)
-    known = np.isfinite(parts)
-    count = known.sum(axis=-1)
-    total = np.where(known, parts, 0.0).sum(axis=-1)
-    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return mean

@@ -16,7 +16,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.stats.alarms.betting import BETS, DIRECTIONS, Stakes, gains, learn_stakes, raise_threshold, tell
+from pgtrial.stats.alarms.betting import (
+    BETS,
+    DIRECTIONS,
+    Stakes,
+    collect,
+    gains,
+    learn_stakes,
+    raise_threshold,
+    tell,
+    warm,
+    weigh,
+)
 from pgtrial.stats.alarms.blocks import DAY, MINUTES, Array, Aspect, Signal, Stream, blocks_of, learn_floors, streams_of
 from pgtrial.stats.alarms.prediction import (
     FARTHEST,
@@ -71,7 +82,8 @@ class State:
     """What is remembered from block to block; ``block`` is the next one, counted from a Monday's midnight.
 
     (sets, streams): ``age`` in blocks of the means (sets, streams, 4), ``silent_until`` that block, and the mean square
-    of errors in the last day against the usual (``unrest``), by which louder times are made calmer. (sets, streams, 2,
+    of errors in the last day against the usual (``unrest``), by which louder times are made calmer, and the ``heat``
+    that the last far error has left. (sets, streams, 2,
     sizes): what bets have ``collected``, the gain since the likeliest change (``since``), when that was (``onset``),
     how many blocks came after it (``count``), the ``total`` of their values, and the reference before it (``before``).
     The block in which a change begins is partly of the time before it: its value stands only until there is another.
@@ -82,6 +94,7 @@ class State:
     age: Array
     silent_until: Places
     unrest: Array
+    heat: Array
     collected: Array
     since: Array
     onset: Places
@@ -186,6 +199,7 @@ def begin(learned: Learned, block: int) -> State:
         age=np.full(shape, float(DAY)),
         silent_until=np.full(shape, block, dtype=np.int64),
         unrest=np.ones(shape),
+        heat=np.zeros(shape),
         collected=np.zeros(bets),
         since=np.zeros(bets),
         onset=np.full(bets, block, dtype=np.int64),
@@ -204,19 +218,20 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
     errors = (values - expected) / scale
     calmer = errors / np.sqrt(np.maximum(state.unrest, 1.0))
     told = tell(errors) & (block >= state.silent_until)
-    gained = np.where(told[..., None, None], gains(calmer, learned.stakes), 1.0)
-    collected = (state.collected + told[..., None, None]) * gained
+    gained = np.where(told[..., None, None], gains(calmer, learned.stakes, state.heat), 1.0)
+    collected = collect(state.collected, gained, told)
     # A change is likeliest since the gains from there on are largest.
     anew = (state.since <= 1) & told[..., None, None]
     add = told[..., None, None].astype(np.float64)
     known = np.where(told, values, 0.0)[..., None, None]
+    # A stream that learns anew may be far from where it will be: nothing is cut until it has.
+    near = np.where(state.age < LEARNING, values, expected + cut(values - expected, scale))
     after = replace(
         state,
         block=block + 1,
-        means=follow(
-            state.means, np.where(np.isfinite(values), expected + cut(values - expected, scale), np.nan), state.age
-        ),
+        means=follow(state.means, near, state.age),
         unrest=_follow_unrest(state.unrest, errors, learned.usual),
+        heat=warm(state.heat, calmer),
         age=np.minimum(state.age + np.isfinite(values), float(DAY)),
         collected=collected,
         since=np.where(told[..., None, None], np.maximum(state.since, 1.0) * gained, state.since),
@@ -225,15 +240,16 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
         total=np.where(anew | (state.count == 0) & (add > 0), known, state.total + known),
         before=np.where(anew, state.means[..., -1][..., None, None], state.before),
     )
-    evidence = collected.mean(axis=(1, 2, 3)) / learned.threshold
+    weight = weigh(collected, learned.stakes)
+    evidence = weight.mean(axis=1) / learned.threshold
     raised = np.flatnonzero(evidence >= 1)
     if not raised.size:
         return after, ()
-    return _settle(learned, after, raised, evidence)
+    return _settle(learned, after, raised, evidence, weight)
 
 
 def _settle(
-    learned: Learned, state: State, raised: NDArray[np.intp], evidence: Array
+    learned: Learned, state: State, raised: NDArray[np.intp], evidence: Array, weight: Array
 ) -> tuple[State, tuple[Alarm, ...]]:
     """Alarms of the sets ``raised``, which pause, and whose named streams begin anew."""
     means, age, silent = state.means.copy(), state.age.copy(), state.silent_until.copy()
@@ -241,7 +257,7 @@ def _settle(
     collected, since = state.collected.copy(), state.since.copy()
     alarms = []
     for one in raised:
-        own = collected[one].mean(axis=(1, 2))
+        own = weight[one]
         most = int(own.argmax())
         enough = learned.nominal / _ALSO
         named = [most, *(int(stream) for stream in np.argsort(-own) if stream != most and own[stream] >= enough)]
@@ -264,7 +280,8 @@ def _settle(
             count = max(1.0, float(state.count[one, stream, direction, size]))
             if state.since[one, stream, direction, size] > 0:  # otherwise nothing has ever been known of it
                 means[one, stream] = state.total[one, stream, direction, size] / count
-                age[one, stream] = count
+                # As one block: if it was a burst, what comes after it is soon all that the means are of.
+                age[one, stream] = 1.0
             silent[one, stream] = state.block + LEARNING
         collected[one], since[one] = 0.0, 0.0
     after = replace(state, means=means, age=age, silent_until=silent, unrest=unrest, collected=collected, since=since)

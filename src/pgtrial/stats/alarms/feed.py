@@ -16,7 +16,7 @@ from pgtrial.stats.alarms.blocks import MINUTES, Array, Aspect, Scale, Signal, S
 from pgtrial.stats.alarms.detector import Alarm, Learned, State, advance, begin
 from pgtrial.stats.alarms.prediction import Predictor
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +72,7 @@ def to_plain(feed: Feed) -> dict[str, Any]:
             "scale": _listed(learned.predictor.scale),
             "calm": _listed(learned.stakes.calm),
             "blocks": _listed(learned.stakes.blocks),
+            "trust": _listed(learned.stakes.trust),
         },
         "state": {name: feed.state.block if name == "block" else _listed(getattr(feed.state, name)) for name in _STATE},
         "part": _listed(feed.part),
@@ -98,7 +99,7 @@ def from_plain(plain: dict[str, Any]) -> Feed:
             for each in plain["streams"]
         ),
         predictor=Predictor(weights=_array(kept["weights"]), scale=_array(kept["scale"])),
-        stakes=Stakes(calm=_array(kept["calm"]), blocks=_array(kept["blocks"])),
+        stakes=Stakes(calm=_array(kept["calm"]), blocks=_array(kept["blocks"]), trust=_array(kept["trust"])),
         nominal=float(kept["nominal"]),
         **{name: _array(kept[name]) for name in _LEARNED},
     )
