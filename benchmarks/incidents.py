@@ -1,8 +1,8 @@
 """Incidents planted on a server that is watched: what the incident's page names of them.
 
-Two servers of one's own have a load that comes at a fixed rate, and `pgtrial watch` reads them. Calm times and incidents
-take turns. Then each incident is compared with the calm time before it, as `pgtrial compare-times` does, and each calm
-time with the one before it, of which nothing should be named.
+Two servers of one's own have a load that comes at a fixed rate, and `pgtrial watch` reads them. Calm times and
+incidents take turns. Then each incident is compared with the calm time before it, as `pgtrial compare-times` does, and
+each calm time with the one before it, of which nothing should be named.
 
     PYTHONPATH=src:tests python benchmarks/incidents.py FOLDER [--seconds 270] [--only-report]
 """
@@ -46,8 +46,10 @@ LOAD = {
     ),
     "sell": ("\\set id random(1, 20)\nUPDATE product SET stock = stock - 1 WHERE id = :id;\n", 10),
     "report": (
-        "\\set first random(1, 20000)\nSELECT customer, sum(total) FROM orders WHERE placed BETWEEN :first AND "
-        ":first + 30000 GROUP BY customer ORDER BY sum(total) DESC LIMIT 10;\n",
+        """\\set first random(1, 20000)
+SELECT customer, sum(total) FROM orders WHERE placed BETWEEN :first AND :first + 30000
+GROUP BY customer ORDER BY sum(total) DESC LIMIT 10;
+""",
         4,
     ),
 }

@@ -20,6 +20,17 @@ def about(waiting: str, state: str, holder: str) -> str:
     return json.dumps([waiting, state, holder], ensure_ascii=False)
 
 
+def read_about(text: str) -> tuple[str, str, str] | None:
+    """The parts of such an object; None where it is none, as of a damaged file."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(found, list) and len(found) == 3 and all(isinstance(each, str) for each in found):
+        return found[0], found[1], found[2]
+    return None
+
+
 def understand(columns: Columns, rows: Rows) -> Iterator[Reading]:
     """Waiting sessions by ``about``, and all of them for the object "", which is there at each reading."""
     found = {row["pid"] or "": row for row in (dict(zip(columns, row, strict=True)) for row in rows)}

@@ -29,6 +29,7 @@ from pgtrial.watch.layout import (
     look,
 )
 
+_PARTS = 20  # of a short window; its mean is known from its slowest waves, and fewer have too few of them
 _NOW = re.compile(r"now(?:-(?P<before>.+))?")
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?")
 _FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-30min" or "now-25h/now-24h".'
@@ -102,14 +103,25 @@ class Sums:
         return (self.window.end - self.window.start) // self.step
 
 
+def fine_step(window: Window) -> int:
+    """Seconds that cut a short window into 20 parts or more, where it is long enough; a minute of a longer one."""
+    return next((step for step in (MINUTE, 30, 20, 15) if window.minutes * MINUTE >= _PARTS * step), 10)
+
+
 @contextmanager
-def window_sums(root: Path, window: Window) -> Iterator[Sums]:
+def window_sums(root: Path, window: Window, step: int = MINUTE) -> Iterator[Sums]:
     """The sums of a window: those that are stored, and of hours that are not summed up yet new ones.
 
-    Of a time of which minutes are no longer there, hours. Raises StoreError where there is nothing of it.
+    Over ``step`` seconds where all that was read is still kept, else over minutes. Of a time of which minutes are no
+    longer there, hours. Raises StoreError where there is nothing of it.
     """
     found = look(root, start=window.start - HOUR, end=window.end + HOUR)
     with tempfile.TemporaryDirectory(prefix="pgtrial-window-") as place:
+        if step < MINUTE and _has_readings(found, window):
+            fine = {kind: tuple(_fine(root, window, kind, found, Path(place), step=step)) for kind in KINDS}
+            if fine[SAMPLES]:
+                yield Sums(window=window, step=step, files=fine)
+                return
         minutes = {kind: tuple(_minutes(root, window, kind, found, Path(place))) for kind in KINDS}
         if minutes[SAMPLES]:
             yield Sums(window=window, step=MINUTE, files=minutes)
@@ -132,6 +144,18 @@ def window_sums(root: Path, window: Window) -> Iterator[Sums]:
         yield Sums(window=whole, step=HOUR, files=hours)
 
 
+def _has_readings(found: Look, window: Window) -> bool:
+    """Whether no hour of the window has sums alone."""
+    hours = [kinds for hour, kinds in found.hours.items() if hour + HOUR > window.start and hour < window.end]
+    return all(held.readings or not held.number for kinds in hours for held in kinds.values())
+
+
+def _fine(root: Path, window: Window, kind: str, found: Look, place: Path, *, step: int) -> Iterator[Path]:
+    for hour, kinds in found.hours.items():
+        if hour + HOUR > window.start and hour < window.end and kinds[kind].readings:
+            yield _sum_anew(root, hour, kind, found, place, step=step)
+
+
 def _minutes(root: Path, window: Window, kind: str, found: Look, place: Path) -> Iterator[Path]:
     for hour, kinds in found.hours.items():
         if hour + HOUR <= window.start or hour >= window.end:
@@ -141,15 +165,20 @@ def _minutes(root: Path, window: Window, kind: str, found: Look, place: Path) ->
         if stored is not None and stored[0] >= held.number:
             yield root.joinpath(*hour_parts(hour), stored[1])
         elif held.readings:
-            around = [each for each in (hour - HOUR, hour, hour + HOUR) if each in found.hours]
-            names = {each: (found.hours[each][kind].readings, found.hours[each][SAMPLES].readings) for each in around}
-            out = place / f"{hour}-{file_name(kind, 'minutes', held.number)}"
-            sums.sum_minutes(
-                kind,
-                hour,
-                out,
-                readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
-                samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
-                counters=COUNTERS,
-            )
-            yield out
+            yield _sum_anew(root, hour, kind, found, place, step=MINUTE)
+
+
+def _sum_anew(root: Path, hour: int, kind: str, found: Look, place: Path, *, step: int) -> Path:
+    around = [each for each in (hour - HOUR, hour, hour + HOUR) if each in found.hours]
+    names = {each: (found.hours[each][kind].readings, found.hours[each][SAMPLES].readings) for each in around}
+    out = place / f"{hour}-{file_name(kind, 'minutes', found.hours[hour][kind].number)}"
+    sums.sum_minutes(
+        kind,
+        hour,
+        out,
+        readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
+        samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
+        counters=COUNTERS,
+        step=step,
+    )
+    return out

@@ -31,7 +31,7 @@ from pgtrial.report.comparison.words import (
     value_text,
     when_text,
 )
-from pgtrial.report.html import chart_library, page_scripts, template_environment
+from pgtrial.report.html import chart_library, page_scripts, page_style, template_environment
 from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import (
     VERDICT_SYMBOLS,
@@ -44,8 +44,6 @@ from pgtrial.report.words import (
 )
 from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
-
-_REPORT = Path(__file__).parents[1]  # where style and script of the report are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +220,7 @@ def render_comparison(found: ExperimentComparison) -> str:
         title=f"{plural(len(found.experiments), 'experiment')} compared: {names}",
         version=found.pgtrial_version,
         sections=sections,
-        style=Markup((_REPORT / "style.css").read_text(encoding="utf-8")),
+        style=page_style(),
         library=Markup(chart_library()),
         scripts=page_scripts(),
     )
