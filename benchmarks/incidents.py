@@ -10,6 +10,7 @@ each calm time with the one before it, of which nothing should be named.
 import argparse
 import asyncio
 import json
+import math
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,9 @@ import psycopg
 
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.watch.compare import compare
+from pgtrial.watch.windows import Window
+from pgtrial.watch.words import Pointer, Suspicion, pointers, sentences
 from support.cluster import running_cluster
 
 ROLE, DATABASE = "watcher", "shop"
@@ -165,6 +169,42 @@ async def run(root: Path, options: argparse.Namespace) -> None:
             group.create_task(run_one(name, root, options.seconds, options.postgres))
 
 
+# What the page should point to, and a word of the statement or of the holder that it should name.
+EXPECTED = {
+    "lock convoy": (Suspicion.LOCKS, "SET kind = kind"),
+    "temp spill": (Suspicion.SPILL, "sum(total)"),
+    "slow statement": (Suspicion.NEW_STATEMENT, "count(DISTINCT"),
+    "dropped index": (Suspicion.ROWS, "FROM event"),
+}
+
+
+def report(root: Path) -> None:
+    """Each time beside the calm one before it."""
+    for name in PLANS:
+        calm: Window | None = None
+        for each in json.loads((root / f"{name}.json").read_text(encoding="utf-8")):
+            window = Window(math.ceil(each["start"] / 60) * 60, math.floor(each["end"] / 60) * 60)
+            if calm is not None:
+                _report_one(root / name, each["planted"], calm, window)
+            calm = calm if each["planted"] else window
+
+
+def _report_one(folder: Path, planted: str, calm: Window, window: Window) -> None:
+    found = compare(folder, calm, window)
+    points = pointers(found)
+    first = next((place for place, each in enumerate(points, start=1) if _is_it(planted, each)), None)
+    print(
+        f"\n{planted or 'nothing'}: {window} beside {calm}; named: {'no' if first is None else f'yes, place {first}'}"
+    )
+    for text in (*sentences(found), *(f"→ {each.code}: {each.text}" for each in points)):
+        print(f"  {text}")
+
+
+def _is_it(planted: str, pointer: Pointer) -> bool:
+    code, word = EXPECTED.get(planted, (None, ""))
+    return pointer.code is code and word in pointer.text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -174,6 +214,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.only_report:
         asyncio.run(run(options.folder, options))
+    report(options.folder)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,20 @@ OTHER_WAITS, OTHER_WORK, OTHERS = "other waits", "other statements", "others"
 _TOLD = 5  # tables of which sentences are made: together they are held to what one is
 _LEAST = 0.02  # share of all sessions at work that a part has to have for a row of its own
 _MOST_STATEMENTS = 20
+# What of the machine is worth a sentence.
+NAMED = (
+    "waiting for a CPU, of the server",
+    "CPU of the server",
+    "CPU stolen by the host",
+    "bytes of temporary files",
+    "blocks read",
+    "rows read",
+    "checkpoints by request",
+    "WAL",
+    "deadlocks",
+    "rollbacks",
+    "some task stalled on memory",
+)
 _GAUGES = (("memory available", "B", "proc_meminfo.available"), ("connections", "", "pg_stat_database.numbackends"))
 
 
@@ -213,7 +227,10 @@ def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confiden
             )
             means.append(series_of(found, "metric", "mean", sums.steps).get(metric, empty(sums.steps)))
         drafts.append(by_mean(name, unit, means))
-    return finish([each for each in drafts if each.means != (None, None)], confidence=confidence)
+    drafts = [each for each in drafts if each.means != (None, None)]
+    told = finish([each for each in drafts if each.name in NAMED], confidence=confidence)
+    rows = {row.name: row for row in (*told, *finish([each for each in drafts if each.name not in NAMED]))}
+    return tuple(rows[each.name] for each in drafts)
 
 
 def _rate(

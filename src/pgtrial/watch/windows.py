@@ -29,7 +29,7 @@ from pgtrial.watch.layout import (
     look,
 )
 
-_PARTS = 20  # of a short window; its mean is known from its slowest waves, and fewer have too few of them
+_PARTS = 36  # of a short window; its mean is known from its slowest waves, and fewer have too few of them
 _NOW = re.compile(r"now(?:-(?P<before>.+))?")
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?")
 _FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-30min" or "now-25h/now-24h".'
@@ -104,8 +104,8 @@ class Sums:
 
 
 def fine_step(window: Window) -> int:
-    """Seconds that cut a short window into 20 parts or more, where it is long enough; a minute of a longer one."""
-    return next((step for step in (MINUTE, 30, 20, 15) if window.minutes * MINUTE >= _PARTS * step), 10)
+    """Seconds that cut a short window into 36 parts or more, down to those of a tick; a minute of a longer one."""
+    return next((step for step in (MINUTE, 30, 20, 15, 10) if window.minutes * MINUTE >= _PARTS * step), 5)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pgtrial.collectors.sessions import shown_query
 from pgtrial.report.words import part_name
 from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_share
-from pgtrial.watch.compare import OTHER_WAITS, OTHER_WORK, Comparison, Work
+from pgtrial.watch.compare import NAMED, OTHER_WAITS, OTHER_WORK, Comparison, Work
 from pgtrial.watch.rows import Row
 from pgtrial.watch.series import RUNNING
 
@@ -20,7 +20,7 @@ OBSERVATION = (
     "What a change does, an experiment shows (pgtrial run)."
 )
 METHOD = (
-    "Intervals: of means of minutes, or of parts of a minute in a window shorter than 20 minutes, whose dependence is "
+    "Intervals: of means of minutes, or of parts of a minute in a window shorter than 36 minutes, whose dependence is "
     "told by their slow cosine waves (Lazarus et al. 2018), the two windows by Welch; those of a table hold together "
     "in 95 % of comparisons, and those from which sentences are made, of five tables, in 95 % as well. "
     '"*": the interval excludes no difference.'
@@ -31,19 +31,6 @@ _MOST_PARTS = 3
 _ROUNDING = 1e-9
 _LOCK = "Lock/"
 _LONGEST = 100  # characters of a statement
-# What of the machine is worth a sentence by itself.
-_NAMED = (
-    "waiting for a CPU, of the server",
-    "CPU stolen by the host",
-    "bytes of temporary files",
-    "blocks read",
-    "rows read",
-    "checkpoints by request",
-    "WAL",
-    "deadlocks",
-    "rollbacks",
-    "some task stalled on memory",
-)
 
 
 class Suspicion(StrEnum):
@@ -149,7 +136,7 @@ def _sentences(found: Comparison) -> Iterator[str]:
         who = f"{shown(block.waiting)} waited for {_holder(block.state, block.holder)}"
         yield f"Sessions in which {who}: {_row(block.sessions)}."
     for row in found.machine:
-        if row.is_sure and row.name in _NAMED:
+        if row.is_sure and row.name in NAMED:
             yield f"{row.name[0].upper()}{row.name[1:]}: {_row(row)}."
 
 
