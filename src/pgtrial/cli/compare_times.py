@@ -73,16 +73,16 @@ def command(
     from pgtrial.safe_text import escape_json
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark
-    from pgtrial.watch.page import windows_lines, write_times
-    from pgtrial.watch.promise import Outcome, judge, promise_lines, read_promise
+    from pgtrial.watch.words import windows_lines
 
     mark = read_mark(folder)
-    promise = None if promised is None else read_promise(promised)
     a, b, remark = choose_windows(folder, windows, alarm)
     found = compare(folder, a, b)
-    said = () if promise is None else promise_lines(promise, found.time)
+    said, code = ((), 0) if promised is None else _judge(promised, found)
     remarks = [*([remark] if remark else []), *said]
     if output is not None:
+        from pgtrial.watch.page import write_times
+
         write_times(mark, found, remarks, output)
     if as_json:
         echo(escape_json(json.dumps(_document(mark.server, mark.database, found, remarks), indent=2)))
@@ -92,13 +92,21 @@ def command(
             echo(line)
         if output is not None:
             echo(f"\npage: {output}")
-    if promise is not None:
-        sys.exit({Outcome.LESS: _LESS, Outcome.OPEN: _OPEN}.get(judge(promise, found.time), 0))
+    if code:
+        sys.exit(code)
+
+
+def _judge(promised: Path, found: "Comparison") -> tuple[tuple[str, ...], int]:
+    """What is said of the promise, and the exit code."""
+    from pgtrial.watch.promise import Outcome, judge, promise_lines, read_promise
+
+    promise = read_promise(promised)
+    code = {Outcome.LESS: _LESS, Outcome.OPEN: _OPEN}.get(judge(promise, found.time), 0)
+    return promise_lines(promise, found.time), code
 
 
 def choose_windows(folder: Path, texts: Sequence[str], alarm: int | None) -> "tuple[Window, Window, str]":
     """The windows that are meant, and what is to be said of A where nobody has named it."""
-    from pgtrial.watch.alarms import find_alarms
     from pgtrial.watch.comparable import comparable_window
     from pgtrial.watch.windows import parse_window
 
@@ -107,6 +115,8 @@ def choose_windows(folder: Path, texts: Sequence[str], alarm: int | None) -> "tu
     now = time.time()
     windows = [parse_window(each, now=now) for each in texts]
     if alarm is not None:
+        from pgtrial.watch.alarms import find_alarms
+
         windows.append(find_alarms(folder).time_of(alarm))
     if len(windows) == 2:
         return windows[0], windows[1], ""

@@ -7,7 +7,7 @@ They say by how much the windows differ beyond what the steps of each differ amo
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from pgtrial.collectors import blocking
 from pgtrial.errors import StoreError
-from pgtrial.watch.layout import HOUR, MINUTE, SAMPLES, STATEMENTS
+from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
     COMMITS,
@@ -125,9 +125,14 @@ def compare(root: Path, a: Window, b: Window) -> Comparison:
 
 def _compare(root: Path, a: Window, b: Window) -> Comparison:
     with ExitStack() as stack:
-        both = [stack.enter_context(window_sums(root, window, fine_step(window))) for window in (a, b)]
+        both = [stack.enter_context(_window_sums(root, window)) for window in (a, b)]
         # Statements are read once in a minute.
-        whole = [stack.enter_context(window_sums(root, each.window)) if each.step < MINUTE else each for each in both]
+        whole = [
+            stack.enter_context(window_sums(root, each.window, kinds=(SAMPLES, STATEMENTS)))
+            if STATEMENTS not in each.files
+            else each
+            for each in both
+        ]
         rates = [read_rates(each) for each in both]
         polls = [read_polls(each) for each in both]
         waits = [read_waits(each, poll) for each, poll in zip(both, polls, strict=True)]
@@ -153,6 +158,11 @@ def _compare(root: Path, a: Window, b: Window) -> Comparison:
             statements=_statement_rows(whole),
             machine=_machine(both, rates, told),
         )
+
+
+def _window_sums(root: Path, window: Window) -> AbstractContextManager[Sums]:
+    step = fine_step(window)
+    return window_sums(root, window, step, kinds=(SAMPLES, WAITS) if step < MINUTE else KINDS)
 
 
 def _throughput(commits: Sequence[Array], active: Sequence[Array], confidence: float) -> tuple[Row, ...]:

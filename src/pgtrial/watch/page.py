@@ -13,7 +13,7 @@ from pgtrial.report.charts.base import OTHER_COLOUR, Chart, kind_colour
 from pgtrial.report.charts.waterfall import Bar, waterfall_rows, waterfall_spec
 from pgtrial.report.html import chart_library, page_scripts, page_style, template_environment
 from pgtrial.safe_files import write_file
-from pgtrial.units import format_duration, format_share
+from pgtrial.units import format_share
 from pgtrial.watch.compare import OTHER_WAITS, Comparison
 from pgtrial.watch.folder import Mark
 from pgtrial.watch.rows import Row
@@ -28,6 +28,7 @@ from pgtrial.watch.words import (
     shown,
     signed,
     wait_name,
+    windows_lines,
 )
 
 _NUMBERS = ("A", "B", "A → B", "interval", "share A", "share B", "calls/s", "time", "blocks")
@@ -78,12 +79,6 @@ def write_times(mark: Mark, found: Comparison, remarks: Sequence[str], path: Pat
         write_file(path, render_times(mark, found, remarks))
     except OSError as err:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
-
-
-def windows_lines(found: Comparison) -> Iterator[str]:
-    for name, window, covered in (("A", found.a, found.covered_a), ("B", found.b, found.covered_b)):
-        gaps = "" if covered >= 1 else f", {format_share(covered)} of it read"
-        yield f"{name}: {window} UTC, {format_duration(window.end - window.start)}{gaps}"
 
 
 def _parts(found: Comparison, remarks: Sequence[str]) -> Iterator[Part]:

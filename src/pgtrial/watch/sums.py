@@ -138,16 +138,20 @@ def sum_minutes(
     counters: Iterable[tuple[str, float]],
     before: Sequence[Path] = (),
     step: int = MINUTE,
+    end: int | None = None,
 ) -> None:
-    """Write the minutes of the hour that begins at ``start``, or ``step`` seconds each. Raises StoreError.
+    """Write the minutes from ``start`` to ``end``, an hour later unless it is given, or ``step`` seconds each.
+
+    Raises StoreError.
 
     ``readings`` are all of it and around it, ``samples`` those of kind samples, which say where something began anew.
     ``counters`` are the metrics that count, and how many seconds may lie between two of their readings. Sums of the
     same hour that were written ``before`` are added.
     """
+    end = start + HOUR if end is None else end
     with parquet.session(threads=1) as db:
-        query = _prepare(db, kind, start, start + HOUR, readings=readings, samples=samples, counters=counters)
-        parameters: dict[str, Any] = {"start": float(start), "end": float(start + HOUR), "step": step}
+        query = _prepare(db, kind, start, end, readings=readings, samples=samples, counters=counters)
+        parameters: dict[str, Any] = {"start": float(start), "end": float(end), "step": step}
         for name, value in parameters.items():
             query = query.replace(f"${name}", repr(value))
         if before:

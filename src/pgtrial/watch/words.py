@@ -111,6 +111,12 @@ def shown(query: str) -> str:
     return f"“{text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}”" if text else "statements that are not shown"
 
 
+def windows_lines(found: Comparison) -> Iterator[str]:
+    for name, window, covered in (("A", found.a, found.covered_a), ("B", found.b, found.covered_b)):
+        gaps = "" if covered >= 1 else f", {format_share(covered)} of it read"
+        yield f"{name}: {window} UTC, {format_duration(window.end - window.start)}{gaps}"
+
+
 def sentences(found: Comparison) -> Iterator[str]:
     """What differed, most general first; one that says so where nothing did."""
     texts = list(_sentences(found))
