@@ -158,6 +158,36 @@ def test_a_promise_is_judged_by_both_intervals(low: float | None, high: float | 
         assert judge(*mirrored) is outcome
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment whose arm doubles throughput."""
+    return write_result_folder(tmp_path_factory.mktemp("result") / "commit")
+
+
+def test_a_change_is_held_against_what_its_experiment_promised(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(rows: Rows, t: float, rng: np.random.Generator) -> None:
+        wait(rows, t, REPORT, "", int(rng.poisson(4)))
+
+    write(tmp_path / "w", slow)  # twice the time of A
+    a, b = "2026-11-28T00:00/00:06", "2026-11-28T00:06/00:12"
+    told = [["compare-times", str(tmp_path / "w"), *windows, "--promised", str(result)] for windows in ((b, a), (a, b))]
+    assert main(told[0]) == 0
+    printed = capsys.readouterr().out
+    assert "Promised by commit, arm off (supported): time of a transaction −" in printed
+    assert "It brought what was promised." in printed
+    assert main(told[1]) == 3
+    assert "It did not bring what was promised." in capsys.readouterr().out
+
+
+def test_what_is_not_decided_promises_nothing(locked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alike = write_result_folder(tmp_path / "alike", simulation=Simulation(tps={"on": 500.0, "off": 500.0}))
+    windows = ("2026-11-28T00:00/00:06", "2026-11-28T00:06/00:12")
+    assert main(["compare-times", str(locked), *windows, "--promised", str(alike)]) == 2
+    assert "promises nothing: its interval includes no difference" in capsys.readouterr().err
+
+
 def test_wrong_windows_are_usage_errors(locked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare-times", str(locked)]) == 2
     assert main(["compare-times", str(locked), "now-1h", "now-1h", "now-1h"]) == 2

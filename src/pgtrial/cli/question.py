@@ -33,13 +33,12 @@ def command(*, folder: Path, windows: tuple[str, ...], alarm: int | None, dsn: s
     Example:
       pgtrial question watch/shop 2026-11-28T04:00/05:00 --server "service=shop" -o questions
     """
-    from pgtrial.cli.checked import check_file
     from pgtrial.cli.compare_times import choose_windows
     from pgtrial.engine.production import write_workload
-    from pgtrial.errors import PgTrialError, StoreError
+    from pgtrial.errors import StoreError
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import make_directories, write_file
-    from pgtrial.units import format_duration
+    from pgtrial.safe_text import shell_word
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark
     from pgtrial.watch.question import questions, write_order
@@ -70,11 +69,8 @@ def command(*, folder: Path, windows: tuple[str, ...], alarm: int | None, dsn: s
         if each.why_not:
             echo(f"  no experiment: {each.why_not}")
             continue
-        path = output / f"{each.name}.toml"
-        try:
-            time = f"about {format_duration(check_file(path).plan.estimate.total)}"
-        except PgTrialError as err:
-            time = f"not yet: {err}"
-        echo(f"  {path} ({time})")
+        echo(f"  {output / each.name}.toml")
     if any(each.text for each in asked):
-        echo(f'The data: pg_dump --format=custom --file={output}/copy.dump "{dsn}"')
+        dump, files = shell_word(output / "copy.dump"), shell_word(output)
+        echo(f"Then the data: pg_dump --format=custom --file={dump} {shell_word(dsn)}")
+        echo(f"and each of them: pgtrial check {files}/NAME.toml; pgtrial run {files}/NAME.toml")
