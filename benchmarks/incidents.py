@@ -13,8 +13,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -28,6 +28,7 @@ from support.cluster import running_cluster
 
 ROLE, DATABASE = "watcher", "shop"
 RATE, CLIENTS = 30, 12
+SETTLE = 20.0  # s until the watch reads as it does later
 GUARD = 10.0  # s between two times; whole minutes are compared, so most of them are longer
 PLANS = {"north": ("lock convoy", "temp spill"), "south": ("slow statement", "dropped index")}
 DATA = """
@@ -72,9 +73,9 @@ async def lock_convoy(cluster: ThrowawayCluster, until: float) -> None:
 
 async def temp_spill(cluster: ThrowawayCluster, until: float) -> None:
     """work_mem becomes too small for the reports."""
-    await _set(cluster, "ALTER SYSTEM SET work_mem = '64kB'")
+    await send(cluster, "ALTER SYSTEM SET work_mem = '64kB'")
     await asyncio.sleep(until - time.time())
-    await _set(cluster, "ALTER SYSTEM RESET work_mem")
+    await send(cluster, "ALTER SYSTEM RESET work_mem")
 
 
 async def slow_statement(cluster: ThrowawayCluster, until: float) -> None:
@@ -88,9 +89,9 @@ async def slow_statement(cluster: ThrowawayCluster, until: float) -> None:
 
 
 async def dropped_index(cluster: ThrowawayCluster, until: float) -> None:
-    await _set(cluster, "DROP INDEX event_customer")
+    await send(cluster, "DROP INDEX event_customer")
     await asyncio.sleep(until - time.time())
-    await _set(cluster, "CREATE INDEX event_customer ON event (customer)")
+    await send(cluster, "CREATE INDEX event_customer ON event (customer)")
 
 
 PLANTS: dict[str, Plant] = {
@@ -101,13 +102,15 @@ PLANTS: dict[str, Plant] = {
 }
 
 
-async def _set(cluster: ThrowawayCluster, statement: str) -> None:
+async def send(cluster: ThrowawayCluster, statement: str) -> None:
     async with await psycopg.AsyncConnection.connect(cluster.conninfo(DATABASE), autocommit=True) as connection:
         await connection.execute(statement.encode())
         await connection.execute("SELECT pg_reload_conf()")
 
 
-async def run_one(name: str, root: Path, seconds: float, postgres: str | None) -> None:
+@asynccontextmanager
+async def watched_server(name: str, folder: Path, postgres: str | None) -> AsyncIterator[tuple[ThrowawayCluster, str]]:
+    """A server with the load, and a watch of it that writes into ``folder``; the watch's connection string."""
     settings = {"shared_preload_libraries": "pg_stat_statements", "shared_buffers": "64MB", "fsync": "off"}
     async with running_cluster(f"incidents-{name}", settings, postgres=postgres) as cluster:
         await _set_up(cluster)
@@ -132,20 +135,11 @@ async def run_one(name: str, root: Path, seconds: float, postgres: str | None) -
         )
         dsn = psycopg.conninfo.make_conninfo(cluster.conninfo(DATABASE), user=ROLE)
         watcher = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pgtrial", "watch", dsn, "--output", str(root / name), "--keep-free", "10MB")
+            *(sys.executable, "-m", "pgtrial", "watch", dsn, "--output", str(folder), "--keep-free", "10MB")
         )
-        times = []
         try:
-            await asyncio.sleep(20)
-            for planted in ("", *(each for one in PLANS[name] for each in (one, ""))):
-                start = time.time()
-                if planted:
-                    await PLANTS[planted](cluster, start + seconds)
-                else:
-                    await asyncio.sleep(seconds)
-                times.append({"planted": planted, "start": start, "end": time.time()})
-                (root / f"{name}.json").write_text(json.dumps(times), encoding="utf-8")
-                await asyncio.sleep(GUARD)
+            await asyncio.sleep(SETTLE)
+            yield cluster, dsn
         finally:
             with suppress(ProcessLookupError):
                 watcher.terminate()
@@ -153,11 +147,25 @@ async def run_one(name: str, root: Path, seconds: float, postgres: str | None) -
             await end_process(load, patience=10)
 
 
+async def run_one(name: str, root: Path, seconds: float, postgres: str | None) -> None:
+    times = []
+    async with watched_server(name, root / name, postgres) as (cluster, _):
+        for planted in ("", *(each for one in PLANS[name] for each in (one, ""))):
+            start = time.time()
+            if planted:
+                await PLANTS[planted](cluster, start + seconds)
+            else:
+                await asyncio.sleep(seconds)
+            times.append({"planted": planted, "start": start, "end": time.time()})
+            (root / f"{name}.json").write_text(json.dumps(times), encoding="utf-8")
+            await asyncio.sleep(GUARD)
+
+
 async def _set_up(cluster: ThrowawayCluster) -> None:
     async with await psycopg.AsyncConnection.connect(cluster.conninfo(), autocommit=True) as connection:
         await connection.execute(f"CREATE DATABASE {DATABASE}".encode())
         await connection.execute(f"CREATE ROLE {ROLE} LOGIN".encode())
-        await connection.execute(f"GRANT pg_monitor TO {ROLE}".encode())
+        await connection.execute(f"GRANT pg_monitor, pg_read_all_data TO {ROLE}".encode())
     async with await psycopg.AsyncConnection.connect(cluster.conninfo(DATABASE), autocommit=True) as connection:
         await connection.execute(DATA.encode())
 

@@ -21,7 +21,8 @@ from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines
 from pgtrial.watch.rows import Row
 from pgtrial.watch.windows import Window, fine_step
 from pgtrial.watch.words import NOTHING, Suspicion, pointers, sentences
-from support.incident import AUDIT, LENGTH, SELL, START, A, B, audit, lock, wait, write
+from support import Simulation, write_result_folder
+from support.incident import AUDIT, LENGTH, REPORT, SELL, START, A, B, audit, lock, wait, write
 
 
 def codes(found: Comparison) -> list[Suspicion]:
