@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.cli.compare_times import choose_windows
 from pgtrial.cli.main import main
-from pgtrial.errors import SpecError, StoreError
+from pgtrial.errors import SpecError
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
 from pgtrial.store.samples import StatementRow
@@ -123,7 +123,7 @@ def test_a_window_is_compared_with_the_nearest_that_is_like_it(tmp_path: Path, b
 
 def test_a_window_with_nothing_before_it(tmp_path: Path) -> None:
     write(tmp_path / "w")
-    with pytest.raises(StoreError, match="could be compared with"):
+    with pytest.raises(SpecError, match="could be compared with"):
         comparable_window(tmp_path / "w", A)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.errors import StoreError
+from pgtrial.errors import SpecError, StoreError
 from pgtrial.watch.layout import DAY
 from pgtrial.watch.series import read_polls
 from pgtrial.watch.windows import Window, window_sums
@@ -13,7 +13,7 @@ _LEAST_READ = 0.75  # share of a window
 
 
 def comparable_window(root: Path, b: Window) -> tuple[Window, str]:
-    """The window to compare ``b`` with, and in words which one that is. Raises StoreError where there is none."""
+    """The window to compare ``b`` with, and in words which one that is. Raises SpecError where there is none."""
     length = b.end - b.start
     for back, words in (
         (7 * DAY, "A is the same time a week before."),
@@ -22,7 +22,7 @@ def comparable_window(root: Path, b: Window) -> tuple[Window, str]:
     ):
         if back >= length and _is_read(root, found := Window(b.start - back, b.end - back)):
             return found, words
-    raise StoreError(
+    raise SpecError(
         f'"{root}" has nothing that {b} could be compared with: too little was read of the time before it',
         hint="Name the other window: pgtrial compare-times FOLDER A B.",
     )
