@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from markupsafe import Markup
-
 from pgtrial.errors import StoreError
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.base import OTHER_COLOUR, Chart, kind_colour
 from pgtrial.report.charts.waterfall import Bar, waterfall_rows, waterfall_spec
-from pgtrial.report.html import chart_library, page_scripts, page_style, template_environment
+from pgtrial.report.comparison.page import render_sections
 from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
 from pgtrial.watch.compare import OTHER_WAITS, Comparison
@@ -58,18 +56,10 @@ class Part:
 
 def render_times(mark: Mark, found: Comparison, remarks: Sequence[str]) -> str:
     """The whole page; ``remarks`` are what else is to be said of the windows, and of what was promised."""
-    environment = template_environment()
-    template = environment.get_template("comparison/times.html")
-    return environment.get_template("comparison/page.html").render(
-        title=f"Two times of database {mark.database} at {mark.server}",
+    return render_sections(
+        f"Two times of database {mark.database} at {mark.server}",
+        [(part.name, part.title, "times.html", {"part": part}) for part in _parts(found, remarks)],
         version=version("pgtrial"),
-        sections=[
-            {"name": part.name, "title": part.title, "body": Markup(template.render(part=part))}
-            for part in _parts(found, remarks)
-        ],
-        style=page_style(),
-        library=Markup(chart_library()),
-        scripts=page_scripts(),
     )
 
 
