@@ -75,7 +75,13 @@ CASES: dict[str, tuple[str, ...]] = {
         *(f"host=/nonexistent {option} {{s}}/watched" for option in ("-o", "--output")),
         "host=/nonexistent -o {s}/watched --unit",
     ),
-    "compare-times": ("{s} now-2h/now-1h now-1h",),
+    "compare-times": (
+        "{s} now-2h/now-1h now-1h -o {s}/times.html",
+        "{s} now-2h/now-1h now-1h --output {s}/times.html --promised {t}",
+    ),
+    "question": tuple(
+        f"{{s}} now-2h/now-1h now-1h --server host=/nonexistent {o} {{s}}/ask" for o in ("-o", "--output")
+    ),
     "alarms": ("{s}",),
     "compare": ("{t} {m}", "{t} {m} -o {s}/c.html", "{m} {o} --output {s}/c.html"),
     "serve": ("{s} --port 0",),

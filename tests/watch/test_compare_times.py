@@ -12,10 +12,11 @@ from pgtrial.cli.main import main
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
-from pgtrial.watch.compare import Comparison, Row, compare
+from pgtrial.watch.compare import Comparison, compare
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, HOUR
+from pgtrial.watch.rows import Row
 from pgtrial.watch.sums import SETTLED
 from pgtrial.watch.windows import Window, parse_window
 

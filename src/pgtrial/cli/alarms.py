@@ -111,11 +111,11 @@ def _lines(folder: Path, found: "Watched") -> Iterator[str]:
     yield ""
     if found.alarms:
         rows = [
-            (_moment(alarm.at) if place == 0 else "", *_cells(shift))
-            for alarm in found.alarms
+            (str(number) if place == 0 else "", _moment(alarm.at) if place == 0 else "", *_cells(shift))
+            for number, alarm in enumerate(found.alarms, start=1)
             for place, shift in enumerate(alarm.shifts)
         ]
-        head = ("alarm (UTC)", "signal", "", "by", "95 % interval", "since")
+        head = ("", "alarm (UTC)", "signal", "", "by", "95 % interval", "since")
         yield from render_table(head, rows, width=max(width, 140))
     else:
         yield "no alarm"

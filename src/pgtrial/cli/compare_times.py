@@ -2,8 +2,9 @@
 
 import json
 import shutil
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,138 +14,191 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
-from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_share
+from pgtrial.units import format_share
 
 if TYPE_CHECKING:
-    from pgtrial.watch.compare import Comparison, Row
+    from pgtrial.watch.compare import Comparison
+    from pgtrial.watch.rows import Row
+    from pgtrial.watch.windows import Window
 
 _SCHEMA_VERSION = 1
-_MOST_WAITS = 12
 _SMALL = 0.005  # sessions; a wait event below that in both windows is not shown
-OBSERVATION = (
-    "This is observation, not proof: the windows differ in all that was different between them, and not in one cause. "
-    "What a change does, an experiment shows (pgtrial run)."
-)
-METHOD = (
-    "Intervals: of minute means, whose dependence is told by their slow cosine waves (Lazarus et al. 2018), the two "
-    'windows by Welch; those of a table hold together in 95 % of comparisons. "*": the interval excludes no difference.'
-)
+_MOST_WAITS = 12
+_LESS, _OPEN = 3, 4  # exit codes, as of a claim that is refuted, and of one that is not decided
 
 
 @click.command()
 @options.folder
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("windows", nargs=-1, metavar="[A] [B]")
+@click.option(
+    "--alarm", metavar="N", default=None, type=click.IntRange(min=1), help='B is the time of this alarm of "alarms".'
+)
+@click.option(
+    "--promised",
+    default=None,
+    metavar="RESULT",
+    type=options.FolderPath(),
+    help="Say whether B brought what this experiment promised; exit code 3 if not, 4 if that is not known.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default=None,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write a page with charts to this file, such as incident.html.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with all waits.")
-def command(*, folder: Path, a: str, b: str, as_json: bool) -> None:
+def command(
+    *,
+    folder: Path,
+    windows: tuple[str, ...],
+    alarm: int | None,
+    promised: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Compare the windows A and B of FOLDER, which "pgtrial watch" writes.
 
     A window is START/END: times in UTC, or "now-2h"; without END it ends now.
-    Shown are throughput, waits as average sessions, statements and the machine
-    with the difference from A to B and its interval.
+    Without A, B is compared with the same hour and weekday before, or what
+    comes nearest to it. Shown is what differed, with intervals: throughput,
+    waits, statements, who blocked whom, the server and its machine.
 
     \b
     Examples:
-      pgtrial compare-times watch/shop 2026-11-21T04:00/05:00 2026-11-28T04:00/05:00
+      pgtrial compare-times watch/shop 2026-11-28T04:00/05:00 -o incident.html
       pgtrial compare-times watch/shop now-25h/now-24h now-1h
+      pgtrial compare-times watch/shop now-3h/now-2h now-1h --promised results/work-mem-20261128T093000Z
     """
     from pgtrial.safe_text import escape_json
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark
+    from pgtrial.watch.words import windows_lines
+
+    mark = read_mark(folder)
+    a, b, remark = choose_windows(folder, windows, alarm)
+    found = compare(folder, a, b)
+    said, code = ((), 0) if promised is None else _judge(promised, found)
+    remarks = [*([remark] if remark else []), *said]
+    if output is not None:
+        from pgtrial.watch.page import write_times
+
+        write_times(mark, found, remarks, output)
+    if as_json:
+        echo(escape_json(json.dumps(_document(mark.server, mark.database, found, remarks), indent=2)))
+    else:
+        echo(f"database {mark.database} at {mark.server}")
+        for line in (*windows_lines(found), *remarks, *_lines(found)):
+            echo(line)
+        if output is not None:
+            echo(f"\npage: {output}")
+    if code:
+        sys.exit(code)
+
+
+def _judge(promised: Path, found: "Comparison") -> tuple[tuple[str, ...], int]:
+    """What is said of the promise, and the exit code."""
+    from pgtrial.watch.promise import Outcome, judge, promise_lines, read_promise
+
+    promise = read_promise(promised)
+    code = {Outcome.LESS: _LESS, Outcome.OPEN: _OPEN}.get(judge(promise, found.time), 0)
+    return promise_lines(promise, found.time), code
+
+
+def choose_windows(folder: Path, texts: Sequence[str], alarm: int | None) -> "tuple[Window, Window, str]":
+    """The windows that are meant, and what is to be said of A where nobody has named it."""
+    from pgtrial.watch.comparable import comparable_window
     from pgtrial.watch.windows import parse_window
 
+    if len(texts) not in ((0, 1) if alarm is not None else (1, 2)):
+        raise click.UsageError("give B, or A and B, or --alarm N and at most A")
     now = time.time()
-    windows = parse_window(a, now=now), parse_window(b, now=now)
-    mark = read_mark(folder)
-    found = compare(folder, *windows)
-    if as_json:
-        echo(escape_json(json.dumps(_document(mark.server, mark.database, found), indent=2)))
-        return
-    echo(f"database {mark.database} at {mark.server}")
-    for line in _lines(found):
-        echo(line)
+    windows = [parse_window(each, now=now) for each in texts]
+    if alarm is not None:
+        from pgtrial.watch.alarms import find_alarms
+
+        windows.append(find_alarms(folder).time_of(alarm))
+    if len(windows) == 2:
+        return windows[0], windows[1], ""
+    a, words = comparable_window(folder, windows[0])
+    return a, windows[0], words
 
 
-def _document(server: str, database: str, found: "Comparison") -> dict[str, Any]:
+def _document(server: str, database: str, found: "Comparison", remarks: Sequence[str]) -> dict[str, Any]:
+    from pgtrial.watch.words import METHOD, OBSERVATION, pointers, sentences
+
     return {
         "schema_version": _SCHEMA_VERSION,
         "server": server,
         "database": database,
         **asdict(found),
+        "differences": list(sentences(found)),
+        "points_to": [asdict(each) for each in pointers(found)],
+        "remarks": list(remarks),
         "method": METHOD,
         "note": OBSERVATION,
     }
 
 
 def _lines(found: "Comparison") -> Iterator[str]:
+    from pgtrial.watch.words import LEAST_SHARE, METHOD, OBSERVATION, cells, pointers, sentences, shown
+
     width = shutil.get_terminal_size((100, 24)).columns
-    for name, window, covered in (("A", found.a, found.covered_a), ("B", found.b, found.covered_b)):
-        gaps = "" if covered >= 1 else f", {format_share(covered)} of it read"
-        yield f"{name}: {window} UTC, {format_duration(window.end - window.start)}{gaps}"
-    shown = [row for row in found.waits if max(row.a or 0.0, row.b or 0.0) >= _SMALL][:_MOST_WAITS]
+    yield ""
+    yield "what was different in B"
+    yield from (f"  {each}" for each in sentences(found))
+    if points := pointers(found):
+        yield "what it points to"
+        yield from (f"  {each.text}" for each in points)
+    waits = [row for row in found.waits if max(row.a or 0.0, row.b or 0.0) >= _SMALL][:_MOST_WAITS]
     for title, rows in (
         ("throughput", found.throughput),
-        ("waits of client sessions at work (average sessions)", shown),
+        ("time at work per commit, by wait", found.latency),
+        ("waits of client sessions at work (average sessions)", waits),
+        ("autovacuum and idle transactions (average sessions)", found.background),
         ("server and machine", found.machine),
     ):
-        yield from _table(title, rows, width)
-    if found.statements:
+        yield from _table(title, [(row.name, row) for row in rows], width)
+    wide = max(width, 140)
+    yield from _table(
+        "sessions at work on a statement", [(shown(each.query), each.sessions) for each in found.work], wide
+    )
+    yield from _table(
+        "who blocked whom (average sessions that waited)",
+        [
+            (f"{shown(each.waiting)} ← {each.state or 'gone by then'}: {shown(each.holder)}", each.sessions)
+            for each in found.blocking
+        ],
+        wide,
+    )
+    if statements := [each for each in found.statements if max(each.share_a, each.share_b) >= LEAST_SHARE]:
         yield ""
         yield "statements"
         yield from render_table(
-            ("calls A", "B", "", "time A", "B", "", "share A", "B", "statement"),
+            ("calls A", "B", "", "time A", "B", "", "blocks A", "B", "", "share A", "B", "statement"),
             [
                 (
-                    *_cells(each.calls),
-                    *_cells(each.time),
+                    *cells(each.calls),
+                    *cells(each.time),
+                    *cells(each.blocks),
                     format_share(round(each.share_a, 3)),
                     format_share(round(each.share_b, 3)),
                     " ".join(each.query.split())[:80] or each.queryid,
                 )
-                for each in found.statements
+                for each in statements
             ],
-            width=max(width, 140),
+            width=max(width, 160),
         )
     yield ""
     yield METHOD
     yield OBSERVATION
 
 
-def _table(title: str, rows: Iterable["Row"], width: int) -> Iterator[str]:
-    cells = [(row.name, *_cells(row), _interval(row)) for row in rows]
-    if cells:
+def _table(title: str, rows: "Iterable[tuple[str, Row]]", width: int) -> Iterator[str]:
+    from pgtrial.watch.words import cells, interval
+
+    lines = [(name, *cells(row), interval(row)) for name, row in rows]
+    if lines:
         yield ""
         yield title
-        yield from render_table(("", "A", "B", "A → B", "interval"), cells, width=width)
-
-
-def _cells(row: "Row") -> tuple[str, str, str]:
-    """Both values and the change between them."""
-    form = _form(row.unit)
-    change = "–" if row.change is None else format_change(row.change) if row.is_ratio else _signed(row.change, form)
-    values = ["–" if value is None else form(value) for value in (row.a, row.b)]
-    return values[0], values[1], f"{change} *" if row.is_sure else change
-
-
-def _interval(row: "Row") -> str:
-    if row.low is None or row.high is None:
-        return "not known"
-    if row.is_ratio:
-        return f"{format_change(row.low)} to {format_change(row.high)}"
-    form = _form(row.unit)
-    return f"{_signed(row.low, form)} to {_signed(row.high, form)}"
-
-
-def _form(unit: str) -> Callable[[float], str]:
-    forms: dict[str, Callable[[float], str]] = {
-        "s": lambda value: format_duration(value) if value else "0 s",
-        "B": format_bytes,
-        "B/s": lambda value: f"{format_bytes(value)}/s",
-        "1/s": lambda value: f"{format_count(value)}/s",
-        "share": lambda value: format_share(round(value, 4)),
-    }
-    return forms.get(unit, lambda value: f"{value:.3g}")
-
-
-def _signed(value: float, form: Callable[[float], str]) -> str:
-    return f"−{form(-value)}" if value < 0 else f"+{form(value)}"
+        yield from render_table(("", "A", "B", "A → B", "interval"), lines, width=width)

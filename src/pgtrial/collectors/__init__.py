@@ -1,6 +1,7 @@
 """Collectors of what is read during a load: each is a source and a pure parser."""
 
 from pgtrial.collectors import (
+    blocking,
     cgroup,
     pg_buffercache,
     pg_locks,
@@ -68,4 +69,5 @@ WATCHED: tuple[Collector, ...] = (
         and each is not pg_buffercache.COLLECTOR
     ),
     server_life.COLLECTOR,
+    blocking.COLLECTOR,
 )

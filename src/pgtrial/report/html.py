@@ -52,10 +52,14 @@ def render_html(findings: Findings) -> str:
         words=script_words(),
         verdict=hypothesis_word(findings.hypothesis),
         subtitle=_subtitle(findings),
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        style=page_style(),
         library=Markup(chart_library()),
         scripts=page_scripts(),
     )
+
+
+def page_style() -> Markup:
+    return Markup((_HERE / "style.css").read_text(encoding="utf-8"))
 
 
 def page_scripts() -> list[Markup]:

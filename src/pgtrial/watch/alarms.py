@@ -73,9 +73,16 @@ class Watched:
         """The hour before the last alarm's change, and the time from there to the alarm, an hour or more."""
         if not self.alarms or self.rest is None:
             return None
-        last = self.alarms[-1]
-        end = min(max(last.at, last.onset + HOUR), self.rest.end)
-        return Window(last.onset - HOUR, last.onset), Window(last.onset, end)
+        time = self.time_of(len(self.alarms))
+        return Window(time.start - HOUR, time.start), time
+
+    def time_of(self, number: int) -> Window:
+        """From the change of an alarm, the first is 1, to the alarm, an hour or more. Raises SpecError."""
+        if not 0 < number <= len(self.alarms) or self.rest is None:
+            there = f"the last one is {len(self.alarms)}" if self.alarms else "there is none"
+            raise SpecError(f"there is no alarm {number}: {there}", hint='"pgtrial alarms" shows them.')
+        alarm = self.alarms[number - 1]
+        return Window(alarm.onset, min(max(alarm.at, alarm.onset + HOUR), self.rest.end))
 
     def has_alarm_in_last(self, seconds: int) -> bool:
         return self.rest is not None and any(each.at > self.rest.end - seconds for each in self.alarms)

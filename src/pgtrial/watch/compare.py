@@ -1,20 +1,22 @@
 """Two windows of a watched server's time, side by side: what was different, with intervals that know about time.
 
-Values are minutes, which depend on each other; ``stats.long_run`` says how sure their mean is, and the difference of
-two windows is that of two such means (Welch). All intervals of a table hold together in 95 of 100 comparisons. They say
-by how much the windows differ beyond what minutes of each differ among themselves, and nothing about why.
+Values are those of minutes, in a short window of parts of a minute, which depend on each other; ``stats.long_run`` says
+how sure their mean is, and the difference of two windows is that of two such means (Welch). All intervals of a table
+hold together in 95 of 100 comparisons, those of all tables of which sentences are made (``Comparison.told``) as well.
+They say by how much the windows differ beyond what the steps of each differ among themselves, and nothing about why.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from pgtrial.collectors import blocking
 from pgtrial.errors import StoreError
-from pgtrial.stats.interval import Known, difference, ratio_of
-from pgtrial.stats.long_run import known_ratio, known_series, log_of
-from pgtrial.watch.layout import SAMPLES, STATEMENTS
+from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
+from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
     COMMITS,
     RATES,
@@ -22,57 +24,79 @@ from pgtrial.watch.series import (
     active_sessions,
     empty,
     rate_of,
+    read_background,
+    read_blocking,
     read_polls,
     read_rates,
     read_waits,
+    read_work,
     series_of,
     statements_read,
+    waits_of_work,
 )
-from pgtrial.watch.windows import Sums, Window, window_sums
+from pgtrial.watch.windows import Sums, Window, fine_step, window_sums
 
-CONFIDENCE = 0.95
+TIME = "time at work per commit"
+OTHER_WAITS, OTHER_WORK, OTHERS = "other waits", "other statements", "others"
+_TOLD = 5  # tables of which sentences are made: together they are held to what one is
+_LEAST = 0.02  # share of all sessions at work that a part has to have for a row of its own
 _MOST_STATEMENTS = 20
+# What of the machine is worth a sentence.
+NAMED = (
+    "waiting for a CPU, of the server",
+    "CPU of the server",
+    "CPU stolen by the host",
+    "bytes of temporary files",
+    "blocks read",
+    "rows read",
+    "checkpoints by request",
+    "WAL",
+    "deadlocks",
+    "rollbacks",
+    "some task stalled on memory",
+)
 _GAUGES = (("memory available", "B", "proc_meminfo.available"), ("connections", "", "pg_stat_database.numbackends"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A quantity in both windows, in ``unit``, and their difference b - a or, with ``is_ratio``, b / a.
+class Work:
+    """Average sessions at work on a statement, without literals; ``wait`` is what most of its difference is made of."""
 
-    The interval is None where the minutes are too few, or do not differ.
-    """
+    query: str
+    sessions: Row
+    wait: str
 
-    name: str
-    unit: str
-    a: float | None
-    b: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    is_ratio: bool
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether the interval excludes "no difference"."""
-        none = 1.0 if self.is_ratio else 0.0
-        return self.low is not None and self.high is not None and not self.low <= none <= self.high
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """Average sessions whose statement waits for a lock, until somebody in ``state`` ends what ``holder`` began."""
+
+    waiting: str
+    state: str
+    holder: str
+    sessions: Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRow:
-    """A statement: calls per second, seconds per call, and share of the statements' time, in both windows."""
+    """A statement in both windows: calls per second, seconds and blocks per call, and share of the statements' time."""
 
     queryid: str
     query: str
     calls: Row
     time: Row
+    blocks: Row
     share_a: float
     share_b: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """``covered_*`` are the shares of the windows in which the server was read; ``step`` is in seconds."""
+    """``covered_*`` are the shares of the windows in which the server was read; ``step_*`` are in seconds.
+
+    ``time`` is the time at work per commit with an interval of its own, for who asks for nothing else; ``latency`` is
+    its difference, and the waits of which that is the sum.
+    """
 
     a: Window
     b: Window
@@ -80,8 +104,13 @@ class Comparison:
     step_b: int
     covered_a: float
     covered_b: float
+    time: Row
     throughput: tuple[Row, ...]
+    latency: tuple[Row, ...]
     waits: tuple[Row, ...]
+    work: tuple[Work, ...]
+    blocking: tuple[Blocking, ...]
+    background: tuple[Row, ...]
     statements: tuple[StatementRow, ...]
     machine: tuple[Row, ...]
 
@@ -95,157 +124,204 @@ def compare(root: Path, a: Window, b: Window) -> Comparison:
 
 
 def _compare(root: Path, a: Window, b: Window) -> Comparison:
-    with window_sums(root, a) as first, window_sums(root, b) as second:
-        both = (first, second)
+    with ExitStack() as stack:
+        both = [stack.enter_context(_window_sums(root, window)) for window in (a, b)]
+        # Statements are read once in a minute.
+        whole = [
+            stack.enter_context(window_sums(root, each.window, kinds=(SAMPLES, STATEMENTS)))
+            if STATEMENTS not in each.files
+            else each
+            for each in both
+        ]
         rates = [read_rates(each) for each in both]
         polls = [read_polls(each) for each in both]
         waits = [read_waits(each, poll) for each, poll in zip(both, polls, strict=True)]
+        commits = [rate.get(COMMITS, empty(poll.size)) for rate, poll in zip(rates, polls, strict=True)]
         covered = [float(np.mean(poll > 0)) for poll in polls]
+        none = [np.where(poll > 0, 0.0, np.nan) for poll in polls]
+        told = 1 - (1 - CONFIDENCE) / _TOLD
+        active = [active_sessions(wait, poll) for wait, poll in zip(waits, polls, strict=True)]
         return Comparison(
-            a=first.window,
-            b=second.window,
-            step_a=first.step,
-            step_b=second.step,
+            a=both[0].window,
+            b=both[1].window,
+            step_a=both[0].step,
+            step_b=both[1].step,
             covered_a=covered[0],
             covered_b=covered[1],
-            throughput=_throughput(rates, waits, polls),
-            waits=_wait_rows(waits, polls),
-            statements=_statement_rows(both),
-            machine=_machine(both, rates),
+            time=finish([by_quotient(TIME, "s", active, commits, is_ratio=True)])[0],
+            throughput=_throughput(commits, active, told),
+            latency=_latency(commits, active, share_out(waits, none, least=_LEAST, rest=OTHER_WAITS), told),
+            waits=_waits(waits, none),
+            work=_work(both, polls, none, told),
+            blocking=_blocking(both, none, told),
+            background=_background(both, polls, none),
+            statements=_statement_rows(whole),
+            machine=_machine(both, rates, told),
         )
 
 
-def _throughput(rates: list[dict[str, Array]], waits: list[dict[str, Array]], polls: list[Array]) -> tuple[Row, ...]:
-    commits = [rate.get(COMMITS, empty(poll.size)) for rate, poll in zip(rates, polls, strict=True)]
-    active = [active_sessions(wait, poll) for wait, poll in zip(waits, polls, strict=True)]
-    # Little's law: time in the system = sessions at work / throughput.
-    times = [known_ratio(each, rate) for each, rate in zip(active, commits, strict=True)]
-    return (
-        _ratio("commits", "1/s", *commits, family=3),
-        _row("time at work per commit", "s", _of_ratio(active, commits), times, is_ratio=True, family=3),
-        _difference("active client sessions", "sessions", *active, family=3),
+def _window_sums(root: Path, window: Window) -> AbstractContextManager[Sums]:
+    step = fine_step(window)
+    return window_sums(root, window, step, kinds=(SAMPLES, WAITS) if step < MINUTE else KINDS)
+
+
+def _throughput(commits: Sequence[Array], active: Sequence[Array], confidence: float) -> tuple[Row, ...]:
+    return finish(
+        [
+            by_mean("commits", "1/s", commits, is_ratio=True),
+            # Little's law: time in the system = sessions at work / throughput.
+            by_quotient(TIME, "s", active, commits, is_ratio=True),
+            by_mean("active client sessions", "sessions", active),
+        ],
+        confidence=confidence,
     )
 
 
-def _of_ratio(above: list[Array], below: list[Array]) -> list[float | None]:
-    return [_quotient(float(np.nansum(x)), float(np.nansum(y))) for x, y in zip(above, below, strict=True)]
+def _latency(
+    commits: Sequence[Array],
+    active: Sequence[Array],
+    parts: "dict[str, tuple[Array, Array]]",
+    confidence: float,
+) -> tuple[Row, ...]:
+    drafts = [by_quotient(name, "s", pair, commits, is_ratio=False) for name, pair in parts.items()]
+    return finish([by_quotient(TIME, "s", active, commits, is_ratio=False), *drafts], confidence=confidence)
 
 
-def _quotient(above: float, below: float) -> float | None:
-    return above / below if below > 0 else None
-
-
-def _wait_rows(waits: list[dict[str, Array]], polls: list[Array]) -> tuple[Row, ...]:
-    events = sorted({*waits[0], *waits[1]})
-    zeros = [np.where(poll > 0, 0.0, np.nan) for poll in polls]
-    rows = [
-        _difference(
-            event,
-            "sessions",
-            *(wait.get(event, zero) for wait, zero in zip(waits, zeros, strict=True)),
-            family=len(events),
-        )
-        for event in events
-    ]
+def _waits(waits: "Sequence[dict[str, Array]]", none: Sequence[Array]) -> tuple[Row, ...]:
+    pairs = share_out(waits, none, least=0.0, rest="")
+    rows = finish([by_mean(event, "sessions", pair) for event, pair in pairs.items()])
     return tuple(sorted(rows, key=lambda row: -abs(row.change or 0.0)))
 
 
-def _machine(both: tuple[Sums, Sums], rates: list[dict[str, Array]]) -> tuple[Row, ...]:
-    rows = [row for row in _rate_rows(both, rates) if row.a is not None or row.b is not None]
+def _work(both: Sequence[Sums], polls: Sequence[Array], none: Sequence[Array], confidence: float) -> tuple[Work, ...]:
+    found = [read_work(each, poll) for each, poll in zip(both, polls, strict=True)]
+    pairs = share_out(found, none, least=_LEAST, rest=OTHER_WORK)
+    rows = finish([by_mean(query, "sessions", pair) for query, pair in pairs.items()], confidence=confidence)
+    waits = [waits_of_work(each, poll) for each, poll in zip(both, polls, strict=True)]
+    return tuple(
+        Work(query=row.name, sessions=row, wait=_largest_change(*(each.get(row.name, {}) for each in waits)))
+        for row in sorted(rows, key=lambda row: -abs(row.change or 0.0))
+    )
+
+
+def _largest_change(a: "dict[str, float]", b: "dict[str, float]") -> str:
+    """The wait that changed most in the direction in which their sum did."""
+    sign = 1 if sum(b.values()) >= sum(a.values()) else -1
+    return max({**a, **b}, key=lambda event: sign * (b.get(event, 0.0) - a.get(event, 0.0)), default="")
+
+
+def _blocking(both: Sequence[Sums], none: Sequence[Array], confidence: float) -> tuple[Blocking, ...]:
+    # Where nothing is known of a step's polls, nothing is known of who blocked whom either.
+    pairs = share_out([read_blocking(each) for each in both], none, least=_LEAST, rest="")
+    rows = finish([by_mean(about, "sessions", pair) for about, pair in pairs.items() if about], confidence=confidence)
+    found = []
+    for row in sorted(rows, key=lambda row: -abs(row.change or 0.0)):
+        if (about := blocking.read_about(row.name)) is not None:
+            found.append(Blocking(waiting=about[0], state=about[1], holder=about[2], sessions=row))
+    return tuple(found)
+
+
+def _background(both: Sequence[Sums], polls: Sequence[Array], none: Sequence[Array]) -> tuple[Row, ...]:
+    found = [read_background(each, poll) for each, poll in zip(both, polls, strict=True)]
+    pairs = share_out(found, none, least=_LEAST, rest=OTHERS)
+    return finish([by_mean(name, "sessions", pair) for name, pair in pairs.items()])
+
+
+def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confidence: float) -> tuple[Row, ...]:
+    drafts = [_rate(name, unit, metrics, both, rates) for name, unit, metrics in RATES]
     for name, unit, metric in _GAUGES:
         means = []
         for sums in both:
             found = sums.read(
                 SAMPLES, "place, metric, sum(total) / sum(count) AS mean", "metric = ? GROUP BY place, metric", metric
             )
-            series = series_of(found, "metric", "mean", sums.steps)
-            means.append(series.get(metric, empty(sums.steps)))
-        row = _difference(name, unit, *means, family=len(RATES) + len(_GAUGES))
-        rows += [row] if row.a is not None or row.b is not None else []
-    return tuple(rows)
+            means.append(series_of(found, "metric", "mean", sums.steps).get(metric, empty(sums.steps)))
+        drafts.append(by_mean(name, unit, means))
+    drafts = [each for each in drafts if each.means != (None, None)]
+    told = finish([each for each in drafts if each.name in NAMED], confidence=confidence)
+    rows = {row.name: row for row in (*told, *finish([each for each in drafts if each.name not in NAMED]))}
+    return tuple(rows[each.name] for each in drafts)
 
 
-def _rate_rows(both: tuple[Sums, Sums], rates: list[dict[str, Array]]) -> Iterator[Row]:
-    for name, unit, metrics in RATES:
-        series = [rate_of(rate, metrics, sums.steps) for sums, rate in zip(both, rates, strict=True)]
-        yield _difference(name, unit, *series, family=len(RATES) + len(_GAUGES))
+def _rate(
+    name: str, unit: str, metrics: tuple[str, ...], both: Sequence[Sums], rates: "Sequence[dict[str, Array]]"
+) -> Draft:
+    factor = HOUR if unit == "1/h" else 1
+    return by_mean(
+        name, unit, [factor * rate_of(rate, metrics, sums.steps) for sums, rate in zip(both, rates, strict=True)]
+    )
 
 
-def _statement_rows(both: tuple[Sums, Sums]) -> tuple[StatementRow, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """A statement in a window: calls, time and blocks of each step."""
+
+    calls: Array
+    times: Array
+    blocks: Array
+    query: str
+
+
+def _statement_rows(both: Sequence[Sums]) -> tuple[StatementRow, ...]:
     tables = [_statements(each) for each in both]
-    totals = [sum(float(np.nansum(time)) for _, time, _ in table.values()) for table in tables]
+    totals = [sum(float(np.nansum(each.times)) for each in table.values()) for table in tables]
     order: dict[str, float] = {}
     for table in tables:
-        for queryid, (_, time, _) in table.items():
-            order[queryid] = order.get(queryid, 0.0) + float(np.nansum(time))
+        for queryid, counted in table.items():
+            order[queryid] = order.get(queryid, 0.0) + float(np.nansum(counted.times))
     chosen = sorted(order, key=lambda queryid: -order[queryid])[:_MOST_STATEMENTS]
-    rows = []
+    drafts: list[Draft] = []
+    found = {}
     for queryid in chosen:
-        found = [
-            table.get(queryid, (np.zeros(each.steps), np.zeros(each.steps), ""))
-            for table, each in zip(tables, both, strict=True)
+        pair = [table.get(queryid, _never(each.steps)) for table, each in zip(tables, both, strict=True)]
+        found[queryid] = pair
+        calls = [each.calls for each in pair]
+        drafts += [
+            by_mean("calls", "1/s", [call / each.step for call, each in zip(calls, both, strict=True)]),
+            by_quotient("time", "s", [each.times for each in pair], calls, is_ratio=True),
+            by_quotient("blocks", "", [each.blocks for each in pair], calls, is_ratio=True),
         ]
-        calls, times = [each[0] for each in found], [each[1] for each in found]
-        shares = [float(np.nansum(time)) / total if total else 0.0 for time, total in zip(times, totals, strict=True)]
-        known = [known_ratio(time, call) for time, call in zip(times, calls, strict=True)]
-        per_second = [call / each.step for call, each in zip(calls, both, strict=True)]
-        rows.append(
-            StatementRow(
-                queryid=queryid,
-                query=found[1][2] or found[0][2],
-                calls=_difference("calls", "1/s", *per_second, family=2 * len(chosen)),
-                time=_row("time", "s", _of_ratio(times, calls), known, is_ratio=True, family=2 * len(chosen)),
-                share_a=shares[0],
-                share_b=shares[1],
-            )
+    rows = iter(finish(drafts))
+    return tuple(
+        StatementRow(
+            queryid=queryid,
+            query=pair[1].query or pair[0].query,
+            calls=next(rows),
+            time=next(rows),
+            blocks=next(rows),
+            share_a=_share(pair[0].times, totals[0]),
+            share_b=_share(pair[1].times, totals[1]),
         )
-    return tuple(rows)
+        for queryid, pair in found.items()
+    )
 
 
-def _statements(sums: Sums) -> dict[str, tuple[Array, Array, str]]:
-    """By queryid calls and time of each step, and the text; a step in which nothing was read is a gap."""
+def _share(times: Array, total: float) -> float:
+    return float(np.nansum(times)) / total if total else 0.0
+
+
+def _never(steps: int) -> _Counted:
+    return _Counted(calls=np.zeros(steps), times=np.zeros(steps), blocks=np.zeros(steps), query="")
+
+
+def _statements(sums: Sums) -> dict[str, _Counted]:
+    """By queryid; a step in which nothing was read is a gap."""
     was_read = statements_read(sums)
-    found = sums.read(STATEMENTS, "place, queryid, calls::DOUBLE AS calls, exec_time, query")
+    found = sums.read(
+        STATEMENTS,
+        "place, queryid, calls::DOUBLE AS calls, exec_time, "
+        "(shared_blks_hit + shared_blks_read)::DOUBLE AS blocks, query",
+    )
     if not found or np.isnan(was_read).all():
         return {}
-    calls = series_of(found, "queryid", "calls", sums.steps)
-    times = series_of(found, "queryid", "exec_time", sums.steps)
+    calls, times, blocks = (
+        {
+            key: np.where(np.isnan(series), was_read, series)
+            for key, series in series_of(found, "queryid", column, sums.steps).items()
+        }
+        for column in ("calls", "exec_time", "blocks")
+    )
     texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
-
-    def filled(series: Array) -> Array:
-        return np.where(np.isnan(series), was_read, series)
-
-    return {key: (filled(calls[key]), filled(times[key]), texts.get(key, "")) for key in calls}
-
-
-def _mean(series: Array) -> float | None:
-    return None if np.isnan(series).all() else float(np.nanmean(series))
-
-
-def _ratio(name: str, unit: str, a: Array, b: Array, *, family: int) -> Row:
-    return _row(name, unit, [_mean(a), _mean(b)], [known_series(a), known_series(b)], is_ratio=True, family=family)
-
-
-def _difference(name: str, unit: str, a: Array, b: Array, *, family: int) -> Row:
-    return _row(name, unit, [_mean(a), _mean(b)], [known_series(a), known_series(b)], is_ratio=False, family=family)
-
-
-def _row(
-    name: str,
-    unit: str,
-    means: "list[float | None]",
-    known: "list[Known | None]",
-    *,
-    is_ratio: bool,
-    family: int,
-) -> Row:
-    first, second = means
-    change = low = high = None
-    back: Callable[[float], float] = ratio_of if is_ratio else float
-    if first is not None and second is not None and (not is_ratio or (first > 0 and second > 0)):
-        change = second / first if is_ratio else second - first
-        spreads = [None if each is None else log_of(each) for each in known] if is_ratio else known
-        if spreads[0] is not None and spreads[1] is not None:
-            found = difference(spreads[0], spreads[1], confidence=1 - (1 - CONFIDENCE) / max(family, 1))
-            low, high = back(found.interval.low), back(found.interval.high)
-    return Row(name=name, unit=unit, a=first, b=second, change=change, low=low, high=high, is_ratio=is_ratio)
+    return {
+        key: _Counted(calls=calls[key], times=times[key], blocks=blocks[key], query=texts.get(key, "")) for key in calls
+    }

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.collectors import blocking
 from pgtrial.watch.layout import SAMPLES, WAITS
 from pgtrial.watch.sums import POLLS
 from pgtrial.watch.windows import Sums
@@ -14,7 +15,9 @@ Array = NDArray[np.float64]
 COMMITS = "pg_stat_database.xact_commit"
 RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
 _MOST = 1e100  # a server counts no further, and squares of it are still numbers
-_CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
+CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
+
+EVENT = f"CASE WHEN wait_type = '' THEN '{RUNNING}' ELSE wait_type || '/' || wait_event END"
 
 # Name, unit, and the counters of whose growth per second it is the sum.
 RATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -30,6 +33,10 @@ RATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("all tasks stalled on I/O", "share", ("pressure.io_full_total",)),
     ("some task stalled on memory", "share", ("pressure.memory_some_total",)),
     ("WAL", "B/s", ("pg_stat_wal.wal_bytes",)),
+    ("full pages in WAL", "1/s", ("pg_stat_wal.wal_fpi",)),
+    ("checkpoints by time", "1/h", ("pg_stat_checkpointer.num_timed",)),
+    ("checkpoints by request", "1/h", ("pg_stat_checkpointer.num_requested",)),
+    ("rows read", "1/s", ("pg_stat_database.tup_returned",)),
     ("blocks read", "1/s", ("pg_stat_database.blks_read",)),
     ("blocks found in shared buffers", "1/s", ("pg_stat_database.blks_hit",)),
     ("bytes of temporary files", "B/s", ("pg_stat_database.temp_bytes",)),
@@ -81,15 +88,55 @@ def read_polls(sums: Sums) -> Array:
 
 def read_waits(sums: Sums, polls: Array) -> dict[str, Array]:
     """By "type/event" the average number of client sessions; zero in a step that was polled and has none."""
+    return _read_sessions(sums, polls, EVENT, CLIENT_WORK)
+
+
+def read_work(sums: Sums, polls: Array) -> dict[str, Array]:
+    """By statement, without literals, the average number of client sessions at work on it."""
+    return _read_sessions(sums, polls, "query", CLIENT_WORK)
+
+
+def read_background(sums: Sums, polls: Array) -> dict[str, Array]:
+    """By what they do the average number of autovacuum's workers, and of sessions idle in a transaction."""
+    doing = "CASE WHEN backend_type = 'client backend' THEN 'sessions idle in a transaction' ELSE query END"
+    return _read_sessions(
+        sums,
+        polls,
+        doing,
+        "backend_type = 'autovacuum worker' AND query <> '' OR "
+        "backend_type = 'client backend' AND starts_with(state, 'idle in transaction')",
+    )
+
+
+def _read_sessions(sums: Sums, polls: Array, key: str, where: str) -> dict[str, Array]:
+    found = sums.read(
+        WAITS, f"place, {key} AS key, sum(sessions)::DOUBLE AS sessions", f"({where}) GROUP BY place, {key}"
+    )
+    counts = series_of(found, "key", "sessions", sums.steps)
+    return {each: np.nan_to_num(series) / polls for each, series in counts.items()}
+
+
+def waits_of_work(sums: Sums, polls: Array) -> dict[str, dict[str, float]]:
+    """By statement and "type/event" the average number of client sessions over all of the window."""
     found = sums.read(
         WAITS,
-        "place, CASE WHEN wait_type = '' THEN ? ELSE wait_type || '/' || wait_event END AS event, "
-        "sum(sessions)::DOUBLE AS sessions",
-        f"{_CLIENT_WORK} GROUP BY place, event",
-        RUNNING,
+        f"query, {EVENT} AS event, sum(sessions)::DOUBLE AS sessions",
+        f"({CLIENT_WORK}) GROUP BY query, {EVENT}",
     )
-    counts = series_of(found, "event", "sessions", sums.steps)
-    return {event: np.nan_to_num(series) / polls for event, series in counts.items()}
+    total = float(np.nansum(polls))
+    result: dict[str, dict[str, float]] = {}
+    if found and total:
+        for query, event, sessions in zip(found["query"], found["event"], found["sessions"], strict=True):
+            result.setdefault(str(query), {})[str(event)] = float(sessions) / total
+    return result
+
+
+def read_blocking(sums: Sums) -> dict[str, Array]:
+    """By who waits for whom (``collectors.blocking``) the average number of sessions that do."""
+    found = sums.read(SAMPLES, "place, object, total, count::DOUBLE AS count", "metric = ?", blocking.SESSIONS)
+    totals = series_of(found, "object", "total", sums.steps)
+    readings = series_of(found, "object", "count", sums.steps).get("", empty(sums.steps))
+    return {each: np.nan_to_num(series) / readings for each, series in totals.items() if each}
 
 
 def active_sessions(waits: Mapping[str, Array], polls: Array) -> Array:

@@ -61,26 +61,26 @@ WITH counted AS (
           AND (scope = 'all' OR scope = 'server' AND {_IS_SERVERS} OR scope = 'session' AND {_IS_SESSIONS})
     )
 ), pieces AS (
-    SELECT metric, object, unnest(range(floor(t0 / {MINUTE})::BIGINT, ceil(t / {MINUTE})::BIGINT)) AS minute,
+    SELECT metric, object, unnest(range(floor(t0 / $step)::BIGINT, ceil(t / $step)::BIGINT)) AS number,
            t0, t, (value - old) / (t - t0) AS rate
     FROM steps
 ), inside AS (
-    SELECT minute * {MINUTE}::DOUBLE AS place, metric, object, rate,
-           least(t, (minute + 1) * {MINUTE}) - greatest(t0, minute * {MINUTE}) AS seconds
+    SELECT number * $step::DOUBLE AS place, metric, object, rate,
+           least(t, (number + 1) * $step) - greatest(t0, number * $step) AS seconds
     FROM pieces
 )
 SELECT place AS t, metric, object, count(*) AS count, sum(rate * seconds) AS total, sum(seconds) AS seconds,
        NULL::DOUBLE AS low, NULL::DOUBLE AS high
 FROM inside WHERE place >= $start AND place < $end GROUP BY place, metric, object
 UNION ALL
-SELECT floor(t / {MINUTE}) * {MINUTE} AS place, metric, object, count(*), sum(value), NULL, min(value), max(value)
+SELECT floor(t / $step) * $step AS place, metric, object, count(*), sum(value), NULL, min(value), max(value)
 FROM readings ANTI JOIN counters USING (metric)
 WHERE t >= $start AND t < $end AND metric <> '{CLOCK}'
 GROUP BY place, metric, object
 """
 _WAIT_GROUP = "backend_type, application, state, wait_type, wait_event, query"
 _WAITS = f"""
-SELECT floor(t / {MINUTE}) * {MINUTE} AS t, {_WAIT_GROUP}, sum(sessions)::BIGINT AS sessions
+SELECT floor(t / $step) * $step AS t, {_WAIT_GROUP}, sum(sessions)::BIGINT AS sessions
 FROM readings WHERE t >= $start AND t < $end GROUP BY ALL
 """
 # What was not there at the reading before has counted nothing by then: the server forgets a statement with its counts.
@@ -99,7 +99,7 @@ WITH times AS (
         SELECT 1 FROM breaks WHERE begun < times.t AND ended > times.t0 AND scope IN ('all', 'server')
     )
 )
-SELECT floor((t0 + t) / 2 / {MINUTE}) * {MINUTE} AS place, queryid, sum(t - t0) AS seconds,
+SELECT floor((t0 + t) / 2 / $step) * $step AS place, queryid, sum(t - t0) AS seconds,
        {", ".join(f"sum({name})::{'DOUBLE' if name == 'exec_time' else 'BIGINT'} AS {name}" for name in _COUNTS)},
        max(query) AS query
 FROM grown
@@ -137,16 +137,21 @@ def sum_minutes(
     samples: Sequence[Path],
     counters: Iterable[tuple[str, float]],
     before: Sequence[Path] = (),
+    step: int = MINUTE,
+    end: int | None = None,
 ) -> None:
-    """Write the minutes of the hour that begins at ``start``. Raises StoreError.
+    """Write the minutes from ``start`` to ``end``, an hour later unless it is given, or ``step`` seconds each.
+
+    Raises StoreError.
 
     ``readings`` are all of it and around it, ``samples`` those of kind samples, which say where something began anew.
     ``counters`` are the metrics that count, and how many seconds may lie between two of their readings. Sums of the
     same hour that were written ``before`` are added.
     """
+    end = start + HOUR if end is None else end
     with parquet.session(threads=1) as db:
-        query = _prepare(db, kind, start, start + HOUR, readings=readings, samples=samples, counters=counters)
-        parameters: dict[str, Any] = {"start": float(start), "end": float(start + HOUR)}
+        query = _prepare(db, kind, start, end, readings=readings, samples=samples, counters=counters)
+        parameters: dict[str, Any] = {"start": float(start), "end": float(end), "step": step}
         for name, value in parameters.items():
             query = query.replace(f"${name}", repr(value))
         if before:

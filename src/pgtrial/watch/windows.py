@@ -3,7 +3,7 @@
 import math
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,6 +29,7 @@ from pgtrial.watch.layout import (
     look,
 )
 
+_PARTS = 36  # of a short window; its mean is known from its slowest waves, and fewer have too few of them
 _NOW = re.compile(r"now(?:-(?P<before>.+))?")
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?")
 _FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-30min" or "now-25h/now-24h".'
@@ -102,20 +103,32 @@ class Sums:
         return (self.window.end - self.window.start) // self.step
 
 
-@contextmanager
-def window_sums(root: Path, window: Window) -> Iterator[Sums]:
-    """The sums of a window: those that are stored, and of hours that are not summed up yet new ones.
+def fine_step(window: Window) -> int:
+    """Seconds that cut a short window into 36 parts or more, down to those of a tick; a minute of a longer one."""
+    return next((step for step in (MINUTE, 30, 20, 15, 10) if window.minutes * MINUTE >= _PARTS * step), 5)
 
-    Of a time of which minutes are no longer there, hours. Raises StoreError where there is nothing of it.
+
+@contextmanager
+def window_sums(root: Path, window: Window, step: int = MINUTE, *, kinds: Sequence[str] = KINDS) -> Iterator[Sums]:
+    """The sums of a window, of samples and what else is in ``kinds``.
+
+    Those that are stored, and of hours that are not summed up yet new ones: over ``step`` seconds where all that was
+    read is still kept, else over minutes; of a time of which minutes are no longer there, over hours. Raises StoreError
+    where there is nothing of it.
     """
     found = look(root, start=window.start - HOUR, end=window.end + HOUR)
     with tempfile.TemporaryDirectory(prefix="pgtrial-window-") as place:
-        minutes = {kind: tuple(_minutes(root, window, kind, found, Path(place))) for kind in KINDS}
+        if step < MINUTE and _has_readings(found, window):
+            fine = {kind: tuple(_fine(root, window, kind, found, Path(place), step=step)) for kind in kinds}
+            if fine[SAMPLES]:
+                yield Sums(window=window, step=step, files=fine)
+                return
+        minutes = {kind: tuple(_minutes(root, window, kind, found, Path(place))) for kind in kinds}
         if minutes[SAMPLES]:
             yield Sums(window=window, step=MINUTE, files=minutes)
             return
         days = [day for day in found.days if day + DAY > window.start and day < window.end]
-        held = {kind: [(day, found.days[day][kind].hours) for day in days] for kind in KINDS}
+        held = {kind: [(day, found.days[day][kind].hours) for day in days] for kind in kinds}
         hours = {
             kind: tuple(root / day_name(day) / each[1] for day, each in of_kind if each is not None)
             for kind, of_kind in held.items()
@@ -132,6 +145,18 @@ def window_sums(root: Path, window: Window) -> Iterator[Sums]:
         yield Sums(window=whole, step=HOUR, files=hours)
 
 
+def _has_readings(found: Look, window: Window) -> bool:
+    """Whether no hour of the window has sums alone."""
+    hours = [kinds for hour, kinds in found.hours.items() if hour + HOUR > window.start and hour < window.end]
+    return all(held.readings or not held.number for kinds in hours for held in kinds.values())
+
+
+def _fine(root: Path, window: Window, kind: str, found: Look, place: Path, *, step: int) -> Iterator[Path]:
+    for hour, kinds in found.hours.items():
+        if hour + HOUR > window.start and hour < window.end and kinds[kind].readings:
+            yield _sum_anew(root, hour, kind, found, place, window=window, step=step)
+
+
 def _minutes(root: Path, window: Window, kind: str, found: Look, place: Path) -> Iterator[Path]:
     for hour, kinds in found.hours.items():
         if hour + HOUR <= window.start or hour >= window.end:
@@ -141,15 +166,27 @@ def _minutes(root: Path, window: Window, kind: str, found: Look, place: Path) ->
         if stored is not None and stored[0] >= held.number:
             yield root.joinpath(*hour_parts(hour), stored[1])
         elif held.readings:
-            around = [each for each in (hour - HOUR, hour, hour + HOUR) if each in found.hours]
-            names = {each: (found.hours[each][kind].readings, found.hours[each][SAMPLES].readings) for each in around}
-            out = place / f"{hour}-{file_name(kind, 'minutes', held.number)}"
-            sums.sum_minutes(
-                kind,
-                hour,
-                out,
-                readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
-                samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
-                counters=COUNTERS,
-            )
-            yield out
+            yield _sum_anew(root, hour, kind, found, place, window=window, step=MINUTE)
+
+
+def _sum_anew(root: Path, hour: int, kind: str, found: Look, place: Path, *, window: Window, step: int) -> Path:
+    """The part of the window that lies in the hour."""
+    start, end = max(hour, window.start), min(hour + HOUR, window.end)
+    around = [
+        each
+        for each in (hour - HOUR, hour, hour + HOUR)
+        if each in found.hours and each + HOUR > start - sums.AROUND and each < end + sums.AROUND
+    ]
+    names = {each: (found.hours[each][kind].readings, found.hours[each][SAMPLES].readings) for each in around}
+    out = place / f"{hour}-{file_name(kind, 'minutes', found.hours[hour][kind].number)}"
+    sums.sum_minutes(
+        kind,
+        start,
+        out,
+        readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
+        samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
+        counters=COUNTERS,
+        step=step,
+        end=end,
+    )
+    return out

@@ -1,6 +1,7 @@
 """The waterfall: the difference of the mean latency between an arm and the control, part by part."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
@@ -87,18 +88,16 @@ def _size(part: BudgetPart) -> float:
 
 def _waterfall(findings: Findings, found: BudgetDifference) -> Chart:
     named, rest = name_parts(found.parts)
-    bars = [(part_name(part.kind, part.event), kind_colour(part.kind), part.seconds) for part in named]
+    bars = [
+        Bar(name=part_name(part.kind, part.event), colour=kind_colour(part.kind), seconds=part.seconds)
+        for part in named
+    ]
     if rest:
         # Intervals do not add up, so the sum of the rest has none.
         value = sum(part.seconds.value for part in rest)
         name = ntr("{count} smaller part", "{count} smaller parts", len(rest))
-        bars.append((name, OTHER_COLOUR, Estimate(value=value)))
-    rows = []
-    reached = 0.0
-    for number, (name, colour, seconds) in enumerate(bars):
-        rows.append(_row(number, name, colour, seconds, start=reached))
-        reached += seconds.value
-    rows.append(_row(len(rows), tr("in all"), OTHER_COLOUR, found.difference, start=0.0))
+        bars.append(Bar(name=name, colour=OTHER_COLOUR, seconds=Estimate(value=value)))
+    rows = waterfall_rows(bars, found.difference)
     return Chart(
         title=difference_message(findings, found),
         text=tr(
@@ -107,8 +106,27 @@ def _waterfall(findings: Findings, found: BudgetDifference) -> Chart:
             control=found.control,
             parts="; ".join(row["label"] for row in rows),
         ),
-        spec=_spec(rows),
+        spec=waterfall_spec(rows),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A part of a difference."""
+
+    name: str
+    colour: str
+    seconds: Estimate
+
+
+def waterfall_rows(bars: Sequence[Bar], total: Estimate) -> list[Spec]:
+    """The data of the chart: each bar begins where the one before it ends; the sum is the last row."""
+    rows = []
+    reached = 0.0
+    for number, bar in enumerate(bars):
+        rows.append(_row(number, bar.name, bar.colour, bar.seconds, start=reached))
+        reached += bar.seconds.value
+    return [*rows, _row(len(rows), tr("in all"), OTHER_COLOUR, total, start=0.0)]
 
 
 def _row(number: int, name: str, colour: str, seconds: Estimate, *, start: float) -> Spec:
@@ -124,7 +142,7 @@ def _row(number: int, name: str, colour: str, seconds: Estimate, *, start: float
     }
 
 
-def _spec(rows: list[Spec]) -> Spec:
+def waterfall_spec(rows: list[Spec]) -> Spec:
     y = {"field": "row", "type": "ordinal", "axis": None}
     tooltip = {"field": "label", "title": tr("difference")}
 

@@ -3,7 +3,7 @@
 Its sections in reading order: what came out, what differs, effects, limits.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from pgtrial.report.comparison.words import (
     value_text,
     when_text,
 )
-from pgtrial.report.html import chart_library, page_scripts, template_environment
+from pgtrial.report.html import chart_library, page_scripts, page_style, template_environment
 from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import (
     VERDICT_SYMBOLS,
@@ -44,8 +44,6 @@ from pgtrial.report.words import (
 )
 from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
-
-_REPORT = Path(__file__).parents[1]  # where style and script of the report are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,21 +206,28 @@ PARTS: tuple[Part, ...] = (
 def render_comparison(found: ExperimentComparison) -> str:
     """The whole page, with its style, charts and scripts inside."""
     names = ", ".join(dict.fromkeys(one.name for one in found.experiments))
-    environment = template_environment()
-    sections = [
-        {
-            "name": part.name,
-            "title": part.title,
-            "body": Markup(environment.get_template(f"comparison/{part.template}").render(part.build(found))),
-        }
-        for part in PARTS
-        if part.is_shown(found)
-    ]
-    return environment.get_template("comparison/page.html").render(
-        title=f"{plural(len(found.experiments), 'experiment')} compared: {names}",
+    return render_sections(
+        f"{plural(len(found.experiments), 'experiment')} compared: {names}",
+        [(part.name, part.title, part.template, part.build(found)) for part in PARTS if part.is_shown(found)],
         version=found.pgtrial_version,
-        sections=sections,
-        style=Markup((_REPORT / "style.css").read_text(encoding="utf-8")),
+    )
+
+
+def render_sections(title: str, sections: Sequence[tuple[str, str, str, Mapping[str, object]]], *, version: str) -> str:
+    """A page of sections: the anchor of each, its title, its template beside this file and what that shows."""
+    environment = template_environment()
+    return environment.get_template("comparison/page.html").render(
+        title=title,
+        version=version,
+        sections=[
+            {
+                "name": name,
+                "title": heading,
+                "body": Markup(environment.get_template(f"comparison/{template}").render(values)),
+            }
+            for name, heading, template, values in sections
+        ],
+        style=page_style(),
         library=Markup(chart_library()),
         scripts=page_scripts(),
     )
