@@ -33,8 +33,9 @@ class BlockDevice:
 class DevicesUnder:
     """Where a directory lies. ``devices`` are those its file system is on, several where btrfs spans them.
 
-    Without any, ``reason`` is the sentence that says why, the same for all directories of a file system. ``read_ahead`` is the kernel's file with the read-ahead of
-    the file system (kB) where that is not the one of its device.
+    Without any, ``reason`` is the sentence that says why, the same for all directories of a file system.
+    ``read_ahead`` is the kernel's file with the read-ahead of the file system (kB) where that is not the one of its
+    device.
     """
 
     devices: tuple[BlockDevice, ...] = ()
