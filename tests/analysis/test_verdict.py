@@ -139,7 +139,7 @@ def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> No
 
 
 def test_no_fewer_blocks_are_promised_than_decide_a_claim(judge: Judge) -> None:
-    _, needed = judge(1.3, noise=(0.8, 1.25))
+    _, needed = judge(0.758, noise=(0.934, 1.07))
 
     assert needed.low is not None
     assert 2 + needed.low >= CURRENT.fewest_blocks
