@@ -2,12 +2,12 @@
 
     python -m gym.gate                                  # 10 that drop an index, 10 that add a column; an hour
     python -m gym.gate --limit 30min                    # as many as there is time for; the same again goes on
-    python -m gym.gate --each 1 --results /tmp/few
+    python -m gym.gate --each 2 --results /tmp/few      # a few, whose table is printed
 
 Each is a call of ci/gate.sh, as a pipeline makes it. The order is drawn in pairs and kept with what was said of each,
-so that who interrupts the series goes on with the same command. When all have been judged, the results become
-gym/gate/results.json, and their table a part of docs/ci.md; --page does that with what is there. --published goes on
-with that file, on whatever machine.
+so that who interrupts the series goes on with the same command. When all of ten or more have been judged, the results
+become gym/gate/results.json, and their table a part of docs/ci.md; --page does that with what is there. --published
+goes on with that file, on whatever machine.
 Exit status 1 if a verdict was wrong, 75 if there was no time for all of them.
 """
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 
 from gym.gate.page import RESULTS as PUBLISHED
-from gym.gate.page import publish
+from gym.gate.page import publish, render
 from gym.gate.trials import Judged, Series, judge, read_series, write_series
 from gym.live.__main__ import describe_machine
 from gym.live.disturber import disturbed, disturbed_share, read_bursts
@@ -34,6 +34,7 @@ from pgtrial.units import format_duration, parse_duration
 
 RESULTS = "results.json"
 _BURSTS = "bursts.jsonl"
+_EACH = 10  # migrations of either kind that are published; fewer take the place of no more
 _TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 _NOT_ALL = 75  # EX_TEMPFAIL: try again
 
@@ -102,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m gym.gate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--each", type=int, default=10, metavar="N", help="migrations of either kind; default: 10")
+    parser.add_argument(
+        "--each", type=int, default=_EACH, metavar="N", help=f"migrations of either kind; default: {_EACH}"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the order; default: drawn, and recorded")
     parser.add_argument("--limit", default="12h", metavar="TIME", help="begin none that is not over then; default: 12h")
     parser.add_argument("--results", type=Path, default=Path("results/gym-gate"), metavar="DIR")
@@ -132,7 +135,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if series.remaining:
         print(f"{len(series.judged)} of {len(series.plan)} have been judged; the same command goes on")
         return _NOT_ALL
-    publish(series)
+    if series.each < _EACH:
+        print(render(series))
+    else:
+        publish(series)
     return 0 if all(one.is_right for one in series.judged) else 1
 
 

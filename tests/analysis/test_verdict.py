@@ -12,6 +12,7 @@ from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import HypothesisFinding, Needed
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
+from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 
 Judge = Callable[..., tuple[HypothesisFinding, Needed]]
@@ -135,6 +136,13 @@ def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> No
         f"({needed.low} to {needed.high}, as the noise and the effect may be)"
     )
     assert say(hypothesis.reason).endswith(f"which does not settle the claim at the margin of 5 %: {say(needed.text)}.")
+
+
+def test_no_fewer_blocks_are_promised_than_decide_a_claim(judge: Judge) -> None:
+    _, needed = judge(0.758, noise=(0.934, 1.07))
+
+    assert needed.low is not None
+    assert 2 + needed.low >= CURRENT.fewest_blocks
 
 
 def test_more_blocks_are_another_attempt_and_decided_as_one(judge: Judge) -> None:

@@ -48,6 +48,14 @@ def test_a_good_file_is_ok_with_the_facts(file: Path, capsys: pytest.CaptureFixt
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_a_server_that_was_not_asked_is_said_to_be_so(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.replace('postgres = "16"', 'kind = "server"').replace("shared_buffers", "work_mem"))
+
+    assert main(["check", "--no-host", str(file)]) == 0
+
+    assert "note: the server has not been asked: --connect says what its role lacks" in capsys.readouterr().out
+
+
 def test_errors_of_the_file_and_of_its_settings_come_together_in_order(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

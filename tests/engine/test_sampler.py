@@ -533,6 +533,12 @@ def test_directory_without_a_disk_is_a_caveat_that_says_why(
     ]
 
 
+def test_directories_of_one_file_system_without_a_device_are_one_caveat() -> None:
+    (caveat,) = find_disks(Operations(), ["/proc", "/proc/self", "/proc/1"]).caveats
+
+    assert caveat.text.startswith('The proc at "/proc"')
+
+
 def test_database_that_is_not_there_is_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
     report = runner.run(sample(replace(config, database="nowhere"), seconds=4 * INTERVAL))
 

@@ -204,7 +204,14 @@ def test_directory_on_no_device_has_a_reason(machine: Machine, kind: str, source
     found = devices_under(machine.tree, DATA)
 
     assert found.devices == ()
-    assert found.reason == f'"{DATA}" lies on {kind} ("{source}"), which is on no block device of its own.'
+    assert found.reason == f'The {kind} at "/" ("{source}") is on no block device of its own.'
+
+
+def test_file_system_without_a_mount_is_named_by_its_number(machine: Machine):
+    machine.tree.add({"/proc/self/mountinfo": ""})
+
+    assert "unknown file system" in devices_under(machine.tree, DATA).reason
+    assert DATA not in devices_under(machine.tree, DATA).reason
 
 
 def test_directory_that_is_not_there_has_a_reason(machine: Machine):

@@ -104,6 +104,13 @@ def test_versions_stay_where_no_kind_has_them_all(nothing_installed, monkeypatch
     assert prefer_one_kind(found) == found
 
 
+def test_where_no_place_of_programs_is_there_none_is_named(nothing_installed):
+    with pytest.raises(PreflightError) as caught:
+        find_programs()
+
+    assert "None of the places where they may be is there." in (caught.value.detail or "")
+
+
 def test_version_too_old_is_not_taken(nothing_installed):
     install(nothing_installed / "dist/13/bin", "13.4")
 

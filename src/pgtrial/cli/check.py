@@ -90,6 +90,8 @@ def command(
         from pgtrial.cli.plan_facts import describe_facts
 
         facts, notes = describe_facts(checked)
+        if checked.loaded.experiment.target.kind == "server" and not connects:
+            notes = (*notes, "the server has not been asked: --connect says what its role lacks")
         is_ready = not checked.missing
         passes = is_ready or no_host  # then only the file is asked about
         answer |= {"file": str(file), "ready": is_ready, **facts, "notes": notes}

@@ -76,7 +76,7 @@ def find_programs(wanted: str | None = None, *, host: Host | None = None, may_ru
     raise PreflightError(
         f"no PostgreSQL{f' {wanted}' if wanted else ''} programs found{_on(host)}",
         detail=f"pgtrial needs {', '.join(NEEDED)} of one installation. "
-        f"It looked in: {'; '.join(looked) or 'nothing'}.",
+        + (f"It looked in: {'; '.join(looked)}." if looked else "None of the places where they may be is there."),
         hint=_how_to_get_them(host),
     )
 

@@ -92,6 +92,16 @@ def test_another_series_in_the_same_place_is_refused(tmp_path):
         runner.begin_or_go_on(tmp_path / "results.json", seed=None, each=2)
 
 
+def test_a_few_are_printed_and_take_no_place_of_what_is_published(gates, tmp_path, capsys):
+    before = page.RESULTS.read_bytes(), page.PAGE.read_bytes()
+
+    assert runner.main(["--each", "1", "--results", str(tmp_path)]) == 0
+
+    assert sorted(gates) == [1, 2]
+    assert "| `DROP INDEX purchase_of_customer` | 1 | 1 | refuted 1 |" in capsys.readouterr().out
+    assert (page.RESULTS.read_bytes(), page.PAGE.read_bytes()) == before
+
+
 def test_a_published_series_goes_on_on_another_machine_and_says_so(tmp_path):
     published = tmp_path / "published.json"
     trials.write_series(replace(SERIES, judged=(judged(1, SERIES.plan[0]),)), published)

@@ -258,7 +258,7 @@ def _needed(
     if estimated.comparison.hosts is not None:
         more = needed.blocks * blocks_per_observation(estimated.comparison)
         return Needed(blocks=more, text=message("needed.hosts", count=needed.blocks))
-    return _about(needed.blocks, needed.low, needed.high)
+    return _about(needed.blocks, None if needed.low is None else max(needed.low, missing), needed.high)
 
 
 def _about(blocks: int, low: int | None = None, high: int | None = None) -> Needed:

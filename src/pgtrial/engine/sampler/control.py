@@ -107,10 +107,10 @@ def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
     Of a loop device it is the loop device itself: its limits are its own, and the disk that holds its file has other
     work as well. Both together would count everything twice.
     """
-    found = {directory: devices_under(ops, directory) for directory in dict.fromkeys(directories)}
+    found = [devices_under(ops, directory) for directory in dict.fromkeys(directories)]
     return Disks(
-        names=tuple(dict.fromkeys(name for under in found.values() for d in under.devices for name in _observed(d))),
-        caveats=tuple(_no_device(under.reason) for under in found.values() if not under.devices),
+        names=tuple(dict.fromkeys(name for under in found for d in under.devices for name in _observed(d))),
+        caveats=tuple(map(_no_device, dict.fromkeys(under.reason for under in found if not under.devices))),
     )
 
 

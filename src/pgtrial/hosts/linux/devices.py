@@ -33,8 +33,9 @@ class BlockDevice:
 class DevicesUnder:
     """Where a directory lies. ``devices`` are those its file system is on, several where btrfs spans them.
 
-    Without any, ``reason`` is the sentence that says why. ``read_ahead`` is the kernel's file with the read-ahead of
-    the file system (kB) where that is not the one of its device.
+    Without any, ``reason`` is the sentence that says why, the same for all directories of a file system.
+    ``read_ahead`` is the kernel's file with the read-ahead of the file system (kB) where that is not the one of its
+    device.
     """
 
     devices: tuple[BlockDevice, ...] = ()
@@ -83,10 +84,14 @@ def _under(ops: Operations, path: str, seen: tuple[str, ...]) -> DevicesUnder:
         return DevicesUnder(devices=_devices(ops, ops.resolve(entry), seen))
     # A file system of several devices gives its files device numbers of no device; its mount names one that it is on.
     mount = mount_over(ops, path, f"{major}:{minor}")
-    kind, source = ("an unknown file system", "") if mount is None else (mount.kind, mount.source)
+    kind, source, name = (
+        ("", "", f"The unknown file system {major}:{minor}")
+        if mount is None
+        else (mount.kind, mount.source, f'The {mount.kind} at "{mount.point}" ("{mount.source}")')
+    )
     block = _block_of_source(ops, source)
     if block is None:
-        return DevicesUnder(reason=f'"{path}" lies on {kind} ("{source}"), which is on no block device of its own.')
+        return DevicesUnder(reason=f"{name} is on no block device of its own.")
     members = ops.glob(f"/sys/fs/btrfs/*/devices/{block.rpartition('/')[2]}") if kind == "btrfs" else []
     if not members:
         return DevicesUnder(devices=_devices(ops, block, seen))
