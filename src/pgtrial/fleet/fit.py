@@ -24,6 +24,12 @@ def _find(plan: Plan) -> Iterator[SpecProblem]:
             message="an existing server is one machine's, and its blocks cannot go to several hosts",
             hint='Use kind = "throwaway", or leave out --fleet.',
         )
+    if experiment.load is not None:
+        yield SpecProblem(
+            path="load.hosts",
+            message="the load of each host of a fleet is made on this machine",
+            hint="Remove [load], or leave out --fleet.",
+        )
     if experiment.target.host is not None:
         yield SpecProblem(
             path="target.host",
