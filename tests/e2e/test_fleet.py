@@ -263,7 +263,7 @@ def small_disk(enterable) -> Iterator[Path]:
     """A file system that has room for an experiment, and not for much more."""
     disk = enterable / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=330m,mode=755", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m,mode=755", "tmpfs", disk], check=True)
     try:
         yield disk
     finally:

@@ -61,12 +61,12 @@ def test_two_machines_load_one_server_together(new_place, machines):
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()
     runs = folder.query(
-        "SELECT run.id, printf('%04d-%s-b%d', slot.number, slot.arm, slot.block), phase.start, phase.end, event.data"
+        "SELECT printf('%04d-%s-b%d', slot.number, slot.arm, slot.block), phase.started, phase.ended, event.data"
         " FROM run JOIN slot ON slot.number = run.slot JOIN phase ON phase.run = run.id AND phase.name = 'measure'"
         " JOIN event ON event.run = run.id AND event.kind = 'load-machines' WHERE run.state = 'done'"
     )
     assert len(runs) == 2
-    for _, name, start, end, data in runs:
+    for name, start, end, data in runs:
         event, at = json.loads(data), commits(folder, name)
         first, second = event["machines"]
         print(name, event, len(at), counted(folder, name), sum(start <= t < end for t in at))

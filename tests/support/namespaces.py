@@ -157,13 +157,13 @@ def _sshd(program: str, folder: Path, host: NamespaceHost) -> Iterator[None]:
         f"Port {_PORT}\nListenAddress {host.address}\nHostKey {folder}/host\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nKexAlgorithms curve25519-sha256\n"
-        f'SetEnv SHLVL=2 "PATH={Path(sys.executable).parent}:{os.environ["PATH"]}"{_clock(folder, host.ahead)}\n'
+        f'SetEnv SHLVL=2 "PATH={Path(sys.executable).parent}:{os.environ["PATH"]}"\n'
     )
     # Its network is another one, and nothing else: /sys stays what it is. It ends with the tests, also when they are
     # killed.
     command = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(host.group / "cgroup.procs")]
     command += ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{host.namespace}"]
-    command += [program, "-D", "-e", "-f", str(config)]
+    command += [*_with_clock(folder, host), program, "-D", "-e", "-f", str(config)]
     with (
         (folder / f"log-{host.name}").open("wb") as log,
         subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL) as process,
@@ -186,19 +186,27 @@ def _control_groups() -> Path:
     return found
 
 
-def _clock(folder: Path, ahead: int) -> str:
-    """What sshd adds to the environment of everything on a host whose clock is ahead."""
-    if not ahead:
-        return ""
+def _with_clock(folder: Path, host: NamespaceHost) -> list[str]:
+    """In front of a command: it, and all that it starts, has the host's clock. /etc is another one for that, as nothing
+    in the environment reaches a program that pgtrial starts as somebody else.
+    """
+    if not host.ahead:
+        return []
     if shutil.which("cc") is None:
         skip_for_want("a C compiler", "apt install gcc")
-    (folder / "ahead.c").write_text(_AHEAD)
-    library = folder / f"ahead{ahead}.so"
-    argv = ["cc", "-O1", "-shared", "-fPIC", f"-DAHEAD={ahead}", "-o", library, folder / "ahead.c", "-ldl"]
+    own = folder / f"clock-{host.name}"
+    library, upper, work = own / "ahead.so", own / "etc", own / "work"
+    for path in (own, upper, work):
+        path.mkdir()
+    (own / "ahead.c").write_text(_AHEAD)
+    argv = ["cc", "-O1", "-shared", "-fPIC", f"-DAHEAD={host.ahead}", "-o", library, own / "ahead.c", "-ldl"]
     subprocess.run(argv, check=True)
-    for path in (folder, library):  # the server's account loads it, too
+    (upper / "ld.so.preload").write_text(f"{library}\n")
+    for path in (folder, own, upper, library):  # the server's account loads it, too
         path.chmod(0o755)
-    return f' "LD_PRELOAD={library}"'
+    options = f"lowerdir=/etc,upperdir={upper},workdir={work}"
+    script = f'mount -t overlay overlay -o {shlex.quote(options)} /etc && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 
 
 def _listens(address: str) -> bool:

@@ -122,10 +122,9 @@ async def run_generators(
         if machines:
             processes = await _start_on_machines(stack, loads, generators, environment=environment)
             started, all_started = span(loads)
-            own = (loads[generator.machine or 0] for generator in generators)
             tasks += [
-                asyncio.create_task(_listen_to(load, process, output, partial(tell, index), enough))
-                for index, (load, process) in enumerate(zip(own, processes, strict=True))
+                asyncio.create_task(_listen_to(loads[each.machine or 0], process, output, partial(tell, index), enough))
+                for index, (each, process) in enumerate(zip(generators, processes, strict=True))
             ]
         waiting = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(enough.wait())]
         stack.push_async_callback(_cancel, [*waiting, *tasks])
