@@ -92,6 +92,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
             {"setting": name, "values": values, "needs_restart": needs_restart(name, checked.version)}
             for name, values in changed_settings(checked).items()
         ],
+        "load_hosts": [] if experiment.load is None else list(experiment.load.hosts),
         "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS) if checked.servers else {},
         "counts_statements": counts_statements(checked) if checked.servers else False,
         "levels": [

@@ -221,6 +221,12 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "The server listens on a socket in a private directory; it and its data are removed at the end, and no "
             "other PostgreSQL is touched."
         )
+        if experiment.load is not None:
+            yield (
+                f"The load comes from {', '.join(experiment.load.hosts)}. For these machines alone the server also "
+                "listens on TCP, at the address at which they reach it and on a free port, and asks them for a "
+                "password (SCRAM) that is drawn for the experiment and is in no file."
+            )
         arms = checked.plan.arms
         for variant in dict.fromkeys(arm.variant for arm in arms):
             has_twins = checked.plan.method.method in ("interleaved", "duet")
