@@ -208,7 +208,7 @@ class Place:
             ('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'),
             ('duration = "2s"', 'duration = "1s"'),
             ('warmup   = "1s"', "warmup = 0"),
-            ("blocks = 2", f"blocks = {blocks}"),
+            ("blocks = 2", f'blocks = {blocks}\nrestore = "each-block"'),
         )
         (self.directory / "known.sql").write_text(KNOWN)
 

@@ -239,7 +239,7 @@ def test_four_hosts_give_the_verdict_of_one_also_where_a_clock_is_wrong(new_plac
             place.write_known_experiment(blocks)
             listed = [host for host in hosts.hosts if host.name in names]
             (place.directory / "hosts.toml").write_text(Namespaces(hosts=tuple(listed), ssh=hosts.ssh).listed())
-            result = place.finish(run_command(place, hosts))
+            result = place.finish(run_command(place, hosts), timeout=1800)  # it has four times as many runs as others
 
             assert result.returncode == 0, result.stderr
             assert_whole(place, blocks=blocks)

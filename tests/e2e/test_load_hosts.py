@@ -47,6 +47,12 @@ def commits(folder, run: str) -> list[float]:
     return found
 
 
+def assert_left_alone(machines: Namespaces) -> None:
+    """Nothing runs there but what was there before."""
+    for host in machines.hosts:
+        assert wait_until(host.programs, lambda names: names <= {"sshd"}) == {"sshd"}
+
+
 def counted(folder, run: str) -> int:
     file = folder.path / "runs" / run / "transactions.parquet"
     (row,) = duckdb.sql(f"SELECT sum(count) FROM '{file}'").fetchall()
@@ -75,6 +81,39 @@ def test_two_machines_load_one_server_together(new_place, machines):
         # What all machines together have done is what the server has: at all, and in the time that is measured.
         assert first["processed"] + second["processed"] == len(at)
         assert counted(folder, name) == pytest.approx(sum(start <= t < end for t in at), rel=1e-3)
-    for host in machines.hosts:
-        assert wait_until(host.programs, lambda names: names <= {"sshd"}) == {"sshd"}
+    assert_left_alone(machines)
     folder.assert_nothing_left()
+
+
+def test_what_a_killed_pgtrial_has_on_machines_ends_and_resume_removes_it(new_place, machines):
+    place = new_place("load-hosts-killed")
+    write_experiment(place, machines)
+    process = place.start("run", "small.toml", environment={"PGTRIAL_SSH": machines.ssh})
+    place.wait_until(lambda folder: folder.query("SELECT 1 FROM run"))
+    place.wait_until(lambda _: all("pgbench" in host.programs() for host in machines.hosts))
+    process.kill()
+    place.finish(process)
+    assert_left_alone(machines)
+
+    folder = place.only_folder()
+    result = place.run("resume", str(folder.path), environment={"PGTRIAL_SSH": machines.ssh})
+    assert result.returncode == 0, result.stderr
+    assert sorted(slot for slot, _, state, _ in folder.runs() if state == "done") == [1, 2]
+    assert_left_alone(machines)
+    folder.assert_nothing_left()
+
+
+def test_a_machine_that_cannot_be_reached_is_named_before_anything_is_made(new_place, machines):
+    place = new_place("load-hosts-away")
+    write_experiment(place, machines)
+    host = machines.hosts[1]
+    host.cut()
+    try:
+        result = run_experiment(place, machines)
+    finally:
+        host.mend()
+
+    assert result.returncode == 1
+    assert f'no connection to "{host.ssh}"' in result.stderr
+    assert not place.folders()
+    assert_left_alone(machines)

@@ -188,6 +188,11 @@ async def _run_schedule(
                 host = await around.enter_async_context(
                     open_host(experiment.target.host, mark=here.mark, on_start=remember)
                 )
+                machines = await around.enter_async_context(  # before data are made, which can take long
+                    open_machines(
+                        experiment.load, server=host, belongings=belongings, mark=here.mark, on_start=remember
+                    )
+                )
                 if is_wanted(experiment):
                     await around.enter_async_context(keeper(folder, here=here))
                 hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
@@ -214,11 +219,6 @@ async def _run_schedule(
                 )
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
-                    machines = await stack.enter_async_context(
-                        open_machines(
-                            experiment.load, server=host, belongings=belongings, mark=here.mark, on_start=remember
-                        )
-                    )
                     if isinstance(target, ThrowawayTarget):
                         target.let_in(make_entrance(machines, host))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
