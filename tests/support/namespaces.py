@@ -199,7 +199,17 @@ def _with_clock(folder: Path, host: NamespaceHost) -> list[str]:
     for path in (own, upper, work):
         path.mkdir()
     (own / "ahead.c").write_text(_AHEAD)
-    argv = ["cc", "-O1", "-shared", "-fPIC", f"-DAHEAD={host.ahead}", "-o", library, own / "ahead.c", "-ldl"]
+    argv: list[str | Path] = [
+        "cc",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        f"-DAHEAD={host.ahead}",
+        "-o",
+        library,
+        own / "ahead.c",
+        "-ldl",
+    ]
     subprocess.run(argv, check=True)
     (upper / "ld.so.preload").write_text(f"{library}\n")
     for path in (folder, own, upper, library):  # the server's account loads it, too

@@ -7,7 +7,7 @@ all times become ours.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pgtrial.postgres.entrance import Entrance, are_addresses
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import SUPERUSER
 from pgtrial.postgres.work_directory import make_own, remove_directories
+from pgtrial.safe_files import make_directory
 from pgtrial.store.belongings import Belongings
 from pgtrial.units import format_share
 from pgtrial.workloads.base import Generator
@@ -248,7 +249,8 @@ async def fetch_logs(
         assert generator.machine is not None  # all of them run on machines
         load, place = loads[generator.machine], folder / f"machine{generator.machine}"
         host = load.machine.host
-        place.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):  # of a generator of the same machine
+            make_directory(folder, place.name)
         for path in host.ops.glob(f"{generator.directory}/{generator.log_prefix}.*"):
             await host.copy_from(Path(path), place / Path(path).name)
             host.ops.remove(path)
