@@ -31,6 +31,8 @@ from pgtrial.workloads.base import Generator
 
 SATURATED = 0.95  # of a machine's CPU time
 _AHEAD = 0.3  # s from when all are ready until they start: more than it takes to tell them
+_ROUNDS = 40  # of which the quickest tells the offset of a clock: on a busy machine few of them are quick
+_NO_ERROR = 1e-18  # s²
 _PATIENCE = 60.0  # s for one to be ready
 _ADDRESS_THERE = 2  # of the words of SSH_CONNECTION
 # In place of pgbench until the time to start has come; then this process becomes pgbench.
@@ -171,18 +173,21 @@ class MachineLoad:
 
     @classmethod
     def of(cls, machine: LoadMachine) -> "MachineLoad":
-        return cls(machine=machine, before=measure_offset(machine.host), _times=_cpu_times(machine.host))
+        before = measure_offset(machine.host, rounds=_ROUNDS)
+        return cls(machine=machine, before=before, _times=_cpu_times(machine.host))
 
     def end(self) -> None:
         """Look at the machine once more, when its load has ended."""
         idle, whole = (now - then for now, then in zip(_cpu_times(self.machine.host), self._times, strict=True))
         self.busy = 1 - idle / whole if whole > 0 else None
-        self.after = measure_offset(self.machine.host)
+        self.after = measure_offset(self.machine.host, rounds=_ROUNDS)
 
     @property
     def ahead(self) -> float:
-        """Seconds that its clock was ahead of ours in the middle of the load."""
-        return (self.before.offset + (self.after or self.before).offset) / 2
+        """Seconds that its clock was ahead of ours during the load: of both measurements, the surer the more."""
+        offsets = (self.before, self.after or self.before)
+        weights = [1 / (offset.error**2 or _NO_ERROR) for offset in offsets]
+        return sum(weight * offset.offset for weight, offset in zip(weights, offsets, strict=True)) / sum(weights)
 
     def facts(self) -> dict[str, object]:
         """For the record of a run."""
