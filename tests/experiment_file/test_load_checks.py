@@ -177,8 +177,7 @@ def test_a_load_may_come_from_other_machines():
     [
         (SINGLE + FAR + "[target]\nkind = 'server'\n", "load.hosts", "only pgbench on a throw-away server"),
         (COMMAND + FAR, "load.hosts", "only pgbench on a throw-away server"),
-        (SINGLE + FAR + "[design]\nmethod = 'interleaved'\n", "load.hosts", "a load from other machines has no turns"),
-        (SINGLE + FAR + "[design]\nsoak = '1h'\n", "load.hosts", "a load from other machines has no turns"),
+        (SINGLE + FAR + "[design]\nsoak = '1h'\n", "load.hosts", "a soak has its load from"),
         (SINGLE + FAR + "[target]\nhost = 'ssh://h'\n", "load.hosts[1]", "is the machine of the server"),
         (SINGLE + FAR.replace("ssh://h", "ssh://g"), "load.hosts[1]", "is listed twice"),
         (SINGLE + FAR + "[arms.a]\n[arms.b.pgbouncer]\npool_size = 9\n", "arms.b.pgbouncer.pool_size", "does not go"),
@@ -199,3 +198,13 @@ def test_what_does_not_go_with_a_load_from_other_machines_is_said(text, path, me
 
     assert path in problems, problems
     assert message in problems[path].message
+
+
+def test_generators_on_other_machines_take_no_turns() -> None:
+    experiment = parse_experiment(HEAD + SINGLE + FAR + PROTOCOLS, "x", Path("/")).experiment
+    facts = HostFacts(local=True, cores=((0,), (1,)), memory_available=8 << 30)
+    plan = make_plan(experiment, facts)
+
+    valid = {each.method for each in judge_methods(experiment, plan.arms, plan.levels, facts) if each.valid}
+
+    assert valid == {"blocks"}

@@ -56,9 +56,9 @@ def check_load_hosts(experiment: Experiment, _: FilePath | None) -> Iterator[Fou
     if target.kind != "throwaway" or workload.kind != "pgbench":
         message = "only pgbench on a throw-away server can run on other machines"
         yield ("load", "hosts"), message, "Remove [load]; pgtrial may run on the machine from which the load comes."
-    if experiment.design.method != "blocks" or experiment.design.soak is not None:
-        message = "a load from other machines has no turns: each run has its servers and generators to itself"
-        yield ("load", "hosts"), message, 'Write method = "blocks" and no soak in [design], or remove [load].'
+    if experiment.design.soak is not None:
+        message = "a soak has its load from the machine that pgtrial runs on"
+        yield ("load", "hosts"), message, "Remove [load], or soak in [design]."
     for number, host in enumerate(load.hosts):
         if host == target.host:
             message = f'"{host}" is the machine of the server'
