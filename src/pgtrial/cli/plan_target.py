@@ -136,13 +136,19 @@ def data_text(checked: Checked) -> str:
     return f"{made}: about {size}, stored twice ({twice}){each}{standby}"
 
 
+def own_settings(experiment: Experiment) -> dict[str, str]:
+    """Those by which a server of pgtrial's own is reached and observed, as far as they are known before it starts."""
+    entrance = () if experiment.load is None else ("listen_addresses", "port")
+    return {name: value for name, value in OWN_SETTINGS.items() if name not in entrance}
+
+
 def own_settings_text(checked: Checked) -> str:
     """Settings beside those of the file, "" if there are none."""
     experiment = checked.loaded.experiment
     if experiment.target.kind != "throwaway":
         return ""
     declared = {name for arm in checked.plan.arms for name in arm.settings}
-    own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
+    own = own_settings(experiment) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
     return f"In addition, to reach and observe the server: {listed}. {_counting_text(checked)}".rstrip()
 
