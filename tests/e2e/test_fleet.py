@@ -224,10 +224,8 @@ def test_a_host_that_is_cut_off_loses_its_block_and_comes_back(fleet_place, two_
     assert_whole(fleet_place)
 
 
-def verdict(place) -> tuple[str, float]:
-    """The verdict, and the effect."""
-    findings = json.loads((place.only_folder().path / "findings.json").read_text())
-    return findings["hypothesis"]["verdict"], findings["hypothesis"]["effect"]["ratio"]
+def verdict(place) -> str:
+    return str(json.loads((place.only_folder().path / "findings.json").read_text())["hypothesis"]["verdict"])
 
 
 def test_four_hosts_give_the_verdict_of_one_also_where_a_clock_is_wrong(new_place):
@@ -247,7 +245,7 @@ def test_four_hosts_give_the_verdict_of_one_also_where_a_clock_is_wrong(new_plac
             found[names] = verdict(place)
             per_host = Counter(host for _, host in place.only_folder().query("SELECT block, host FROM block_host"))
             assert per_host.keys() == set(names)
-    assert found["a"][0] == found["abcd"][0] == "supported"
+    assert found == {"a": "supported", "abcd": "supported"}
     assert "the clock of d is 5.0 s ahead" in result.stderr
     measured = place.only_folder().query(
         "SELECT block_host.host, json_extract(event.data, '$.ahead[0]') FROM run"
