@@ -81,6 +81,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[workload.job]]", FileJobTable),
     ("Load levels as a ramp", RampTable),
     ("Warm-up with a cap", WarmupTable),
+    ("[load]", spec.LoadTable),
     ("[arms.NAME]", spec.ArmTable),
     *((f"[arms.NAME.{name}]", model) for name, model in knob_models().items()),
     ("[factors.NAME]", spec.FactorTable),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.levels import load_levels
+from pgtrial.design.levels import load_levels, part_of
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.model.run import LoadLevel
@@ -61,3 +61,21 @@ def test_a_ramp_is_monotonic_distinct_and_has_both_ends(ramp: str, start: int, s
     assert (clients[0], clients[-1]) == (start, stop)
     assert len(set(clients)) == len(clients) <= count
     assert clients == sorted(clients, reverse=start > stop)
+
+
+@given(
+    clients=st.integers(1, 1000),
+    machines=st.integers(1, 64),
+    rate=st.one_of(st.none(), st.floats(0.1, 1e6)),
+)
+def test_the_parts_of_machines_make_the_whole_level(clients: int, machines: int, rate: float | None) -> None:
+    whole = LoadLevel(index=2, clients=clients, rate=rate)
+    parts = [part_of(whole, number, of=machines) for number in range(machines)]
+
+    assert sum(part.clients for part in parts) == clients
+    assert max(part.clients for part in parts) - min(part.clients for part in parts) <= 1
+    assert {part.index for part in parts} == {2}
+    if rate is None:
+        assert all(part.rate is None for part in parts)
+    else:
+        assert sum(part.rate or 0.0 for part in parts) == pytest.approx(rate)

@@ -207,6 +207,17 @@ class Place:
             (self.directory / name).write_text(text)
         self.write_experiment(*LIGHT, *replacements)
 
+    def write_known_experiment(self, blocks: int) -> None:
+        """One whose effect is known, and large."""
+        self.write_experiment(
+            ('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'),
+            ('duration = "2s"', 'duration = "1s"'),
+            ('warmup   = "1s"', "warmup = 0"),
+            ("blocks = 2", f"blocks = {blocks}"),
+        )
+        # Also where a transaction takes long because others are at work.
+        (self.directory / "known.sql").write_text(KNOWN.replace("0.02", "0.2").replace("0.005", "0.01"))
+
     def write_gated_experiment(self, gate: Path, *replacements: tuple[str, str]) -> None:
         """The same with a load that comes to no end before the file ``gate`` is removed: it needs --allow-code, as it
         asks for a file of the server's machine.

@@ -1,8 +1,12 @@
 """Experiments on hosts that are network namespaces: end to end, and when somebody is killed in the middle."""
 
+import contextlib
+import errno
 import importlib.util
+import json
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +18,20 @@ from support.namespaces import Namespaces, namespaces
 from support.programs import skip_for_want
 
 BLOCKS = 3
-RUNS = 2 * BLOCKS
 NODE, SESSION = "pgtrial.fleet.node", "pgtrial.fleet.session"
+
+
+@contextlib.contextmanager
+def fleet_hosts(*names: str, ahead: dict[str, int] | None = None) -> Iterator[Namespaces]:
+    if importlib.util.find_spec("distributed") is None:
+        skip_for_want("dask.distributed", "pip install distributed cryptography", required_by="PGTRIAL_REQUIRE_FLEET")
+    with namespaces(*names, ahead=ahead) as hosts:
+        yield hosts
 
 
 @pytest.fixture(scope="module")
 def two_hosts() -> Iterator[Namespaces]:
-    if importlib.util.find_spec("distributed") is None:
-        skip_for_want("dask.distributed", "pip install distributed cryptography", required_by="PGTRIAL_REQUIRE_FLEET")
-    with namespaces("a", "b") as hosts:
+    with fleet_hosts("a", "b") as hosts:
         yield hosts
 
 
@@ -68,12 +77,18 @@ def counted(folder) -> dict[int, int]:
     return Counter(slot for slot, _, state, _ in folder.runs() if state == "done")
 
 
-def assert_whole(place) -> None:
+def assert_restored(hosts: Namespaces) -> None:
+    """Nothing runs on a host but what was there before."""
+    for host in hosts.hosts:
+        assert wait_until(host.programs, lambda found: found <= {"sshd"}) == {"sshd"}
+
+
+def assert_whole(place, *, blocks: int = BLOCKS) -> None:
     """Every slot counts once, every block ran whole on one host, and nothing is left."""
     folder = place.only_folder()
-    assert counted(folder) == dict.fromkeys(range(1, RUNS + 1), 1)
+    assert counted(folder) == dict.fromkeys(range(1, 2 * blocks + 1), 1)
     hosts = dict(folder.query("SELECT block, host FROM block_host"))
-    assert hosts.keys() == set(range(1, BLOCKS + 1))
+    assert hosts.keys() == set(range(1, blocks + 1))
     marks = folder.query(
         "SELECT DISTINCT slot.block, json_extract(event.data, '$.host') FROM run JOIN slot ON slot.number = run.slot"
         " JOIN event ON event.run = run.id AND event.kind = 'from-host' WHERE run.state = 'done'"
@@ -206,4 +221,116 @@ def test_a_host_that_is_cut_off_loses_its_block_and_comes_back(fleet_place, two_
     assert "b is lost, with block 1: " in result.stderr
     assert "lost the connection" in result.stderr
     assert "b gets blocks again." in result.stderr
+    assert_whole(fleet_place)
+
+
+def verdict(place) -> str:
+    return str(json.loads((place.only_folder().path / "findings.json").read_text())["hypothesis"]["verdict"])
+
+
+def test_four_hosts_give_the_verdict_of_one_also_where_a_clock_is_wrong(new_place):
+    blocks, ahead = 12, 5
+    found = {}
+    with fleet_hosts("a", "b", "c", "d", ahead={"d": ahead}) as hosts:
+        for names in ("a", "abcd"):
+            place = new_place(f"fleet-{names}")
+            place.write_known_experiment(blocks)
+            listed = [host for host in hosts.hosts if host.name in names]
+            (place.directory / "hosts.toml").write_text(Namespaces(hosts=tuple(listed), ssh=hosts.ssh).listed())
+            result = place.finish(run_command(place, hosts), timeout=1800)  # it has four times as many runs as others
+
+            assert result.returncode == 0, result.stderr
+            assert_whole(place, blocks=blocks)
+            assert_restored(hosts)
+            found[names] = verdict(place)
+            per_host = Counter(host for _, host in place.only_folder().query("SELECT block, host FROM block_host"))
+            assert per_host.keys() == set(names)
+    assert found == {"a": "supported", "abcd": "supported"}
+    assert "the clock of d is 5.0 s ahead" in result.stderr
+    measured = place.only_folder().query(
+        "SELECT block_host.host, json_extract(event.data, '$.ahead[0]') FROM run"
+        " JOIN slot ON slot.number = run.slot JOIN block_host ON block_host.block = slot.block"
+        " JOIN event ON event.run = run.id AND event.kind = 'clock' WHERE run.state = 'done'"
+    )
+    assert len(measured) == 2 * blocks
+    assert {host: round(value) for host, value in measured} == {"a": 0, "b": 0, "c": 0, "d": ahead}
+
+
+@pytest.fixture
+def small_disk(enterable) -> Iterator[Path]:
+    """A file system that has room for an experiment, and not for much more."""
+    disk = enterable / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m,mode=755", "tmpfs", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room on it."""
+    filler = disk / "somebody-else's"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(1 << 16)):
+            pass
+    return filler
+
+
+def on_disk(hosts: Namespaces, disk: Path, *names: str) -> str:
+    """hosts.toml, with the data of b on the disk."""
+    return "".join(
+        f'[[host]]\nname = "{host.name}"\nssh = "{host.ssh}"\n'
+        + (f'work_directory = "{disk}"\n' if host.name == "b" else "")
+        for host in hosts.hosts
+        if host.name in names
+    )
+
+
+def test_a_disk_that_fills_up_leaves_its_host_out_and_the_others_go_on(fleet_place, two_hosts, small_disk):
+    (fleet_place.directory / "hosts.toml").write_text(on_disk(two_hosts, small_disk, "a", "b"))
+    process = run_command(fleet_place, two_hosts)
+    fleet_place.wait_until(lambda _: list((fleet_place.directory / "state" / "fleet").glob("*/b/runs/*")))
+    filler = fill(small_disk)
+    result = fleet_place.finish(process)
+
+    assert result.returncode == 0, result.stderr
+    assert "b gets no more blocks: " in result.stderr
+    assert os.strerror(errno.ENOSPC) in result.stderr
+    assert_whole(fleet_place)
+    assert_restored(two_hosts)
+    assert list(small_disk.iterdir()) == [filler]
+
+
+def test_a_full_disk_of_the_only_host_is_said_and_with_room_again_resume_finishes(fleet_place, two_hosts, small_disk):
+    (fleet_place.directory / "hosts.toml").write_text(on_disk(two_hosts, small_disk, "b"))
+    process = run_command(fleet_place, two_hosts)
+    fleet_place.wait_until(lambda folder: sum(state == "done" for _, _, state, _ in folder.runs()) >= 2)
+    filler = fill(small_disk)
+    result = fleet_place.finish(process)
+    assert result.returncode == 1, result.stderr
+    assert "no host is left" in result.stderr
+    assert os.strerror(errno.ENOSPC) in result.stderr
+    assert_restored(two_hosts)
+    assert list(small_disk.iterdir()) == [filler]
+
+    filler.unlink()
+    result = resume(fleet_place, two_hosts)
+    assert result.returncode == 0, result.stderr
+    assert_whole(fleet_place)
+    assert_restored(two_hosts)
+
+
+def test_a_machine_with_two_addresses_is_one_host(fleet_place, two_hosts):
+    host = two_hosts.hosts[0]
+    twice = (
+        f'[[host]]\nname = "a"\nssh = "{host.ssh}"\n[[host]]\nname = "again"\nssh = "ssh://root@{host.address}:22"\n'
+    )
+    (fleet_place.directory / "hosts.toml").write_text(twice)
+    result = fleet_place.finish(run_command(fleet_place, two_hosts))
+
+    assert result.returncode == 0, result.stderr
+    assert "it is the same machine as" in result.stderr
+    hosts = {name for _, name in fleet_place.only_folder().query("SELECT block, host FROM block_host")}
+    assert len(hosts) == 1
     assert_whole(fleet_place)

@@ -163,3 +163,48 @@ def test_what_an_arm_declares_is_among_its_settings() -> None:
         {},
         {"scripts.read": "n.sql", "variables.k": "2.5"},
     ]
+
+
+FAR = '[load]\nhosts = ["ssh://g", "ssh://h"]\n'
+
+
+def test_a_load_may_come_from_other_machines():
+    assert find(SINGLE + FAR + PROTOCOLS) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        (SINGLE + FAR + "[target]\nkind = 'server'\n", "load.hosts", "only pgbench on a throw-away server"),
+        (COMMAND + FAR, "load.hosts", "only pgbench on a throw-away server"),
+        (SINGLE + FAR + "[design]\nsoak = '1h'\n", "load.hosts", "a soak has its load from"),
+        (SINGLE + FAR + "[target]\nhost = 'ssh://h'\n", "load.hosts[1]", "is the machine of the server"),
+        (SINGLE + FAR.replace("ssh://h", "ssh://g"), "load.hosts[1]", "is listed twice"),
+        (SINGLE + FAR + "[arms.a]\n[arms.b.pgbouncer]\npool_size = 9\n", "arms.b.pgbouncer.pool_size", "does not go"),
+        (MIX + "clients = [3, 40]\n" + FAR, "workload.clients", "3 clients are too few for 2 machines"),
+        (
+            '[workload]\nclients = 9\nscenario = [{ name = "a", file = "a.sql" }, '
+            '{ name = "b", file = "b.sql", sessions = 1 }]\n' + FAR,
+            "workload.scenario[1].sessions",
+            "a constant number of sessions is not divided",
+        ),
+        (SINGLE + '[load]\nhosts = ["gen1"]\n', "load.hosts[0]", ""),
+        (SINGLE + "[load]\nhosts = []\n", "load.hosts", ""),
+        (SINGLE + FAR + 'server = "db1; rm"\n', "load.server", ""),
+    ],
+)
+def test_what_does_not_go_with_a_load_from_other_machines_is_said(text, path, message):
+    problems = find(text)
+
+    assert path in problems, problems
+    assert message in problems[path].message
+
+
+def test_generators_on_other_machines_take_no_turns() -> None:
+    experiment = parse_experiment(HEAD + SINGLE + FAR + PROTOCOLS, "x", Path("/")).experiment
+    facts = HostFacts(local=True, cores=((0,), (1,)), memory_available=8 << 30)
+    plan = make_plan(experiment, facts)
+
+    valid = {each.method for each in judge_methods(experiment, plan.arms, plan.levels, facts) if each.valid}
+
+    assert valid == {"blocks"}

@@ -7,7 +7,7 @@ import os
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from pgtrial.fleet.experiment import Leader
 from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs
 from pgtrial.fleet.host_folders import fleet_directory, host_folders, keep_hosts, kept_hosts
-from pgtrial.fleet.hosts_file import Fleet, HostsList, parse_fleet
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList, parse_fleet
+from pgtrial.fleet.machines import Machine
+from pgtrial.hosts.clock import ClockOffset
 from pgtrial.model.run import RunState, Slot
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
@@ -158,7 +160,23 @@ def main_folder():
         yield folder
 
 
-def lead(folder: Path, cluster: Simulated, hosts: Fleet | None = None, *, path: Path | None = None) -> list[str]:
+async def own_machine(host: FleetHost) -> Machine:
+    """Each host is a machine of its own."""
+    return machine(host.where)
+
+
+def machine(boot: str, *, network: str = "net:[1]", ahead: float = 0.0) -> Machine:
+    return Machine(boot=boot, begun=100.0, network=network, clock=ClockOffset(offset=ahead, error=0.001))
+
+
+def lead(
+    folder: Path,
+    cluster: Simulated,
+    hosts: Fleet | None = None,
+    *,
+    path: Path | None = None,
+    ask_machine: Callable[[FleetHost], Awaitable[Machine]] = own_machine,
+) -> list[str]:
     told: list[str] = []
     hosts = hosts or fleet()
     keep_hosts(folder, hosts)
@@ -172,6 +190,7 @@ def lead(folder: Path, cluster: Simulated, hosts: Fleet | None = None, *, path: 
             state=state,
             tell=told.append,
             make_cluster=lambda _: cluster,  # type: ignore[arg-type,return-value]
+            ask_machine=ask_machine,
         )
         asyncio.run(leader.run())
     return told
@@ -360,3 +379,60 @@ def test_a_host_that_cannot_be_put_back_is_an_error_at_the_end_and_costs_no_bloc
         lead(folder, Simulated({}))  # when it can be reached again
 
         assert_whole(folder)
+
+
+def test_a_machine_under_two_addresses_gets_blocks_under_one_of_them():
+    async def same(_host: FleetHost) -> Machine:
+        return machine("boot")
+
+    with main_folder() as folder:
+        cluster = Simulated({})
+        told = lead(folder, cluster, ask_machine=same)
+
+        (only,) = {host for host, _ in cluster.asked}
+        (other,) = {"a", "b"} - {only}
+        assert any(
+            text.startswith(f"{other} gets no blocks: it is the same machine as {only}, under another address.")
+            for text in told
+        )
+        assert_whole(folder)
+
+
+def test_hosts_that_share_a_kernel_are_said_to_disturb_each_other():
+    async def container(host: FleetHost) -> Machine:
+        return machine("boot", network=f"net:[{host.name}]")
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=container)
+
+        (text,) = (text for text in told if "is on the same machine as" in text)
+        assert text.endswith("in a network of its own: what one of them does disturbs the others.")
+        assert_whole(folder)
+
+
+def test_a_clock_that_is_off_is_said():
+    async def behind(host: FleetHost) -> Machine:
+        return machine(host.where, ahead=-5.0 if host.name == "b" else 0.9)
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=behind)
+
+        (text,) = (text for text in told if "clock" in text)
+        assert text.startswith("the clock of b is 5.0 s behind that of this machine")
+
+
+def test_a_host_that_cannot_be_asked_gets_its_block_which_says_why():
+    async def away(host: FleetHost) -> Machine:
+        raise ConnectError(f'cannot reach "{host.where}"')
+
+    with main_folder() as folder:
+        lead(folder, Simulated({}), ask_machine=away)
+
+        assert_whole(folder)
+
+
+def test_virtual_machines_of_one_snapshot_are_two():
+    first, later = machine("boot"), replace(machine("boot"), begun=160.0)
+
+    assert not first.is_same(later)
+    assert not first.has_kernel_of(later)

@@ -68,6 +68,17 @@ def test_a_transaction_counts_with_the_part_of_its_time_that_is_measured(tmp_pat
     assert (report.counted, report.failed, report.outside_window) == (3, 1, 4)
 
 
+def test_logs_of_machines_are_merged_by_one_clock(tmp_path: Path) -> None:
+    """The second clock is 5 s ahead, and its first transaction ended when that of the first machine did."""
+    here = written(tmp_path / "here.1", f"0 1 1000 0 {START + 4} 500000\n")
+    there = written(tmp_path / "there.1", f"0 1 1000 0 {START + 9} 500000\n0 2 1000 0 {START + 14} 999999\n")
+
+    report = ingest([log_of(here), log_of(there, ahead=5.0)], tmp_path / "out.parquet")
+
+    assert [(row["second"], row["count"]) for row in rows_of(tmp_path / "out.parquet")] == [(4, 1), (4, 1), (9, 1)]
+    assert report.outside_window == 0
+
+
 def test_a_transaction_that_waits_for_its_turn_is_not_at_work(tmp_path: Path) -> None:
     """Of 4 s it waited 3 s: all of its work was measured."""
     log = written(tmp_path / "log.1", f"0 1 4000000 0 {START + 2} 0 3000000\n")

@@ -1,4 +1,4 @@
-"""Hosts that are network namespaces of this machine: each with an address and an sshd of its own."""
+"""Hosts that are network namespaces of this machine: each with an address, a control group and an sshd of its own."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +20,47 @@ from support.waiting import wait_until
 
 _PORT = 22
 _FREE = "10.213"  # and two numbers more: nobody routes to it
+# What has this loaded sees a wall clock that is ahead: the kernel has one for all namespaces.
+_AHEAD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *t) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int found = real(id, t);
+    if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE) t->tv_sec += AHEAD;
+    return found;
+}
+int gettimeofday(struct timeval *restrict t, void *restrict zone) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    t->tv_sec = now.tv_sec;
+    t->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *t) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (t) *t = now.tv_sec;
+    return now.tv_sec;
+}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamespaceHost:
-    """``name`` is that in the list of hosts; ``link`` this machine's end of the cable to it."""
+    """``name`` is that in the list of hosts; ``link`` this machine's end of the cable to it, ``group`` the directory of
+    its control group, and its wall clock is ``ahead`` (s).
+    """
 
     name: str
     namespace: str
     address: str
     link: str
+    group: Path
+    ahead: int = 0
 
     @property
     def ssh(self) -> str:
@@ -41,6 +72,15 @@ class NamespaceHost:
 
     def mend(self) -> None:
         _ip("link", "set", self.link, "up")
+
+    def programs(self) -> set[str]:
+        """The names of all that runs on it, whoever has started it."""
+        found = set()
+        for path in self.group.rglob("cgroup.procs"):
+            for pid in path.read_text().split():
+                with contextlib.suppress(OSError):
+                    found.add(Path(f"/proc/{pid}/comm").read_text().strip())
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +96,10 @@ class Namespaces:
 
 
 @contextlib.contextmanager
-def namespaces(*names: str) -> Iterator[Namespaces]:
-    """Make a host for each name, and remove them. Skips the test where that needs more than there is."""
+def namespaces(*names: str, ahead: Mapping[str, int] | None = None) -> Iterator[Namespaces]:
+    """Make a host for each name, with a clock that is ``ahead`` (s), and remove them. Skips the test where that needs
+    more than there is.
+    """
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
         pytest.skip("hosts that are network namespaces need root, ip and nsenter")
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
@@ -70,7 +112,7 @@ def namespaces(*names: str) -> Iterator[Namespaces]:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
         hosts = []
         for number, name in enumerate(names):
-            hosts.append(stack.enter_context(_namespace(name, number)))
+            hosts.append(stack.enter_context(_namespace(name, number, ahead=(ahead or {}).get(name, 0))))
             stack.enter_context(_sshd(program, folder, hosts[-1]))
         key = (folder / "host.pub").read_text()
         (folder / "known_hosts").write_text("".join(f"{host.address} {key}" for host in hosts))
@@ -82,13 +124,17 @@ def namespaces(*names: str) -> Iterator[Namespaces]:
 
 
 @contextlib.contextmanager
-def _namespace(name: str, number: int) -> Iterator[NamespaceHost]:
+def _namespace(name: str, number: int, *, ahead: int) -> Iterator[NamespaceHost]:
     token = secrets.token_hex(3)
     namespace, here, there = f"pgtrial-test-{token}", f"pgt{token}a", f"pgt{token}b"
     net, last = secrets.randbelow(256), 4 * (number % 64)
-    host = NamespaceHost(name=name, namespace=namespace, address=f"{_FREE}.{net}.{last + 2}", link=here)
+    group = _control_groups() / namespace
+    host = NamespaceHost(
+        name=name, namespace=namespace, address=f"{_FREE}.{net}.{last + 2}", link=here, group=group, ahead=ahead
+    )
     _ip("netns", "add", namespace)
     try:
+        group.mkdir()
         _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", namespace)
         _ip("addr", "add", f"{_FREE}.{net}.{last + 1}/30", "dev", here)
         _ip("link", "set", here, "up")
@@ -99,6 +145,8 @@ def _namespace(name: str, number: int) -> Iterator[NamespaceHost]:
     finally:
         subprocess.run(["ip", "link", "del", here], check=False, capture_output=True)
         _ip("netns", "del", namespace)
+        wait_until(host.programs, lambda left: not left)
+        group.rmdir()
 
 
 @contextlib.contextmanager
@@ -113,8 +161,9 @@ def _sshd(program: str, folder: Path, host: NamespaceHost) -> Iterator[None]:
     )
     # Its network is another one, and nothing else: /sys stays what it is. It ends with the tests, also when they are
     # killed.
-    command = ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{host.namespace}"]
-    command += [program, "-D", "-e", "-f", str(config)]
+    command = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(host.group / "cgroup.procs")]
+    command += ["setpriv", "--pdeathsig", "TERM", "nsenter", f"--net=/run/netns/{host.namespace}"]
+    command += [*_with_clock(folder, host), program, "-D", "-e", "-f", str(config)]
     with (
         (folder / f"log-{host.name}").open("wb") as log,
         subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL) as process,
@@ -126,6 +175,48 @@ def _sshd(program: str, folder: Path, host: NamespaceHost) -> Iterator[None]:
             yield
         finally:
             process.terminate()
+
+
+def _control_groups() -> Path:
+    """The directory of the groups of version 2, which have no need of controllers."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    found = next((Path(where) for _, where, kind, *_ in mounts if kind == "cgroup2"), None)
+    if found is None:
+        pytest.skip("hosts that are network namespaces need control groups of version 2")
+    return found
+
+
+def _with_clock(folder: Path, host: NamespaceHost) -> list[str]:
+    """In front of a command: it, and all that it starts, has the host's clock. /etc is another one for that, as nothing
+    in the environment reaches a program that pgtrial starts as somebody else.
+    """
+    if not host.ahead:
+        return []
+    if shutil.which("cc") is None:
+        skip_for_want("a C compiler", "apt install gcc")
+    own = folder / f"clock-{host.name}"
+    library, upper, work = own / "ahead.so", own / "etc", own / "work"
+    for path in (own, upper, work):
+        path.mkdir()
+    (own / "ahead.c").write_text(_AHEAD)
+    argv: list[str | Path] = [
+        "cc",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        f"-DAHEAD={host.ahead}",
+        "-o",
+        library,
+        own / "ahead.c",
+        "-ldl",
+    ]
+    subprocess.run(argv, check=True)
+    (upper / "ld.so.preload").write_text(f"{library}\n")
+    for path in (folder, own, upper, library):  # the server's account loads it, too
+        path.chmod(0o755)
+    options = f"lowerdir=/etc,upperdir={upper},workdir={work}"
+    script = f'mount -t overlay overlay -o {shlex.quote(options)} /etc && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 
 
 def _listens(address: str) -> bool:

@@ -9,7 +9,7 @@ from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_soak import windows_text
-from pgtrial.cli.plan_target import counts_statements, host_changes_data
+from pgtrial.cli.plan_target import counts_statements, host_changes_data, own_settings
 from pgtrial.design.budget import is_open
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.levels import ScenarioShare, split_clients
@@ -31,7 +31,7 @@ from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
 from pgtrial.postgres.existing.session import is_of_session
 from pgtrial.postgres.programs import kind_of
-from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
@@ -94,7 +94,8 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
             {"setting": name, "values": values, "needs_restart": needs_restart(name, checked.version)}
             for name, values in changed_settings(checked).items()
         ],
-        "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS) if checked.servers else {},
+        "load_hosts": [] if experiment.load is None else list(experiment.load.hosts),
+        "own_settings": own_settings(experiment) | dict(DEFAULT_SETTINGS) if checked.servers else {},
         "counts_statements": counts_statements(checked) if checked.servers else False,
         "levels": [
             {"clients": level.clients, "rate": level.rate, "by_scenario": split}

@@ -136,13 +136,19 @@ def data_text(checked: Checked) -> str:
     return f"{made}: about {size}, stored twice ({twice}){each}{standby}"
 
 
+def own_settings(experiment: Experiment) -> dict[str, str]:
+    """Those by which a server of pgtrial's own is reached and observed, as far as they are known before it starts."""
+    entrance = () if experiment.load is None else ("listen_addresses", "port")
+    return {name: value for name, value in OWN_SETTINGS.items() if name not in entrance}
+
+
 def own_settings_text(checked: Checked) -> str:
     """Settings beside those of the file, "" if there are none."""
     experiment = checked.loaded.experiment
     if experiment.target.kind != "throwaway":
         return ""
     declared = {name for arm in checked.plan.arms for name in arm.settings}
-    own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
+    own = own_settings(experiment) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
     return f"In addition, to reach and observe the server: {listed}. {_counting_text(checked)}".rstrip()
 
@@ -221,6 +227,12 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "The server listens on a socket in a private directory; it and its data are removed at the end, and no "
             "other PostgreSQL is touched."
         )
+        if experiment.load is not None:
+            yield (
+                f"The load comes from {', '.join(experiment.load.hosts)}. For these machines alone the server also "
+                "listens on TCP, at the address at which they reach it and on a free port, and asks them for a "
+                "password (SCRAM) that is drawn for the experiment and is in no file."
+            )
         arms = checked.plan.arms
         for variant in dict.fromkeys(arm.variant for arm in arms):
             has_twins = checked.plan.method.method in ("interleaved", "duet")

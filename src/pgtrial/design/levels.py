@@ -34,6 +34,14 @@ def level_of(arm: Arm, level: LoadLevel) -> LoadLevel:
     return level if clients is None else replace(level, clients=clients)
 
 
+def part_of(level: LoadLevel, number: int, *, of: int) -> LoadLevel:
+    """The part of a load level that a machine makes, ``number`` 0 to ``of`` - 1: all together make the whole."""
+    each, more = divmod(level.clients, of)
+    clients = each + (number < more)
+    rate = None if level.rate is None else level.rate * clients / level.clients
+    return replace(level, clients=clients, rate=rate)
+
+
 def rate_levels(workload: WorkloadTable) -> Sequence[float | None]:
     rate = workload.rate
     if isinstance(rate, RampTable):

@@ -206,6 +206,9 @@ def _check_place(case: Case) -> Iterator[Objection]:
     elif target.host is not None or (case.facts is not None and not case.facts.local):
         text = "the server is on another machine; arms only take turns on this one"
         yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+    if case.experiment.load is not None:
+        text = "load generators on other machines do not take turns"
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def _check_sessions(case: Case) -> Iterator[Objection]:

@@ -19,6 +19,7 @@ from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.keeper import is_wanted, keeper
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
+from pgtrial.engine.loads.machines import LoadMachine, make_entrance, open_machines
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
@@ -176,12 +177,7 @@ async def _run_schedule(
         pending = _find_pending(plan, state)
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
-            # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
-            # cannot be reached is no reason to refuse the report.
-            if belongings.hosts():
-                with contextlib.suppress(ConnectError):
-                    async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
-                        remove_directories(host, *belongings.paths(host.name))
+            await _remove_left(experiment, belongings)
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process
@@ -196,6 +192,11 @@ async def _run_schedule(
             async with contextlib.AsyncExitStack() as around:
                 host = await around.enter_async_context(
                     open_host(experiment.target.host, mark=here.mark, on_start=remember)
+                )
+                machines = await around.enter_async_context(  # before data are made, which can take long
+                    open_machines(
+                        experiment.load, server=host, belongings=belongings, mark=here.mark, on_start=remember
+                    )
                 )
                 if is_wanted(experiment):
                     await around.enter_async_context(keeper(folder, here=here))
@@ -223,10 +224,14 @@ async def _run_schedule(
                 )
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
+                    if isinstance(target, ThrowawayTarget):
+                        target.let_in(make_entrance(machines, host))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")
-                    schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
+                    schedule = await _try_and_plan(
+                        plan, folder, state, target, belongings, here=here, machines=machines, tell=tell
+                    )
                     schedule.hooks = hooks
                     # Of the schedule's plan: turns may have become blocks.
                     schedule.slice_plan = plan_slices(schedule.planned.method, arms=len(schedule.arms), host=host)
@@ -243,6 +248,17 @@ async def _run_schedule(
                     async with contextlib.aclosing(blocks) as given:
                         async for block in given:
                             await schedule.run([slot for slot in pending if slot.block == block])
+
+
+async def _remove_left(experiment: Experiment, belongings: Belongings) -> None:
+    """All that can be left of an experiment that is done is what a pgtrial that was killed at its very end had still to
+    remove. A host that cannot be reached is no reason to refuse the report.
+    """
+    machines = () if experiment.load is None else experiment.load.hosts
+    for address in (experiment.target.host, *machines) if belongings.hosts() else ():
+        with contextlib.suppress(ConnectError):
+            async with open_host(address, mark=mark_of(belongings.folder)) as host:
+                remove_directories(host, *belongings.paths(host.name))
 
 
 def refuse_unallowed(plan: Plan, folder: Path, permission: Permission) -> bool:
@@ -276,11 +292,19 @@ def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm],
 
 
 async def _try_and_plan(
-    plan: Plan, folder: Path, state: State, target: Target, belongings: Belongings, *, here: Host, tell: Observer
+    plan: Plan,
+    folder: Path,
+    state: State,
+    target: Target,
+    belongings: Belongings,
+    *,
+    here: Host,
+    machines: tuple[LoadMachine, ...],
+    tell: Observer,
 ) -> Schedule:
     """Try every arm, and build what all runs share."""
     experiment, arms = plan.experiment, plan.arms
-    load = await make_load(plan, target, belongings, here=here, scripts=folder / layout.FILES)
+    load = await make_load(plan, target, belongings, here=here, machines=machines, scripts=folder / layout.FILES)
     ask_for_check(load, plan, state)
     baseline = await try_arms(target, arms, load, tell=tell)
     plan = decide_turns(load, plan, state, tell=tell)
@@ -294,6 +318,7 @@ async def _try_and_plan(
         levels=plan.levels,
         seed=plan.seed,
         client_host=here,
+        machines=machines,
         baseline=baseline,
         mark=mark_of(folder),
         machine=identify_machine(),

@@ -15,6 +15,7 @@ from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
+from pgtrial.engine.loads.machines import fetch_logs, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
@@ -218,6 +219,7 @@ class Measurement(ABC):
             [generator for _, generator in generators],
             environment={},
             account=plan.load.account,
+            machines=plan.machines,
             output=plan.load.output,
             on_second=on_second,
             conduct=conduct,
@@ -367,7 +369,31 @@ class WholeMeasurement(Measurement):
             )
         window = start, start + duration
         check_presence(level.label, outcome, window=window, program=self.group.plan.load.output.program)
-        self._keep(name, level, generators, outcome, window=window)
+        self._keep(name, level, await self._fetched(level, generators, outcome), outcome, window=window)
+
+    async def _fetched(
+        self, level: LoadLevel, generators: Sequence[OwnedGenerator], outcome: LoadOutcome
+    ) -> Sequence[OwnedGenerator]:
+        """The generators with their logs here, where they ran on other machines; that is recorded."""
+        if not outcome.machines:
+            return generators
+        record, (name, member) = self.group.record, self._only
+        loads, (first, last) = outcome.machines, span(outcome.machines)
+        facts = [
+            {
+                **load.facts(),
+                "processed": sum(
+                    summary.processed or 0
+                    for (_, generator), summary in zip(generators, outcome.summaries, strict=True)
+                    if generator.machine == number
+                ),
+            }
+            for number, load in enumerate(loads)
+        ]
+        record.add_event("load-machines", level=level.index, skew=last - first, machines=facts)
+        record.add_caveats(find_saturated(loads))
+        own = await fetch_logs([generator for _, generator in generators], loads, member.log_folder)
+        return [(name, generator) for generator in own]
 
 
 async def end_sessions(server: RunningServer, beginning: str) -> None:

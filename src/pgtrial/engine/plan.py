@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.engine.loads.base import Load
+from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Host
 from pgtrial.model.load_sessions import beginning_of_names
@@ -26,6 +27,7 @@ class Plan:
     machine: str  # from which the load comes
     sysctls: tuple[str, ...]  # kernel settings that some arm sets
     restore: Literal["each-run", "each-block", "never"]
+    machines: tuple[LoadMachine, ...] = ()  # from which the load comes, if not from this one
     watches_pages: bool = False  # some arm sets which pages memory is made of
 
     @property

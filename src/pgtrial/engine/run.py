@@ -113,11 +113,13 @@ class Execution:
             return ""
         return f"other programs and the hypervisor took {format_share(share)} of the CPU time"
 
-    def _clock_offsets(self) -> tuple[float, float]:
-        """Of the load generator's machine and of the servers', which may be one."""
-        return clock_offset(self.group.plan.client_host.ops), clock_offset(self.group.host.ops)
+    def _clock_offsets(self) -> tuple[float, ...]:
+        """Of the load generators' machines and of the servers', which may be one."""
+        plan = self.group.plan
+        hosts = (plan.client_host, self.group.host, *(machine.host for machine in plan.machines))
+        return tuple(clock_offset(host.ops) for host in hosts)
 
-    async def _measure(self, offsets: tuple[float, float]) -> Mapping[str, SamplerReport]:
+    async def _measure(self, offsets: tuple[float, ...]) -> Mapping[str, SamplerReport]:
         try:
             return await self.measurement.measure()
         except InvalidRunError:
@@ -125,8 +127,8 @@ class Execution:
             check_clock(self._clock_step(offsets))
             raise
 
-    def _clock_step(self, offsets: tuple[float, float]) -> float:
-        """By how many seconds a clock was set since it had these offsets, of two the more."""
+    def _clock_step(self, offsets: tuple[float, ...]) -> float:
+        """By how many seconds a clock was set since it had these offsets, of all of them the most."""
         return max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
 
     async def _prepare_caches(self, state: str) -> None:
@@ -160,7 +162,9 @@ class Execution:
             try:
                 self.group.record.add_restored(await self.group.servers.stop(immediate=immediate))
             finally:
-                end_all_strays(self.group.plan.mark, self.group.host, self.group.plan.client_host)
+                plan = self.group.plan
+                loading = (machine.host for machine in plan.machines)
+                end_all_strays(plan.mark, self.group.host, plan.client_host, *loading)
 
     async def _keep_logs(self) -> None:
         for name, member in self.group.members.items():

@@ -33,7 +33,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_scales,
     check_undo,
 )
-from pgtrial.experiment_file.load_checks import check_arm_loads, check_poolers, check_units
+from pgtrial.experiment_file.load_checks import check_arm_loads, check_load_hosts, check_poolers, check_units
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target, check_writes
 from pgtrial.experiment_file.workload_checks import (
@@ -144,6 +144,7 @@ _CHECKS: tuple[Check, ...] = (
     check_arm_loads,
     check_units,
     check_poolers,
+    check_load_hosts,
     check_file_load,
     check_file_jobs,
     check_only_files,

@@ -269,6 +269,24 @@ def count_windows(design: DesignTable) -> int:
     return DEFAULT_WINDOWS if design.windows is None else design.windows
 
 
+MOST_LOAD_HOSTS = 64
+
+
+class LoadTable(Table):
+    """Where the load comes from, if not from the machine that pgtrial runs on."""
+
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_LOAD_HOSTS)] = Field(
+        description="Machines on which pgbench runs, each with an equal part of the clients, reached with the ssh "
+        "command. The throw-away server then listens on TCP for them alone, and asks for a password that is drawn for "
+        "the experiment."
+    )
+    server: Annotated[str, Field(pattern=r"^[0-9A-Fa-f:.]{2,45}$")] | None = Field(
+        default=None,
+        description="IP address at which they reach the server's machine. Left out: the one from which that machine "
+        "would reach them.",
+    )
+
+
 class LimitsTable(Table):
     """What limits an arm, found by experiment: times are made longer one by one, and throughput is seen to fall."""
 
@@ -335,6 +353,7 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    load: LoadTable | None = Field(default=None, description="Where the load comes from.")
     limits: LimitsTable | None = Field(default=None, description="What limits an arm, found by slowing its resources.")
     hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")

@@ -9,9 +9,13 @@ from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.workload_checks import check_file, scenario_names
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
+from pgtrial.knobs.slowdown import SLOWDOWN
+from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.nearest import hint_name
+
+_NEEDS_SOCKET = (PGBOUNCER, SLOWDOWN, STANDBY)  # what is between load and server, or in both
 
 
 def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -42,6 +46,37 @@ def _check_clients(experiment: Experiment, declared: Declared) -> Iterator[Found
     elif workload.has_own_sessions and int(declared.value) < len(workload.scenario_names):
         message = f"{declared.value} clients are fewer than the {len(workload.scenario_names)} scenarios"
         yield declared.path, message, 'Each scenario has clients of its own. Give more, or share = "transactions".'
+
+
+def check_load_hosts(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Whether the load can come from other machines."""
+    load, workload, target = experiment.load, experiment.workload, experiment.target
+    if load is None:
+        return
+    if target.kind != "throwaway" or workload.kind != "pgbench":
+        message = "only pgbench on a throw-away server can run on other machines"
+        yield ("load", "hosts"), message, "Remove [load]; pgtrial may run on the machine from which the load comes."
+    if experiment.design.soak is not None:
+        message = "a soak has its load from the machine that pgtrial runs on"
+        yield ("load", "hosts"), message, "Remove [load], or soak in [design]."
+    for number, host in enumerate(load.hosts):
+        if host == target.host:
+            message = f'"{host}" is the machine of the server'
+            yield ("load", "hosts", number), message, "Leave it out: a load that runs there disturbs what it measures."
+        elif host in load.hosts[:number]:
+            yield ("load", "hosts", number), f'"{host}" is listed twice', "List each machine once."
+    for number, scenario in enumerate(workload.scenario):
+        if scenario.sessions is not None:
+            message = "a constant number of sessions is not divided between machines"
+            yield ("workload", "scenario", number, "sessions"), message, "Give the scenario a share, or remove [load]."
+    for declared in all_declared(experiment):
+        if declared.knob in _NEEDS_SOCKET:
+            message = f'knob "{declared.knob}" does not go with a load from other machines'
+            yield declared.path, message, "Remove it, or [load]."
+    least = min(workload.client_levels) // len(load.hosts)
+    if least < (len(workload.scenario_names) if workload.has_own_sessions else 1):
+        message = f"{min(workload.client_levels)} clients are too few for {len(load.hosts)} machines"
+        yield ("workload", "clients"), message, "Each machine has a client of each scenario at least."
 
 
 def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

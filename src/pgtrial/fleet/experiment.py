@@ -11,7 +11,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pgtrial.engine.experiment import Permission, refuse_unallowed
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, refuse_older_copy
 from pgtrial.engine.leftovers import sweep
 from pgtrial.engine.signals import until_signalled
-from pgtrial.errors import PgTrialError, RestoreError, StoreError, TargetError
+from pgtrial.errors import ConnectError, PgTrialError, PreflightError, RestoreError, StoreError, TargetError
 from pgtrial.fleet.cluster import Cluster, LostError
 from pgtrial.fleet.differences import find_differences
 from pgtrial.fleet.dispatch import MOST_LOSSES, Dispatch, Handout
@@ -31,6 +31,7 @@ from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.gather import done_blocks, gather_block
 from pgtrial.fleet.host_folders import fleet_directory, forget_hosts, host_folder, host_folders, keep_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
+from pgtrial.fleet.machines import Machine, ask_machine, describe, find_same
 from pgtrial.fleet.session import permission_text
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.safe_text import shell_word
@@ -112,12 +113,14 @@ class Leader:
     state: State
     tell: Tell
     make_cluster: Callable[[Path], Cluster] = Cluster
+    ask_machine: Callable[[FleetHost], Awaitable[Machine]] = ask_machine
     fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
     dispatch: Dispatch = field(init=False)
     cluster: Cluster = field(init=False)
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
+    _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
 
@@ -204,6 +207,7 @@ class Leader:
             return
         try:
             await to_its_end(lambda: host_folder(self.folder, host))
+            await self._meet(host)
             await self.cluster.add_worker(host.name)
         except PgTrialError as err:
             self.tell(f"{host.name} gets no blocks: {err.message}. {err.hint}")
@@ -214,6 +218,22 @@ class Leader:
         if after is not None:
             self.tell(f"{host.name} gets blocks again.")
         self.dispatch.join(host.name)
+
+    async def _meet(self, host: FleetHost) -> None:
+        """Find out which machine a host is. Raises PreflightError where another one is the same."""
+        try:
+            machine = await self.ask_machine(host)
+        except ConnectError:
+            return  # its first block says so, and is tried again
+        others = {name: known for name, known in self._machines.items() if name != host.name}
+        if (other := find_same(machine, others)) is not None:
+            raise PreflightError(
+                f"it is the same machine as {other}, under another address",
+                hint="Two blocks at a time on one machine would disturb each other: list each machine once.",
+            )
+        self._machines[host.name] = machine
+        for text in describe(host.name, machine, others):
+            self._tell_once(text)
 
     async def _ask(self, handout: Handout) -> None:
         """Have a host run a block, and take it in; fence the host where that does not come to its end."""
@@ -306,7 +326,10 @@ class Leader:
     def _free(self, host: FleetHost, fenced: Fenced, *, returns: bool) -> bool:
         """What a host had is free for others, or done if it was found to be whole; whether it gets more."""
         is_whole = self.dispatch.block_of(host.name) in fenced.whole
-        return self.dispatch.fence(host.name, returns=returns, is_whole=is_whole)
+        gets_more = self.dispatch.fence(host.name, returns=returns, is_whole=is_whole)
+        if not gets_more:
+            self._machines.pop(host.name, None)  # nobody disturbs it there any more
+        return gets_more
 
     def _note(self, host: str, fenced: Fenced) -> None:
         if fenced.stays is None:
@@ -317,9 +340,12 @@ class Leader:
     def _compare(self) -> None:
         """Say what differs between hosts that should know."""
         for text in find_differences(self.folder):
-            if text not in self._told:
-                self._told.add(text)
-                self.tell(text)
+            self._tell_once(text)
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.tell(text)
 
     # -- before and after ------------------------------------------------------------------------------------
 

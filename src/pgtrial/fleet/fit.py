@@ -30,6 +30,12 @@ def _find(plan: Plan) -> Iterator[SpecProblem]:
             message="what limits an arm is proved on one machine, not on several hosts",
             hint="Remove it from [limits], or leave out --fleet.",
         )
+    if experiment.load is not None:
+        yield SpecProblem(
+            path="load.hosts",
+            message="the load of each host of a fleet is made on this machine",
+            hint="Remove [load], or leave out --fleet.",
+        )
     if experiment.target.host is not None:
         yield SpecProblem(
             path="target.host",

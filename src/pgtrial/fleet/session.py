@@ -138,4 +138,5 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    # Not by sys.exit: what the thread that still reads orders holds is not taken down in order, and libraries complain.
+    os._exit(main(Path(sys.argv[1])))

@@ -18,6 +18,7 @@ import pwd
 import secrets
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -395,6 +396,18 @@ class Operations:
     def clock(self) -> tuple[float, float]:
         """(seconds since the epoch, seconds of a clock that nobody can set)."""
         return time.time(), time.monotonic()
+
+    def address_towards(self, address: str) -> str:
+        """This machine's own IP address on its way to another; nothing is sent."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return str(probe.getsockname()[0])
+
+    def free_port(self) -> int:
+        """A TCP port on which nobody listens, on any address."""
+        with socket.create_server(("", 0)) as probe:
+            return int(probe.getsockname()[1])
 
     def page_size(self) -> int:
         return os.sysconf("SC_PAGE_SIZE")

@@ -14,6 +14,7 @@ from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
 from pgtrial.hosts.processes import end_process, find_server_children, identify
 from pgtrial.postgres.connect import conninfo
+from pgtrial.postgres.entrance import Entrance
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting, find_mismatches, read_settings, render_settings
 from pgtrial.postgres.work_directory import PORT, make_own, writing
@@ -24,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
+_HBA = "pg_hba.conf"
 _LOCK_FILE = "postmaster.pid"
 _LOG_NAME = "server"
 _LONGEST_LOG = 16 << 20  # bytes that are looked at for why a server does not start
@@ -80,6 +82,7 @@ class ThrowawayCluster:
     socket_directory: Path
     account: Account | None
     wal_directory: Path | None = None
+    entrance: Entrance | None = None  # for the load of other machines
     process: HostProcess | None = field(default=None, init=False)
     reached_by: Path | None = field(default=None, init=False)  # the socket's directory as seen from here, since a start
 
@@ -112,15 +115,19 @@ class ThrowawayCluster:
     def conninfo(self, database: str = "postgres") -> str:
         """How pgtrial reaches the server; of another host's only after its first start."""
         directory = self.reached_by or self.socket_directory
-        return conninfo(host=str(directory), port=PORT, user=SUPERUSER, database=database)
+        return conninfo(host=str(directory), port=self._port, user=SUPERUSER, database=database)
+
+    @property
+    def _port(self) -> int:
+        return PORT if self.entrance is None else self.entrance.port
 
     def environment(self, database: str) -> dict[str, str]:
         """Variables by which programs on pgtrial's machine reach the server; see ``conninfo``."""
-        return _environment(self.reached_by or self.socket_directory, database)
+        return _environment(self.reached_by or self.socket_directory, database, self._port)
 
     def host_environment(self, database: str) -> dict[str, str]:
         """Variables by which programs on the server's own host reach it."""
-        return _environment(self.socket_directory, database)
+        return _environment(self.socket_directory, database, self._port)
 
     async def initdb(self, *, checksums: bool | None = None) -> None:
         """Make the data directory, with the C.UTF-8 collation, so that results do not depend on the caller's locale.
@@ -157,8 +164,12 @@ class ThrowawayCluster:
             "unix_socket_directories": str(self.socket_directory),
             "log_directory": str(self._log_directory),
         }
-        rendered = render_settings({**DEFAULT_SETTINGS, **settings, **own})
         with writing(self.conf):
+            if self.entrance is not None:
+                hba_file = str(self.directory / _HBA)
+                own |= self.entrance.settings(hba_file)
+                self.host.ops.put(hba_file, self.entrance.hba)
+            rendered = render_settings({**DEFAULT_SETTINGS, **settings, **own})
             self.host.ops.put(str(self.conf), f"include = 'data/postgresql.conf'\n{rendered}")
 
     async def verify_settings(self, settings: Mapping[str, str], *, database: str = "postgres") -> dict[str, Setting]:
@@ -213,7 +224,9 @@ class ThrowawayCluster:
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:
             raise TargetError(f"the server does not accept connections after {patience:g} s") from err
-        self.reached_by = (await self.host.forward(self.socket_directory / f".s.PGSQL.{PORT}")).parent
+        self.reached_by = (await self.host.forward(self.socket_directory / f".s.PGSQL.{self._port}")).parent
+        if self.entrance is not None:
+            await self.entrance.give_password(self.conninfo())
 
     def _is_ready(self) -> bool:
         try:
@@ -332,8 +345,8 @@ class ThrowawayCluster:
             await asyncio.sleep(_CLEAR_POLL)
 
 
-def _environment(socket_directory: Path, database: str) -> dict[str, str]:
-    return {"PGHOST": str(socket_directory), "PGPORT": str(PORT), "PGUSER": SUPERUSER, "PGDATABASE": database}
+def _environment(socket_directory: Path, database: str, port: int) -> dict[str, str]:
+    return {"PGHOST": str(socket_directory), "PGPORT": str(port), "PGUSER": SUPERUSER, "PGDATABASE": database}
 
 
 def _checksums_option(wanted: bool | None, major: int) -> list[str]:

@@ -35,6 +35,7 @@ class LevelLog:
 
     ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
     measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
+    The clock by which it was written was ``ahead`` of ours (s).
     With ``slices`` (in order of time) only their counted parts are measured time; ``frozen``: between them the clients
     stood still.
     """
@@ -48,6 +49,7 @@ class LevelLog:
     max_tries: int
     slices: tuple[Slice, ...] = ()
     frozen: bool = True
+    ahead: float = 0.0
 
 
 def read_logs(log: LevelLog) -> str:

@@ -333,7 +333,8 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
     belongs, NULL where there is none. Parts are whole multiples of 2**-20, so that their sums are exact in any order.
     """
     lines = f"""
-        (SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
+        (SELECT *, epoch * 1000000 + microsecond - {round(log.ahead * 1e6)} AS ended,
+                TRY_CAST(time AS UBIGINT) AS latency
                 {"" if log.max_tries != 1 else ", 0 AS retries"}
                 {"" if log.has_rate else ", NULL::BIGINT AS lag"}
          FROM {source})

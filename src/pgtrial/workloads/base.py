@@ -38,7 +38,9 @@ class Generator:
     is added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where
     its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
     a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
-    ``results``: it keeps no log and ends by no clock of its own.
+    ``results``: it keeps no log and ends by no clock of its own. ``machine`` is the number of the machine on which it
+    runs, where the load comes from others; its directory is there until its logs have been fetched, by a clock that was
+    ``ahead`` of ours (s).
     """
 
     argv_tail: tuple[str, ...]
@@ -50,6 +52,8 @@ class Generator:
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     results: Results | None = None
+    machine: int | None = None
+    ahead: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

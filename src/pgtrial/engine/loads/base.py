@@ -9,6 +9,7 @@ from pgtrial.design.plan import Plan
 from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.fio import FioLoad
+from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target, executable_client, make_work_directory
 from pgtrial.engine.target.host import HostTarget
@@ -81,8 +82,16 @@ class Load(Protocol):
         """What generators have written down, of which the ``window`` or the counted part of the ``slices`` counts."""
 
 
-async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here: Host, scripts: Path) -> Load:
-    """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts.
+async def make_load(
+    plan: Plan,
+    target: Target,
+    belongings: Belongings,
+    *,
+    here: Host,
+    machines: tuple[LoadMachine, ...],
+    scripts: Path,
+) -> Load:
+    """``here`` is where pgbench runs unless it is on ``machines``, ``scripts`` the folder with its scenarios' scripts.
 
     Where its account may not execute it, a copy is made, which ``belongings`` know of. Raises PreflightError.
     """
@@ -103,10 +112,11 @@ async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here:
             here=here,
             there=target.host,
         )
-    client = await executable_client(target.client, account, belongings, here=here)
+    client = target.client if machines else await executable_client(target.client, account, belongings, here=here)
     return PgbenchLoad(
         program=client.path("pgbench"),
-        account=account,
+        account=None if machines else account,
+        machines=machines,
         workload=experiment.workload,
         scenarios=scenarios_of(experiment, scripts),
         seed=plan.seed,

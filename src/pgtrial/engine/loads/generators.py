@@ -6,13 +6,14 @@ import math
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pgtrial.engine.loads.listening import End, listen
+from pgtrial.engine.loads.machines import LoadMachine, MachineLoad, end_all, span, start_together, waiting_argv
 from pgtrial.engine.loads.pgbench import put_scripts
 from pgtrial.engine.loads.results import Channel, Listener, work
 from pgtrial.hosts.base import Account, Host, HostProcess
@@ -36,6 +37,7 @@ class LoadOutcome:
     silences: tuple[tuple[float, float], ...] = ()
     summaries: tuple[Summary, ...]
     errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
+    machines: tuple[MachineLoad, ...] = ()  # from which the load came, if not from this one
 
     @property
     def work(self) -> Work | None:
@@ -71,13 +73,15 @@ async def run_generators(
     *,
     environment: Mapping[str, str],
     account: Account | None = None,
+    machines: Sequence[LoadMachine] = (),
     output: Output = PGBENCH,
     on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
     conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
-    ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories.
+    ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories. Those of
+    ``machines`` start at one time by the clocks of all of them.
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Those
     that tell of their results are told so when they have worked for their time, or a little after ``conduct`` has
@@ -93,15 +97,15 @@ async def run_generators(
             enough.set()
 
     async with contextlib.AsyncExitStack() as stack:
-        for generator in generators:
-            mode = 0o600 if generator.results is None else 0o700  # a program's files may be programs
-            put_scripts(host, Path(generator.directory), generator.scripts, account=account, mode=mode)
+        loads = [MachineLoad.of(machine) for machine in machines]
         processes: list[HostProcess] = []
         tellers: list[Listener] = []
         tasks: list[asyncio.Task[End]] = []
+        local = () if machines else generators
+        _put_all_scripts(host, local, account)
         started = time.time()
-        for index, generator in enumerate(generators):
-            start = partial(_start, host, program, generator, environment=environment, account=account)
+        for index, generator in enumerate(local):
+            start = partial(_start, host, [program], generator, environment=environment, account=account)
             on_progress = partial(tell, index)
             if generator.results is None:
                 process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
@@ -115,6 +119,13 @@ async def run_generators(
             processes.append(process)
             tasks.append(asyncio.create_task(listening))
         all_started = time.time()
+        if machines:
+            processes = await _start_on_machines(stack, loads, generators, environment=environment)
+            started, all_started = span(loads)
+            tasks += [
+                asyncio.create_task(_listen_to(loads[each.machine or 0], process, output, partial(tell, index), enough))
+                for index, (each, process) in enumerate(zip(generators, processes, strict=True))
+            ]
         waiting = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(enough.wait())]
         stack.push_async_callback(_cancel, [*waiting, *tasks])
         conducted = None if conduct is None else partial(conduct, processes)
@@ -125,10 +136,10 @@ async def run_generators(
             await asyncio.wait([conductor, *waiting], return_when=asyncio.FIRST_COMPLETED)
             if conductor.done():
                 conductor.result()
-                for process in processes if not tellers else ():
-                    _finish(process)
+                _finish([] if tellers else processes)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         ended = [(generator, task.result()) for generator, task in zip(generators, tasks, strict=True) if task.done()]
+    end_all(loads)
     if tellers:
         started = all_started = max(each.ready or all_started for each in tellers)
     errors = [f"{', '.join(generator.scenario_names)}: {line}" for generator, end in ended for line in end.errors]
@@ -139,26 +150,69 @@ async def run_generators(
         silences=tuple(silence for _, end in ended for silence in end.silences),
         summaries=tuple(end.summary for _, end in ended),
         errors=tuple(errors),
+        machines=tuple(loads),
     )
+
+
+def _put_all_scripts(host: Host, generators: Sequence[Generator], account: Account | None) -> None:
+    for generator in generators:
+        mode = 0o600 if generator.results is None else 0o700  # a program's files may be programs
+        put_scripts(host, Path(generator.directory), generator.scripts, account=account, mode=mode)
+
+
+async def _start_on_machines(
+    stack: contextlib.AsyncExitStack,
+    loads: Sequence[MachineLoad],
+    generators: Sequence[Generator],
+    *,
+    environment: Mapping[str, str],
+) -> list[HostProcess]:
+    """Start the generators of all machines at one time; ``stack`` ends them. Raises HostCommandError."""
+    processes: list[tuple[int, HostProcess]] = []
+    pipe = asyncio.subprocess.PIPE
+    for generator in generators:
+        number = generator.machine or 0
+        machine = loads[number].machine
+        put_scripts(machine.host, machine.directory, generator.scripts, account=machine.account)
+        command = waiting_argv(machine, [machine.pgbench])
+        start = partial(_start, machine.host, command, generator, environment=environment, account=machine.account)
+        process = await start(stdin=pipe, stdout=pipe, stderr=pipe)
+        stack.push_async_callback(end_process, process)
+        processes.append((number, process))
+    await start_together(loads, processes)
+    return [process for _, process in processes]
+
+
+def _listen_to(
+    load: MachineLoad,
+    process: HostProcess,
+    output: Output,
+    on_progress: Callable[[Progress], None],
+    enough: asyncio.Event,
+) -> Coroutine[Any, Any, End]:
+    """Listen to a generator on another machine, whose clock it tells."""
+    return listen(process, output, on_progress, enough, ops=load.machine.host.ops, ahead=load.before.offset)
 
 
 async def _start(
     host: Host,
-    program: Path,
+    command: Sequence[str | Path],
     generator: Generator,
     *,
     environment: Mapping[str, str],
     account: Account | None,
+    stdin: int = asyncio.subprocess.DEVNULL,
     stdout: int,
     stderr: int,
 ) -> HostProcess:
     return await host.start(
-        [program, *generator.argv_tail],
+        [*command, *generator.argv_tail],
         role=LOAD,
         account=account,
         directory=Path(generator.directory),
         environment={**environment, **generator.environment},
         groups=generator.groups,
+        stdin=stdin,
         stdout=stdout,
         stderr=stderr,
     )
@@ -185,13 +239,14 @@ async def _end_session(process: HostProcess) -> None:
         process.kill_session()
 
 
-def _finish(process: HostProcess) -> None:
+def _finish(processes: Iterable[HostProcess]) -> None:
     """Have pgbench end as at the end of its time: each client ends its transaction, and the log is written to its end.
 
     Its own alarm clock (pgbench.c, handle_sig_alarm) does the same.
     """
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGALRM)
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGALRM)
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:

@@ -47,8 +47,10 @@ async def listen(
     enough: asyncio.Event,
     *,
     ops: Operations,
+    ahead: float = 0.0,
 ) -> End:
-    """Read both outputs of a generator to their ends; ``ops`` are those of the machine on which it runs.
+    """Read both outputs of a generator to their ends; ``ops`` are those of the machine on which it runs, whose clock is
+    ``ahead`` of ours (s).
 
     One that fails is ``enough`` to end the others: their run cannot count any more.
     """
@@ -67,7 +69,7 @@ async def listen(
         async for line in _read_lines(told):
             progress = output.parse_progress(line)
             # Its own time where it tells that: we may be the ones who come late.
-            silences.heard(time.time() if progress is None or progress.t is None else progress.t)
+            silences.heard(time.time() if progress is None or progress.t is None else progress.t - ahead)
             if progress is None:
                 (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue

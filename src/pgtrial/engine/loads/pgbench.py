@@ -3,10 +3,12 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from pgtrial.design.levels import level_of
+from pgtrial.design.levels import level_of, part_of
+from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.engine.target.base import RunningServer, way_to_log_in
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
@@ -18,7 +20,7 @@ from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import connect, execute, fetch
 from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
-from pgtrial.workloads.base import Generator, Output
+from pgtrial.workloads.base import Generator, Output, derive_seed
 from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators, script_option, scripts_of
 from pgtrial.workloads.scenarios import Scenario, at_scale, of_arm
 
@@ -47,7 +49,8 @@ _RELATIONS = """
 class PgbenchLoad:
     """``account`` is whom pgbench runs as, ``clients`` the largest number of sessions.
 
-    ``here`` is where pgbench runs, ``there`` the host of the server. ``scales`` are those of pgbench's tables, by arm,
+    ``here`` is where pgbench runs, unless it does on ``machines``, ``there`` the host of the server.
+    ``scales`` are those of pgbench's tables, by arm,
     where arms differ in them, ``own_scripts`` the scripts that arms have of their own, by arm and scenario.
     """
 
@@ -60,6 +63,7 @@ class PgbenchLoad:
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
     own_scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    machines: tuple[LoadMachine, ...] = ()
     tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
 
     @property
@@ -76,7 +80,11 @@ class PgbenchLoad:
         )
 
     def facts(self) -> Mapping[str, str]:
-        return {}  # pgbench is one of PostgreSQL's programs, and told with them
+        # pgbench of this machine is one of PostgreSQL's programs, and told with them.
+        return {
+            f"load generator/{machine.host.name}": f"pgbench {machine.programs.version}, {machine.cpus} CPUs"
+            for machine in self.machines
+        }
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Run each scenario once on each server version, as the arm has it."""
@@ -87,6 +95,8 @@ class PgbenchLoad:
             if what not in self.tried:
                 self.tried.add(what)
                 await self._try_scenario(scenario, server, arm)
+                for machine in self.machines:
+                    await self._try_on(machine, scenario, server, arm)
 
     def _scenarios(self, arm: Arm) -> tuple[Scenario, ...]:
         scenarios = at_scale(self.scenarios, self.scales.get(arm.name))
@@ -97,24 +107,13 @@ class PgbenchLoad:
         return self.workload if protocol is None else self.workload.model_copy(update={"protocol": protocol})
 
     async def _try_scenario(self, scenario: Scenario, server: RunningServer, arm: Arm) -> None:
-        variables = [f"--define={name}={value}" for name, value in scenario.variables]
         with tempfile.TemporaryDirectory(prefix="pgtrial-trial-") as name:
             put_scripts(self.here, Path(name), scripts_of([scenario]), account=self.account)
             if self.account is not None:  # last: from then on the account may put a link in its place
                 os.chown(name, self.account.uid, self.account.gid, follow_symlinks=False)
-            argv: list[str | Path] = [
-                self.program,
-                "-n",
-                "-c",
-                "1",
-                "-t",
-                "1",
-                f"--protocol={self._workload(arm).protocol}",
-                *variables,
-            ]
             try:
                 await self.here.run(
-                    [*argv, f"{script_option(scenario)}@1"],
+                    [self.program, *self._one_transaction(scenario, arm)],
                     account=self.account,
                     directory=Path(name),
                     environment=server.environment,
@@ -123,6 +122,29 @@ class PgbenchLoad:
                 raise WorkloadError(
                     f'scenario "{scenario.name}" fails: {_telling(err.detail)}', hint=self._how_to_mend(err.detail)
                 ) from err
+
+    async def _try_on(self, machine: LoadMachine, scenario: Scenario, server: RunningServer, arm: Arm) -> None:
+        """The same from a machine from which the load comes: what fails now is its way to the server."""
+        assert server.entrance is not None  # there is one for them
+        put_scripts(machine.host, machine.directory, scripts_of([scenario]), account=machine.account)
+        try:
+            await machine.host.run(
+                [machine.pgbench, *self._one_transaction(scenario, arm)],
+                account=machine.account,
+                directory=machine.directory,
+                environment={**server.entrance.environment(machine.address), "LC_ALL": "C"},
+            )
+        except HostCommandError as err:
+            raise WorkloadError(
+                f'scenario "{scenario.name}" fails on "{machine.host.name}": {_telling(err.detail)}',
+                hint=f"It comes from {machine.source}, and has to reach TCP port {server.entrance.port} of "
+                f"{machine.address}: look at firewalls, and at server in [load].",
+            ) from err
+
+    def _one_transaction(self, scenario: Scenario, arm: Arm) -> list[str]:
+        variables = [f"--define={name}={value}" for name, value in scenario.variables]
+        protocol = f"--protocol={self._workload(arm).protocol}"
+        return ["-n", "-c", "1", "-t", "1", protocol, *variables, f"{script_option(scenario)}@1"]
 
     def _how_to_mend(self, said: str) -> str:
         if self.account is not None and "connection to server" in said:
@@ -150,18 +172,31 @@ class PgbenchLoad:
         directory: Path,
         logged: bool,
     ) -> tuple[Generator, ...]:
-        seed = self.seed + block
-        return plan_generators(
+        seed, whole = self.seed + block, level_of(arm, level)
+        plan = partial(
+            plan_generators,
             self._scenarios(arm),
-            level_of(arm, level),
             workload=self._workload(arm),
             seconds=seconds,
-            cpus=len(os.sched_getaffinity(0)),
-            directory=str(directory),
             logged=logged,
-            seed=seed if logged else -seed,
             reconnects=arm.knobs.get(WORKLOAD, {}).get(CONNECT) == "each-transaction",
         )
+        if not self.machines:
+            own = seed if logged else -seed
+            return plan(whole, cpus=len(os.sched_getaffinity(0)), directory=str(directory), seed=own)
+        assert server.entrance is not None  # there is one for them
+        found: list[Generator] = []
+        for number, machine in enumerate(self.machines):
+            own = derive_seed(seed, number, "machine")  # each has random numbers of its own
+            part = part_of(whole, number, of=len(self.machines))
+            environment = server.entrance.environment(machine.address)
+            found += [
+                replace(each, machine=number, environment={**each.environment, **environment})
+                for each in plan(
+                    part, cpus=machine.cpus, directory=str(machine.directory), seed=own if logged else -own
+                )
+            ]
+        return tuple(found)
 
     def logs(
         self,
@@ -182,6 +217,7 @@ class PgbenchLoad:
                 has_rate=level.rate is not None,
                 max_tries=self.workload.max_tries,
                 slices=slices,
+                ahead=generator.ahead,
             )
             for generator, prefix in zip(generators, prefixes, strict=True)
         ]

@@ -14,6 +14,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.entrance import Entrance
 from pgtrial.postgres.pooler import RunningPooler
 from pgtrial.postgres.programs import Programs, may_execute, reachable_programs
 from pgtrial.postgres.settings import Setting
@@ -61,6 +62,7 @@ class RunningServer:
     is_foreign: bool = False  # the database was there before, and nothing is to be made in it unasked
     may_checkpoint: bool = True
     pooler: RunningPooler | None = None
+    entrance: Entrance | None = None  # for the load of other machines
     process: int | None = None  # the first one of a server that was there before, if it is found on the host
 
     @property

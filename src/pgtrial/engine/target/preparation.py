@@ -106,7 +106,7 @@ async def prepare_throwaway(
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
         counting=_counting(plan, state, host, programs.values()),
-        caveats=() if host.name == LOCAL else (_THROUGH_SSH,),
+        caveats=() if host.name == LOCAL or experiment.load is not None else (_THROUGH_SSH,),
     )
     made = belongings.directories(host.name)
     try:

@@ -27,6 +27,7 @@ from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.entrance import Entrance
 from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
@@ -70,6 +71,11 @@ class ThrowawayTarget:
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
         return self.clusters[arm.variant.key]
+
+    def let_in(self, entrance: Entrance | None) -> None:
+        """Let the load of other machines in, from the next start on."""
+        for cluster in self.clusters.values():
+            cluster.entrance = entrance
 
     def facts(self) -> Mapping[str, str]:
         programs = [cluster.programs for cluster in self.clusters.values()]
@@ -133,6 +139,7 @@ class ThrowawayTarget:
             | self.changes.confirmed(knobs),
             altered=altered,
             pooler=None if self.pooler is None else self.pooler.running(),
+            entrance=cluster.entrance,
         )
 
     async def _copy_standby(self, arm: Arm) -> None:

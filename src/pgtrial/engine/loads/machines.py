@@ -1,0 +1,288 @@
+"""Machines from which the load comes: made ready, started together, and what they have written brought home.
+
+Their clocks need not show the same: how far each is ahead of ours is measured just before the load and just after, and
+all times become ours.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.engine.target.base import DATABASE, make_work_directory
+from pgtrial.errors import HostCommandError, PreflightError
+from pgtrial.experiment_file.experiment import LoadTable
+from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.clock import ClockOffset, measure_offset
+from pgtrial.hosts.connect import open_host
+from pgtrial.hosts.local import server_account
+from pgtrial.hosts.processes import ProcessId
+from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.postgres.entrance import Entrance, are_addresses
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
+from pgtrial.postgres.throwaway import SUPERUSER
+from pgtrial.postgres.work_directory import make_own, remove_directories
+from pgtrial.safe_files import make_directory
+from pgtrial.store.belongings import Belongings
+from pgtrial.units import format_share
+from pgtrial.workloads.base import Generator
+
+SATURATED = 0.95  # of a machine's CPU time
+_AHEAD = 0.3  # s from when all are ready until they start: more than it takes to tell them
+_ROUNDS = 40  # of which the quickest tells the offset of a clock: on a busy machine few of them are quick
+_NO_ERROR = 1e-18  # s²
+_PATIENCE = 60.0  # s for one to be ready
+_ADDRESS_THERE = 2  # of the words of SSH_CONNECTION
+# In place of pgbench until the time to start has come; then this process becomes pgbench.
+_WAIT = """
+import os, sys, time
+print("ready", flush=True)
+at = float(sys.stdin.readline())
+while (left := at - time.time()) > 0:
+    time.sleep(left)
+print(time.time(), flush=True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadMachine:
+    """``directory`` is one of the ``account`` there, whom pgbench runs as (None: as pgtrial does), ``python`` what it
+    can execute, ``address`` that at which it reaches the server, and ``source`` its own on the way there.
+    """
+
+    host: Host
+    programs: Programs
+    python: str
+    account: Account | None
+    directory: Path
+    address: str
+    source: str
+    cpus: int
+
+    @property
+    def pgbench(self) -> Path:
+        return self.programs.path("pgbench")
+
+
+@asynccontextmanager
+async def open_machines(
+    table: LoadTable | None,
+    *,
+    server: Host,
+    belongings: Belongings,
+    mark: str,
+    on_start: Callable[[ProcessId, str], None],
+) -> AsyncIterator[tuple[LoadMachine, ...]]:
+    """Connect to the machines of the file and make them ready, () without; ``server`` is the machine of the server.
+
+    Raises ConnectError and PreflightError that name the machine.
+    """
+    async with AsyncExitStack() as stack:
+        machines = []
+        for address in () if table is None else table.hosts:
+            host = await stack.enter_async_context(open_host(address, mark=mark, on_start=on_start))
+            _clear(host, belongings)  # what a pgtrial that was killed has left
+            stack.callback(_clear, host, belongings)
+            machines.append(await _ready(host, None if table is None else table.server, server, belongings))
+        yield tuple(machines)
+
+
+def _clear(host: Host, belongings: Belongings) -> None:
+    remove_directories(host, *belongings.paths(host.name))
+
+
+async def _ready(host: Host, address: str | None, server: Host, belongings: Belongings) -> LoadMachine:
+    account = server_account(host.ops)
+    programs = find_programs(host=host)
+    work = make_work_directory(belongings, here=host, account=account)
+    try:
+        make_own(host, work / "load", account)
+        own = (host.ops.variable("SSH_CONNECTION") or "").split()
+        address = address or server.ops.address_towards(own[_ADDRESS_THERE])
+        source = host.ops.address_towards(address)
+    except (OSError, IndexError) as err:
+        raise _no_way(host, str(err)) from err
+    if not are_addresses((address, source)):
+        raise _no_way(host, f'It says "{address}" and "{source}".')
+    return LoadMachine(
+        host=host,
+        programs=await reachable_programs(host, programs, work=work, account=account),
+        python=await _find_python(host, account),
+        account=account,
+        directory=work / "load",
+        address=address,
+        source=source,
+        cpus=host.ops.cpus()[1],
+    )
+
+
+def _no_way(host: Host, detail: str) -> PreflightError:
+    return PreflightError(
+        f'cannot find out how "{host.name}" reaches the server by TCP',
+        detail=detail,
+        hint="Name the address of the server's machine: server in [load].",
+    )
+
+
+async def _find_python(host: Host, account: Account | None) -> str:
+    found = dict.fromkeys(filter(None, (host.ops.python(), host.ops.which("python3"), "/usr/bin/python3")))
+    for program in found:
+        if account is None:
+            return program
+        access = await host.run(["test", "-x", program], account=account, directory=Path("/"), check=False)
+        if access.status == 0:
+            return program
+    raise PreflightError(
+        f'user "{account.name if account else ""}", as whom the load runs on "{host.name}", may execute no python3',
+        detail=f"pgtrial tried {', '.join(found)}.",
+        hint="Install the system's python3 there.",
+    )
+
+
+def make_entrance(machines: Sequence[LoadMachine], server: Host) -> Entrance | None:
+    """How the machines get to the server; None where there are none."""
+    if not machines:
+        return None
+    return Entrance(
+        port=server.ops.free_port(),
+        addresses=tuple(dict.fromkeys(machine.address for machine in machines)),
+        sources=tuple(dict.fromkeys(machine.source for machine in machines)),
+        database=DATABASE,
+        user=SUPERUSER,
+    )
+
+
+# -- start ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class MachineLoad:
+    """The load of one machine: when its generators ``begun``, by our clock, its clock before and after, and the share
+    of its CPU time that was used meanwhile, by whomever.
+    """
+
+    machine: LoadMachine
+    before: ClockOffset
+    begun: list[float] = field(default_factory=list)
+    after: ClockOffset | None = None
+    busy: float | None = None
+    _times: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of(cls, machine: LoadMachine) -> "MachineLoad":
+        before = measure_offset(machine.host, rounds=_ROUNDS)
+        return cls(machine=machine, before=before, _times=_cpu_times(machine.host))
+
+    def end(self) -> None:
+        """Look at the machine once more, when its load has ended."""
+        idle, whole = (now - then for now, then in zip(_cpu_times(self.machine.host), self._times, strict=True))
+        self.busy = 1 - idle / whole if whole > 0 else None
+        self.after = measure_offset(self.machine.host, rounds=_ROUNDS)
+
+    @property
+    def ahead(self) -> float:
+        """Seconds that its clock was ahead of ours during the load: of both measurements, the surer the more."""
+        offsets = (self.before, self.after or self.before)
+        weights = [1 / (offset.error**2 or _NO_ERROR) for offset in offsets]
+        return sum(weight * offset.offset for weight, offset in zip(weights, offsets, strict=True)) / sum(weights)
+
+    def facts(self) -> dict[str, object]:
+        """For the record of a run."""
+        offsets = [self.before, *([self.after] if self.after else [])]
+        return {
+            "host": self.machine.host.name,
+            "begun": self.begun,
+            "ahead": [each.offset for each in offsets],
+            "error": [each.error for each in offsets],
+            "busy": self.busy,
+        }
+
+
+def waiting_argv(machine: LoadMachine, argv: Sequence[str | Path]) -> list[str | Path]:
+    """The command that waits until it is told when to start, and then becomes ``argv``."""
+    return [machine.python, "-I", "-c", _WAIT, *argv]
+
+
+async def start_together(loads: Sequence[MachineLoad], processes: Sequence[tuple[int, HostProcess]]) -> None:
+    """Start what waits on the machines at one time, by the clock of each; ``processes`` come with their machine's
+    number. Raises HostCommandError.
+    """
+    for number, process in processes:
+        await _line(loads[number].machine, process)
+    at = time.time() + _AHEAD
+    for number, process in processes:
+        assert process.stdin is not None  # it was asked for as a pipe
+        process.stdin.write(f"{at + loads[number].before.offset!r}\n".encode())
+        await process.stdin.drain()
+    for number, process in processes:
+        load = loads[number]
+        load.begun.append(float(await _line(load.machine, process)) - load.before.offset)
+
+
+async def _line(machine: LoadMachine, process: HostProcess) -> str:
+    assert process.stdout is not None  # it was asked for as a pipe
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            line = (await process.stdout.readline()).decode("utf-8", "replace").strip()
+    except TimeoutError:
+        line = ""
+    if not line:
+        assert process.stderr is not None
+        said = (await process.stderr.read(4096)).decode("utf-8", "replace") if process.returncode is not None else ""
+        raise HostCommandError(f'the load does not start on "{machine.host.name}"', detail=said.strip())
+    return line
+
+
+def _cpu_times(host: Host) -> tuple[float, float]:
+    """(idle, all) of the machine so far, in ticks."""
+    ticks = [float(number) for number in host.ops.read("/proc/stat", 4096).partition("\n")[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
+# -- afterwards ----------------------------------------------------------------------------------------------
+
+
+async def fetch_logs(
+    generators: Sequence[Generator], loads: Sequence[MachineLoad], folder: Path
+) -> tuple[Generator, ...]:
+    """Bring home what generators have logged, and remove it there; the generators as if they had run in ``folder``."""
+    found = []
+    for generator in generators:
+        assert generator.machine is not None  # all of them run on machines
+        load, place = loads[generator.machine], folder / f"machine{generator.machine}"
+        host = load.machine.host
+        with suppress(FileExistsError):  # of a generator of the same machine
+            make_directory(folder, place.name)
+        for path in host.ops.glob(f"{generator.directory}/{generator.log_prefix}.*"):
+            await host.copy_from(Path(path), place / Path(path).name)
+            host.ops.remove(path)
+        found.append(replace(generator, directory=str(place), ahead=load.ahead))
+    return tuple(found)
+
+
+def end_all(loads: Sequence[MachineLoad]) -> None:
+    """Look at the machines once more."""
+    for load in loads:
+        load.end()
+
+
+def span(loads: Sequence[MachineLoad]) -> tuple[float, float]:
+    """The first start and the last, by our clock."""
+    begun = [t for load in loads for t in load.begun]
+    return min(begun), max(begun)
+
+
+def find_saturated(loads: Sequence[MachineLoad]) -> Iterator[Caveat]:
+    """Machines whose CPUs had no time left: what was measured may be theirs, and not the server's."""
+    for load in loads:
+        if load.busy is not None and load.busy >= SATURATED:
+            yield Caveat(
+                code="load-machine-saturated",
+                severity=Severity.WARNING,
+                text=f'"{load.machine.host.name}", from which load comes, used {format_share(load.busy)} of its CPU '
+                "time: it may limit what was measured, and not the server.",
+                hint="Add a machine to hosts in [load], or take clients away.",
+            )
