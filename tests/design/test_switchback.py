@@ -69,6 +69,19 @@ def test_what_holds_only_for_what_is_begun_after_it_cannot(
     assert any(reason in text for text in found.reasons)
 
 
+def test_a_claim_may_be_about_the_machine_but_not_about_what_all_arms_add_up_to() -> None:
+    def find_reasons(metric: str, method: str) -> tuple[str, ...]:
+        made = experiment(*DIRTY)
+        claim = made.hypothesis.model_copy(update={"metric": metric})
+        made = made.model_copy(update={"hypothesis": claim})
+        judgements = judge_methods(made, resolve_arms(made), load_levels(made.workload), None)
+        return next(one.reasons for one in judgements if one.method == method)
+
+    assert find_reasons("iostat.r_await", "switchback") == ()
+    assert "nothing tells which arm" in find_reasons("iostat.r_await", "interleaved")[0]
+    assert "nothing tells which arm" in find_reasons("memory.swap_growth", "switchback")[0]
+
+
 def test_plans_of_prepared_statements_are_kept_by_their_sessions() -> None:
     arms = {"postgresql": {"enable_indexscan": True}}, {"postgresql": {"enable_indexscan": False}}
 
