@@ -205,7 +205,7 @@ def test_directory_on_no_device_is_an_error_with_the_reason(host, bench):
     with pytest.raises(SettingError, match="there is no block device under the data") as caught:
         bench(BlockDevice(), host).plan({"read_ahead_kb": "16"})
 
-    assert 'lies on tmpfs ("tmpfs")' in caught.value.detail
+    assert caught.value.detail == 'The tmpfs at "/" ("tmpfs") is on no block device of its own.'
 
 
 def test_device_that_is_not_there_names_those_that_are(table, volume):

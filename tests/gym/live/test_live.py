@@ -122,8 +122,8 @@ def test_arms_differ_in_their_steps_alone(kind, burdened, steps, tmp_path):
 @pytest.mark.parametrize(
     ("load", "method", "kind", "steps"),
     [
-        (plan.SYSBENCH, "blocks", Kind.NULL, (1000, 1000)),
-        (plan.SYSBENCH, "blocks", Kind.PLANTED, (1000, 1080)),
+        (plan.SYSBENCH, "interleaved", Kind.NULL, (1000, 1000)),
+        (plan.SYSBENCH, "interleaved", Kind.PLANTED, (1000, 1080)),
         (plan.COMMAND, "interleaved", Kind.NULL, (500, 500)),
         (plan.COMMAND, "interleaved", Kind.PLANTED, (500, 540)),
     ],
