@@ -93,6 +93,11 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (results("jmeter"), "workload.results", "jmeter"),
         (SYSBENCH.replace("oltp_read_write", "--tables=4"), "workload.command", "names no script behind the program"),
         (SYSBENCH.replace(', "oltp_read_write"', ""), "workload.command", "names no script behind the program"),
+        (
+            SYSBENCH.replace('"oltp_read_write"', '"oltp_read_write", "--rate=40"'),
+            "workload.command",
+            "a rate of sysbench's own is not seen",
+        ),
         ('[workload]\nmix = "oltp"\ncommand = ["x"]\n', "workload.command", 'no meaning with kind = "pgbench"'),
         ('[workload]\nmix = "oltp"\nresults = "json"\n', "workload.results", 'no meaning with kind = "pgbench"'),
     ],

@@ -5,7 +5,7 @@ import pytest
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.workloads.scenarios import scenarios_of, setup_sql
+from pgtrial.workloads.scenarios import find_pauses, scenarios_of, setup_sql
 
 
 def experiment(workload: dict[str, Any], **dataset: Any) -> Experiment:
@@ -116,3 +116,12 @@ def test_set_up_that_is_for_psql_is_to_be_loaded(tmp_path: Path, text: str, kind
         setup_sql(experiment({"mix": "select-only"}, setup="shop.sql"), tmp_path)
 
     assert 'load = "shop.sql"' in caught.value.problems[0].hint
+
+
+def test_scripts_whose_clients_sleep_are_told(tmp_path: Path) -> None:
+    (tmp_path / "slow.sql").write_text("SELECT 1;\n  \\sleep 700 ms\n")
+    (tmp_path / "quick.sql").write_text("-- no \\sleep here\nSELECT '\\sleep';\n")
+    tables = [{"name": "slow", "file": "slow.sql"}, {"name": "quick", "file": "quick.sql"}]
+
+    assert find_pauses(experiment({"scenario": tables}), tmp_path) == ("slow.sql",)
+    assert find_pauses(experiment({"mix": "tpcb-like"}), tmp_path) == ()

@@ -30,6 +30,7 @@ from pgtrial.postgres.programs import (
 )
 from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
+from pgtrial.workloads.scenarios import find_pauses
 
 _log = logging.getLogger(__name__)
 
@@ -187,7 +188,10 @@ def check_text(
     plan = None
     if not problems and not found:
         try:
-            plan = make_plan(experiment, facts_for(experiment) if on_host else None)
+            facts = facts_for(experiment) if on_host else None
+            if facts is not None and experiment.workload.scenario:
+                facts = replace(facts, pauses=find_pauses(experiment, folder))
+            plan = make_plan(experiment, facts)
         except SpecError as error:
             found += error.problems
     if plan is None:

@@ -63,7 +63,7 @@ class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
     ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known; ``local`` that
     pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can have of its own;
-    None where not known.
+    None where not known. ``pauses`` are the load's scripts in which clients sleep.
     """
 
     local: bool
@@ -71,6 +71,7 @@ class HostFacts:
     memory_available: int | None
     swap: int | None = None
     session_settings: frozenset[str] | None = None
+    pauses: tuple[str, ...] = ()
 
 
 class Weight(IntEnum):
@@ -267,6 +268,13 @@ def _check_rate(case: Case) -> Iterator[Objection]:
             yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
 
 
+def _check_pauses(case: Case) -> Iterator[Objection]:
+    """A pause is over by the clock: after a stop all clients would begin at once, and each had a shorter one."""
+    for name in case.facts.pauses if case.facts is not None else ():
+        text = f'the clients of "{name}" pause (\\sleep), and their pauses go on while they stand still'
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+
+
 def _check_load(case: Case) -> Iterator[Objection]:
     if not case.writes:
         return
@@ -447,6 +455,7 @@ def _check_cpus(case: Case) -> Iterator[Objection]:
 _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
     _check_cache,
     _check_rate,
+    _check_pauses,
     _check_load,
     _check_timing,
     _check_switches,

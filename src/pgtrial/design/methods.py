@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
 from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, fits_doubled, slice_length, switch_length
-from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
+from pgtrial.design.slices import LENGTH_SPREAD, Step, duet_guard, interleave, pair_up, shuffled
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -113,6 +113,12 @@ def plan_steps(
     if choice.method == "duet":
         return pair_up(arms, seconds=seconds, slice_length=choice.slice, guard=choice.guard, seed=seed)
     return ()
+
+
+def longest_stop(choice: MethodChoice, arms: int) -> float:
+    """Seconds for which an arm stands still at most while others have their turns: each may have two in a row."""
+    length = max(choice.slice_in(block) for block in (1, 2))
+    return 2 * (arms - 1) * length * (1 + LENGTH_SPREAD)
 
 
 def warmup_steps(

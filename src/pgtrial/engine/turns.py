@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, replace
 
-from pgtrial.design.methods import BLOCKS
+from pgtrial.design.methods import BLOCKS, longest_stop
 from pgtrial.design.plan import Plan
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.loads.base import Load
@@ -20,6 +20,7 @@ def ask_for_check(load: Load, plan: Plan, state: State) -> None:
     """Have the load find out whether its program counts the time in which it stands still, unless that is on record."""
     if isinstance(load, CommandLoad):
         recorded = state.meta().get(STANDSTILL)
+        load.longest_stop = longest_stop(plan.method, len(plan.arms))
         load.stands_still = plan.method.method == "interleaved" and recorded is None
         if recorded is not None:
             load.counts_standstill = all(one["found"] == Standstill.COUNTED for one in json.loads(recorded))
@@ -50,7 +51,7 @@ def decide_turns(load: Load, plan: Plan, state: State, *, tell: Observer) -> Pla
         }.get(objection.found, "one command counts the time in which it stands still as latency, another does not")
         reason = f"Blocks, and no turns: {what}: {objection.text}."
         method = replace(BLOCKS, reason=reason, duration=plan.method.duration)
+    write_method(state, method)  # first: who is killed in between looks again
     state.set_meta(**{STANDSTILL: json.dumps([asdict(one) for one in findings])})
-    write_method(state, method)
     tell(Preparing(step=f"method {method.method}: {reason}"))
     return replace(plan, method=method)

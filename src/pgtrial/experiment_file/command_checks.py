@@ -79,3 +79,6 @@ def _check_sysbench(workload: WorkloadTable) -> Iterator[Found]:
     if len(workload.command) == 1 or (workload.command[1:2] and workload.command[1].startswith("-")):
         message = "the command of sysbench names no script behind the program"
         yield ("workload", "command"), message, 'Write it first: ["sysbench", "oltp_read_write", "--tables=4"].'
+    if any(word == "--rate" or word.startswith("--rate=") for word in workload.command):
+        message = "a rate of sysbench's own is not seen: how late an event was begun is in no latency"
+        yield ("workload", "command"), message, 'Leave out --rate, or use a load of kind = "pgbench" with rate.'

@@ -4,7 +4,8 @@ The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and o
 """
 
 import io
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
 
+_SLEEP = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
 _MIXES = Path(__file__).with_name("mixes")
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
 # Of TPC-C all but new-order are the least that clause 5.2.3 of its specification allows, and new-order is the rest.
@@ -142,16 +144,20 @@ def scripts_of(experiment: Experiment, folder: Path) -> dict[str, str]:
 
     Raises SpecError if one cannot be read.
     """
+    setup = () if experiment.dataset.setup is None else setup_sql(experiment, folder)[:1]
+    return dict((*setup, *_scripts_of_scenarios(experiment, folder)))
+
+
+def _scripts_of_scenarios(experiment: Experiment, folder: Path) -> Iterator[tuple[str, str]]:
     tables = experiment.workload.scenario
-    scenarios = scenarios_of(experiment, folder) if tables else ()
-    texts = [
-        (table.file, scenario.script)
-        for table, scenario in zip(tables, scenarios, strict=True)
-        if table.file is not None and scenario.script is not None
-    ]
-    if experiment.dataset.setup is not None:
-        texts.insert(0, setup_sql(experiment, folder)[0])
-    return dict(texts)
+    for table, scenario in zip(tables, scenarios_of(experiment, folder) if tables else (), strict=True):
+        if table.file is not None and scenario.script is not None:
+            yield table.file, scenario.script
+
+
+def find_pauses(experiment: Experiment, folder: Path) -> tuple[str, ...]:
+    """The files of scenarios in which clients sleep. Raises SpecError as ``scripts_of``."""
+    return tuple(name for name, text in _scripts_of_scenarios(experiment, folder) if _SLEEP.search(text))
 
 
 def _own(

@@ -152,7 +152,7 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     parts = {kind: sessions / ended for kind, sessions in split.by_part.items()}
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
-    waiting = _pool_waits(measured.reduction, run, level) if scenario is None else 0.0
+    waiting = _pool_waits(measured, run, level) if scenario is None else 0.0
     if waiting > 0:
         parts[OUTSIDE, POOL] = waiting / ended
     parts[OUTSIDE, ""] = latency - sum(parts.values())
@@ -169,14 +169,14 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     )
 
 
-def _pool_waits(reduction: Reduction, run: RunRow, level: int) -> float:
+def _pool_waits(measured: _Measured, run: RunRow, level: int) -> float:
     """Average number of clients that wait for PgBouncer to give them a session; 0 without one.
 
-    Its clock goes on while it stands still, and so do those who wait: the time is divided by that of the clock.
+    Where it stands still its clock goes on, and those who wait do so: there the time is divided by that of the clock.
     """
-    waited = sum(reduction.increases.get((run.id, level, POOL_WAIT), {}).values())
-    (seconds,) = (window.ended - window.started for window in windows(run) if window.level == level)
-    return waited / seconds
+    waited = sum(measured.reduction.increases.get((run.id, level, POOL_WAIT), {}).values())
+    (window,) = (window for window in windows(run) if window.level == level)
+    return waited / (window.ended - window.started if measured.evidence.stands_still else window.active)
 
 
 def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:

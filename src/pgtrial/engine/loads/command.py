@@ -28,7 +28,7 @@ from pgtrial.store.transactions import CommandLog, LoadLog
 from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import OUTPUT, plan_command, program_of
-from pgtrial.workloads.standstill import BETWEEN, LENGTH, STOPS, Standstill, StandstillFinding, judge_standstill
+from pgtrial.workloads.standstill import BETWEEN, Standstill, StandstillFinding, judge_standstill, stop_lengths
 
 _TRIAL = 1.0  # s
 _MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
@@ -41,8 +41,9 @@ class CommandLoad:
 
     ``here`` is where it runs, as ``account``, ``there`` the host of the server. In ``work`` it gets an empty directory
     for each start: it may look for its files from the root, and does not get through the result folder. All that it
-    starts has the ``mark``. Where it is to ``stands_still``, for others to have their turns, ``try_out`` finds out
-    whether it counts that as latency; where it ``counts_standstill``, all of it, that is taken out of its latencies.
+    starts has the ``mark``. Where it is to ``stands_still``, for others to have their turns of up to ``longest_stop``
+    seconds, ``try_out`` finds out whether it counts that as latency; where it ``counts_standstill``, all of it, that is
+    taken out of its latencies.
     """
 
     account: Account | None
@@ -55,6 +56,7 @@ class CommandLoad:
     work: Path
     mark: str
     stands_still: bool = False
+    longest_stop: float = 0.0
     counts_standstill: bool = False
     standstills: list[StandstillFinding] = field(default_factory=list, init=False)
     places: dict[str, int] = field(default_factory=dict, init=False)  # of arms, whose loads may run at the same time
@@ -81,7 +83,7 @@ class CommandLoad:
         """Let the program work for a second on each server version, as the arm has it."""
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
         check_connections(arm, server.settings, clients=self.clients if own is None else own)
-        what = (server.version, pooling(arm), self._workload(arm).command)
+        what = (server.version, pooling(arm), self._workload(arm).command, own)
         if what in self.tried:
             return
         self.tried.add(what)
@@ -124,7 +126,8 @@ class CommandLoad:
 
     async def _stop_and_look(self, arm: Arm, server: RunningServer, *, clients: int) -> StandstillFinding:
         """Stop the program some times while it works, and see what it tells of that."""
-        seconds = BETWEEN + STOPS * (LENGTH + BETWEEN)
+        lengths = stop_lengths(self.longest_stop)
+        seconds = BETWEEN + sum(lengths) + len(lengths) * BETWEEN
         record = self.work / "standstill"
         record.unlink(missing_ok=True)
         level = LoadLevel(index=0, clients=clients)
@@ -135,8 +138,10 @@ class CommandLoad:
             # By the slicer, which has them go on also if pgtrial is killed meanwhile.
             twin = Twin(server=None, others=(), programs=tuple(process.pid for process in processes))
             at_work = Step(arms=(COMMAND,), length=BETWEEN, guard=0.0)
-            stopped = Step(arms=(), length=LENGTH, guard=0.0)
-            task = Task(twins={COMMAND: twin}, steps=(at_work, *(stopped, at_work) * STOPS))
+            steps = [at_work]
+            for length in lengths:
+                steps += [Step(arms=(), length=length, guard=0.0), at_work]
+            task = Task(twins={COMMAND: twin}, steps=tuple(steps))
             work.extend((await take_turns(self.here, task, level=0))[COMMAND])
 
         outcome = await run_generators(
