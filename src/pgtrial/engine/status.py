@@ -10,6 +10,7 @@ from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.restore import describe, find_pending
 from pgtrial.hosts.processes import find_marked
 from pgtrial.model.run import RunState
+from pgtrial.store import layout
 from pgtrial.store.plans import read_plan
 from pgtrial.store.proofs import find_proofs
 from pgtrial.store.state import STOPPED, State
@@ -44,8 +45,10 @@ class Status:
 def read_status(folder: Path) -> Status:
     """Read a result folder's state and touch nothing, also what a killed pgtrial left behind. Raises StoreError."""
     running = is_locked(folder)
-    plan = read_plan(folder)
-    proofs = {place.name: read_status(place) for place in find_proofs(folder, plan.experiment, plan.arms)}
+    proofs: dict[str, Status] = {}
+    if (folder / layout.PROOFS).is_dir():  # the plan of others is not needed
+        plan = read_plan(folder)
+        proofs = {place.name: read_status(place) for place in find_proofs(folder, plan.experiment, plan.arms)}
     with contextlib.closing(State.open(folder)) as state:
         slots, runs, arms, meta = state.slots(), state.runs(), state.declared_arms(), state.meta()
     done = [run for run in runs if run.state is RunState.DONE]
