@@ -44,8 +44,8 @@ def said(values: Iterable[PlacedValue]) -> dict[str, str]:
 def test_facts_have_a_group_and_a_name(evidence: Evidence) -> None:
     assert describe_world(evidence).facts == (
         Fact(group="PostgreSQL", name="version", value="15.7"),
-        Fact(group="machine", name="CPUs", value="2"),
         Fact(group="kernel", name="release", value="6.1.0"),
+        Fact(group="machine", name="CPUs", value="2"),
     )
 
 

@@ -29,7 +29,7 @@ def test_only_one_place_prints() -> None:
 
     # An export is printed byte by byte as into a file; errors and the console of rich make their texts visible; the
     # lines of a replay are JSON in ASCII, for the program that reads them, and those of a fleet are made visible.
-    others = {"terminal.py": 1, "export.py": 1, "main.py": 2, "console.py": 2, "calibrate.py": 1, "session.py": 1}
+    others = {"terminal.py": 1, "export.py": 1, "main.py": 2, "console.py": 2, "calibrate.py": 1, "session.py": 2}
     others |= {"replay.py": 1, "on_fleet.py": 1}
     assert {name: number for name, number in found.items() if number} == others
 
