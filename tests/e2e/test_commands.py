@@ -200,11 +200,11 @@ def test_a_program_that_counts_all_of_its_standstill_has_it_taken_out(new_place)
     assert found["longest"] >= 0.9
     assert told["method"] == "interleaved"
     assert "counts all of the time in which it stands still" in json.dumps(told["method_reason"])
-    # Two clients that are always at work: what their requests took is twice the measured time (Little's law).
-    (in_flight,) = duckdb.sql(
-        f"SELECT sum(latency_sum) / 36 FROM '{folder.path}/runs/*/transactions.parquet'"
-    ).fetchone()
-    assert in_flight == pytest.approx(2.0, abs=0.3)
+    # Two clients that are nearly always at work: their requests took about twice the 4 s of both runs (Little's law).
+    ((in_flight,),) = duckdb.sql(
+        f"SELECT sum(latency_sum) / 4 FROM '{folder.path}/runs/*/transactions.parquet'"
+    ).fetchall()
+    assert in_flight == pytest.approx(2.0, abs=0.4)
     folder.assert_nothing_left()
 
 
