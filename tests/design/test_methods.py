@@ -63,12 +63,13 @@ def test_what_a_stopped_server_would_time_is_not_claimed_by_turns(metric: str) -
 
 def test_clients_that_pause_by_the_clock_do_not_stand_still_for_others() -> None:
     made = experiment(workload={"scenario": [{"name": "slow", "file": "slow.sql"}]})
-    pausing = replace(FACTS, pauses=("slow.sql",))
+    pausing = replace(FACTS, pauses=(("slow.sql", 0.7),))
 
     assert judge(made)["interleaved"].valid
     assert not judge(made, pausing)["interleaved"].valid
     assert "their pauses go on while they stand still" in " ".join(judge(made, pausing)["interleaved"].reasons)
     assert judge(made, pausing)["duet"].valid
+    assert judge(made, replace(FACTS, pauses=(("slow.sql", 0.004),)))["interleaved"].valid
 
 
 def test_blocks_are_the_default_and_always_valid() -> None:

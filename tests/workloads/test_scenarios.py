@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,15 @@ def test_set_up_that_is_for_psql_is_to_be_loaded(tmp_path: Path, text: str, kind
 
 
 def test_scripts_whose_clients_sleep_are_told(tmp_path: Path) -> None:
-    (tmp_path / "slow.sql").write_text("SELECT 1;\n  \\sleep 700 ms\n")
-    (tmp_path / "quick.sql").write_text("-- no \\sleep here\nSELECT '\\sleep';\n")
-    tables = [{"name": "slow", "file": "slow.sql"}, {"name": "quick", "file": "quick.sql"}]
+    scripts = {
+        "slow": "SELECT 1;\n  \\sleep 4 ms\n\\sleep 500 ms\n",
+        "drawn": "\\sleep :x us\n",
+        "plain": "\\sleep 2\n",
+        "quick": "-- no \\sleep here\nSELECT '\\sleep';\n",
+    }
+    for name, text in scripts.items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    made = experiment({"scenario": [{"name": name, "file": f"{name}.sql"} for name in scripts]})
 
-    assert find_pauses(experiment({"scenario": tables}), tmp_path) == ("slow.sql",)
+    assert find_pauses(made, tmp_path) == (("slow.sql", 0.5), ("drawn.sql", math.inf), ("plain.sql", 2.0))
     assert find_pauses(experiment({"mix": "tpcb-like"}), tmp_path) == ()

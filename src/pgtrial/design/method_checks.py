@@ -48,6 +48,7 @@ _OFF = re.compile(r"0*(\.0*)?\s*[a-z]*")
 _BOTH: tuple[Method, ...] = ("interleaved", "duet")
 _ONE: tuple[Method, ...] = ("switchback",)  # whose arms have one server
 _ALL: tuple[Method, ...] = (*_BOTH, *_ONE)
+_LONGEST_PAUSE = 0.1  # of a slice, up to which a client's own pause does not matter
 # Their clocks go on while a server stands still, and cancel what it was about to do.
 _TIMEOUTS = (
     "statement_timeout",
@@ -63,7 +64,7 @@ class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
     ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known; ``local`` that
     pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can have of its own;
-    None where not known. ``pauses`` are the load's scripts in which clients sleep.
+    None where not known. ``pauses`` are the load's scripts in which clients sleep, and for how many seconds at most.
     """
 
     local: bool
@@ -71,7 +72,7 @@ class HostFacts:
     memory_available: int | None
     swap: int | None = None
     session_settings: frozenset[str] | None = None
-    pauses: tuple[str, ...] = ()
+    pauses: tuple[tuple[str, float], ...] = ()
 
 
 class Weight(IntEnum):
@@ -269,10 +270,14 @@ def _check_rate(case: Case) -> Iterator[Objection]:
 
 
 def _check_pauses(case: Case) -> Iterator[Objection]:
-    """A pause is over by the clock: after a stop all clients would begin at once, and each had a shorter one."""
-    for name in case.facts.pauses if case.facts is not None else ():
-        text = f'the clients of "{name}" pause (\\sleep), and their pauses go on while they stand still'
-        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    """A pause is over by the clock: after a stop all clients would begin at once, and each had a shorter one. Short
+    ones are over in what does not count of a slice.
+    """
+    length = slice_length(case.experiment, case.arms)
+    for name, seconds in case.facts.pauses if case.facts is not None else ():
+        if seconds > _LONGEST_PAUSE * length:
+            text = f'the clients of "{name}" pause (\\sleep), and their pauses go on while they stand still'
+            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
 
 
 def _check_load(case: Case) -> Iterator[Objection]:
