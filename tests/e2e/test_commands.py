@@ -210,19 +210,17 @@ def test_a_program_that_counts_all_of_its_standstill_has_it_taken_out(new_place)
 
 PARTLY = """\
 # As load.py, but every other request is timed by a clock that stands still with the program.
-import json, os, subprocess, sys, threading, time
-def work(own):
+import json, threading, time
+def work():
     number = 0
     while True:
         number += 1
-        begun, ticks = time.time(), 0
-        while ticks < 4:
-            time.sleep(0.005)
-            ticks += 1
-        latency = 0.02 if own and number % 2 else time.time() - begun
+        begun = time.time()
+        time.sleep(0.02)
+        latency = 0.02 if number % 2 else time.time() - begun
         print(json.dumps({"t": time.time(), "latency": latency}), flush=True)
-threading.Thread(target=work, args=(True,)).start()
-threading.Thread(target=work, args=(True,)).start()
+threading.Thread(target=work).start()
+threading.Thread(target=work).start()
 """
 
 
