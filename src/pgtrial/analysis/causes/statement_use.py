@@ -53,7 +53,7 @@ def describe_statements(evidence: Evidence, reduction: Reduction) -> tuple[State
 def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> list[StatementUse]:
     most = most_rows(evidence.folder, evidence.valid, layout.STATEMENTS)
     files = _files(evidence, arm)
-    with parquet.session() as db:
+    with parquet.session(threads=1) as db:  # several add in the order in which they get there: other last digits
         moments = parquet.read(list(files), _MOMENTS, db=db, most_rows=most)
         if not moments:
             return []
