@@ -54,6 +54,11 @@ def test_what_is_right_is_not_refused(text: str) -> None:
     ("text", "path", "message"),
     [
         (
+            OWN + "[arms.a]\n[arms.b.workload]\nvariables = { 'a b' = 1 }\n",
+            'arms.b.workload.variables."a b"',
+            'invalid name of a variable: "a b"',
+        ),
+        (
             OWN + "[arms.a]\n[arms.b.workload]\nscripts = { write = 'w.sql' }\n",
             "arms.b.workload.scripts.write",
             "exist",

@@ -46,6 +46,12 @@ def pauses(
         ("SELECT pg_sleep_for('5 ms');\n", math.inf),
         ("SELECT pg_sleep_until('tomorrow 03:00');\n", math.inf),
         ("SELECT pg_sleep(1) FROM (((;\n", math.inf),
+        ("(SELECT pg_sleep(0.3));\n", 0.3),
+        ("DO $$\nBEGIN\n  PERFORM pg_sleep(0.2);\n  x := 1; -- pg_sleep(7)\nEND $$;\n", 0.2),
+        ("DO $$ BEGIN PERFORM pg_catalog.pg_sleep(x); END $$;\n", math.inf),
+        ("PREPARE p AS SELECT pg_sleep($1);\nEXECUTE p(0.2);\n", math.inf),
+        ("EXPLAIN ANALYZE SELECT pg_sleep( .4 );\n", 0.4),
+        ("CALL wait_for(pg_sleep_for('1 s'));\n", math.inf),
         ("SELECT 'pg_sleep(9)', pg_sleep_total FROM t; -- pg_sleep(9)\n", 0.0),
     ],
 )

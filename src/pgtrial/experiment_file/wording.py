@@ -15,6 +15,7 @@ from pgtrial.nearest import hint_name, nearest_name
 from pgtrial.units import format_duration, parse_duration
 
 _LONGEST_SHOWN = 60
+_OF_KEY = "[key]"
 _LEVELS_FORM = 'a number, a list such as [5, 10, 20], or { ramp = "exponential", from = 5, to = 20, levels = 4 }'
 _KERNEL_PREFIXES = {"vm", "kernel", "net", "fs"}
 _WARMUP_FORM = '"auto", a time such as "30s", 0 for none, or { cap = "2min" }'
@@ -23,7 +24,8 @@ _WARMUP_FORM = '"auto", a time such as "30s", 0 for none, or { cap = "2min" }'
 def word_error(error: ErrorDetails) -> tuple[Path, str, str]:
     """Path in the file, primary message, and hint ("" for none) of one of pydantic's errors."""
     # Tags in angle brackets name the form of a value that was taken for meant; the file knows no such key.
-    path = tuple(part for part in error["loc"] if not str(part).startswith("<"))
+    # So is what marks a key that is wrong itself.
+    path = tuple(part for part in error["loc"] if not str(part).startswith("<") and part != _OF_KEY)
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
     context = error.get("ctx", {})
     word = _WORDING.get(error["type"], _word_type)
@@ -100,6 +102,8 @@ def _like(value: Any, limit: Any) -> Any:
 
 
 def _word_pattern(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, str]:
+    if "variables" in context["path"]:
+        return f"invalid name of a variable: {_show(value)}", 'Use letters, digits and "_", beginning with no digit.'
     longest = 63 if context["path"][0] == "experiment" else 41
     dot = ' dots, "-" and "_"' if context["path"][0] == "experiment" else ' "-" and "_"'
     return (

@@ -12,18 +12,20 @@ from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.workloads.scenarios import read_arm_scripts, scripts_of_scenarios
 from pgtrial.workloads.sql_tree import parse_statement
-from pgtrial.workloads.statements import planned_statements
+from pgtrial.workloads.statements import read_statements
 
 _SLEEP = re.compile(r"^[ \t]*\\sleep[ \t]+(\S+)[ \t]*(us|ms|s)?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 _FUNCTIONS = re.compile(r"\bpg_sleep(?:_for|_until)?\b", re.IGNORECASE)
 _SECONDS = "pg_sleep"  # its argument is a number of them; those of the others are an interval and a time
+# In a body, or in another statement that the parser takes as it is: with a number, or with anything else.
+_CALL = re.compile(rf'{_FUNCTIONS.pattern}"?\s*\(\s*(?:(?P<number>\d*\.?\d+)\s*\))?', re.IGNORECASE)
 
 
 def find_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[tuple[str, float], ...]:
     """The files of scripts that sleep, and for how many seconds at most; infinity where the script alone does not say.
 
-    What a function of the database's does in its body is not seen. Raises SpecError for a script that cannot be read.
+    What a function of the database's does in its body is seen only while it runs (analysis/validity/slices.py). Raises SpecError for a script that cannot be read.
     """
     own = read_arm_scripts(arms, folder)
     texts = dict(scripts_of_scenarios(experiment, folder))
@@ -36,9 +38,13 @@ def find_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tu
 def _pauses(script: str) -> Iterator[float]:
     for number, unit in _SLEEP.findall(script):
         yield float(number) * _UNITS[unit.lower()] if number.isdecimal() else math.inf
-    for statement in planned_statements(script):
-        if _FUNCTIONS.search(statement.prepared):
+    for statement in read_statements(script):
+        if not _FUNCTIONS.search(statement.prepared):
+            continue
+        if statement.is_planned:
             yield from _sleeps(statement.prepared)
+        else:
+            yield from (float(call["number"] or math.inf) for call in _CALL.finditer(statement.prepared))
 
 
 def _sleeps(statement: str) -> Iterator[float]:

@@ -22,13 +22,20 @@ class ScriptStatement:
     prepared: str
     parameters: int
 
+    @property
+    def is_planned(self) -> bool:
+        return _PLANNED.match(self.text) is not None
+
+
+def read_statements(script: str) -> Iterator[ScriptStatement]:
+    """All of them, in the order of the script."""
+    for _, statement in split_statements(_META.sub("", script)):
+        yield _prepare(" ".join(_COMMENT.sub(" ", statement).split()))
+
 
 def planned_statements(script: str) -> Iterator[ScriptStatement]:
     """Those that have a plan, in the order of the script."""
-    for _, statement in split_statements(_META.sub("", script)):
-        text = " ".join(_COMMENT.sub(" ", statement).split())
-        if _PLANNED.match(text):
-            yield _prepare(text)
+    return (statement for statement in read_statements(script) if statement.is_planned)
 
 
 def _prepare(text: str) -> ScriptStatement:
