@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,15 +11,17 @@ import pytest
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.reduction import Reduction, Wait
+from pgtrial.analysis.reduction import Histogram, Reduction, SessionGroup, Wait
 from pgtrial.analysis.slices import describe_slices
 from pgtrial.analysis.validity import slices as slice_checks
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.blocks import check_invalid_runs, check_restore
 from pgtrial.analysis.validity.runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
 from pgtrial.analysis.validity.slices import check_longer_slices
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import ArmSlices, Slices
 from pgtrial.model.caveat import Severity
+from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import RunState
 from support import DUET, INTERLEAVED, Simulation, write_result_folder
 
@@ -193,6 +196,54 @@ def test_a_duet_that_waits_for_the_shared_device_is_told(
 
     assert [caveat.code for caveat in found] == (["shared-device"] if is_told else [])
     assert all("off 33.3 % of its active sessions" in caveat.text for caveat in found)
+
+
+def asleep(
+    turns: tuple[Evidence, Reduction], *, shares: dict[str, float], seconds: float, wait: str = "PgSleep", state: str = "active"
+) -> list[CaveatFinding]:
+    """What is said where sessions of each arm sleep for such a share of the time, and transactions take so long."""
+    evidence, reduction = turns
+    sessions, latencies = {}, {}
+    for run in evidence.valid:
+        share = shares["off" if run.slot.arm == "off" else "on"]  # a placebo is as the control
+        group = partial(SessionGroup, scenario="all", query="job")
+        sessions[run.id, 0] = (
+            group(state="active", wait_type="Timeout", wait_event=wait, sessions=4 * share),
+            group(state=state, wait_type="", wait_event="", sessions=4 * (1 - share)),
+        )
+        bucket = bucket_of(1e6 * seconds)
+        latencies[run.id, 0, None] = Histogram(buckets=np.array([bucket]), counts=np.array([100]))
+    return list(slice_checks.check_gone_on(build(evidence, reduction, sessions=sessions, histograms=latencies)))
+
+
+def test_arms_that_sleep_while_they_stand_still_are_told(turns: tuple[Evidence, Reduction]) -> None:
+    (found,) = asleep(turns, shares={"on": 0.8, "off": 0.1}, seconds=0.2)
+
+    assert (found.code, found.severity) == ("goes-on", Severity.INVALID)
+    assert "on +16.0 %, off +2.0 %" in found.text
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.8, Severity.WARNING), (0.1, Severity.INVALID)])
+def test_on_an_existing_server_every_statement_goes_on(
+    turns: tuple[Evidence, Reduction], share: float, severity: Severity
+) -> None:
+    evidence, reduction = turns
+    target = evidence.experiment.target.model_copy(update={"kind": "server"})
+    there = replace(evidence, experiment=evidence.experiment.model_copy(update={"target": target}))
+
+    (found,) = asleep((there, reduction), shares={"on": 0.8, "off": share}, seconds=0.2, state="idle")
+
+    assert (found.code, found.variant, found.severity) == ("goes-on", "sessions", severity)
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "wait"),
+    [(0.0, 0.2, "PgSleep"), (0.8, 0.001, "PgSleep"), (0.8, 0.2, "SpinDelay")],
+)
+def test_short_sleeps_and_other_waits_are_not_told(
+    turns: tuple[Evidence, Reduction], share: float, seconds: float, wait: str
+) -> None:
+    assert asleep(turns, shares={"on": share, "off": 0.0}, seconds=seconds, wait=wait) == []
 
 
 def test_alike_sets_of_cpus_are_not_told(duet: tuple[Evidence, Reduction]) -> None:

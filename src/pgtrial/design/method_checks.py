@@ -48,7 +48,7 @@ _OFF = re.compile(r"0*(\.0*)?\s*[a-z]*")
 _BOTH: tuple[Method, ...] = ("interleaved", "duet")
 _ONE: tuple[Method, ...] = ("switchback",)  # whose arms have one server
 _ALL: tuple[Method, ...] = (*_BOTH, *_ONE)
-_LONGEST_PAUSE = 0.1  # of a slice, up to which a client's own pause does not matter
+_LONGEST_PAUSE = 0.1  # of a slice, up to which a client's own pause may be short beside any margin
 # Their clocks go on while a server stands still, and cancel what it was about to do.
 _TIMEOUTS = (
     "statement_timeout",
@@ -270,12 +270,12 @@ def _check_rate(case: Case) -> Iterator[Objection]:
 
 
 def _check_pauses(case: Case) -> Iterator[Objection]:
-    """A pause is over by the clock: after a stop all clients would begin at once, and each had a shorter one. Short
-    ones are over in what does not count of a slice.
+    """A pause is over by the clock: after a stop all clients would begin at once, and each had a shorter one. On
+    average half of a pause is won by each stop, and half of a slice counts.
     """
-    length = slice_length(case.experiment, case.arms)
+    longest = min(_LONGEST_PAUSE, case.experiment.hypothesis.margin / 2) * slice_length(case.experiment, case.arms)
     for name, seconds in case.facts.pauses if case.facts is not None else ():
-        if seconds > _LONGEST_PAUSE * length:
+        if seconds > longest:
             text = f'the clients of "{name}" pause (\\sleep, pg_sleep), and their pauses go on while they stand still'
             yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
 

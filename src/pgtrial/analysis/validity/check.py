@@ -54,6 +54,7 @@ CHECKS: tuple[Check, ...] = (
     slices.check_shared_device,
     slices.check_left_behind,
     slices.check_inside_slices,
+    slices.check_gone_on,
     slices.check_late,
     slices.check_longer_slices,
     slices.check_block_spread,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.counters import LATENESS, is_soon_enough
 from pgtrial.analysis.effects.estimate import read_late
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduction import Histogram, SessionGroup
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
@@ -21,6 +22,7 @@ from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import ArmSlices
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
+from pgtrial.model.histogram import bucket_value
 from pgtrial.model.run import RunRow
 from pgtrial.stats.late import unseen
 
@@ -192,6 +194,60 @@ def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
             if ratio is not None and abs(math.log(arm.left_behind)) >= abs(math.log(ratio)):
                 severity = Severity.INVALID
         yield caveat(code, severity=severity, arm=arm.arm, change=arm.left_behind, low=low, high=high)
+
+
+def check_gone_on(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What goes on by the clock while an arm stands still: pg_sleep, and on an existing server each statement.
+
+    At the arm's next turn it is done further than at the end of the last one, in no time of the arm's: so each arm
+    looks faster than it is. A statement is as long as its transaction, or nearly, so the ratio is wrong by how much
+    arms differ in that; a transaction may have one long sleep or many short ones, which cannot be told.
+    """
+    evidence = assessment.evidence
+    if evidence.method.method != "interleaved":
+        return
+    gains = {arm.name: _gain(assessment, arm.name) for arm in evidence.arms}
+    if max(gains.values(), default=0.0) <= evidence.margin / 2:
+        return
+    parted = math.log1p(max(gains.values())) - math.log1p(min(gains.values()))
+    yield caveat(
+        "goes-on" if evidence.stands_still else "goes-on.sessions",
+        severity=Severity.INVALID if evidence.stands_still or parted > evidence.margin / 2 else None,
+        gains=tuple(message("arm-gains", arm=arm, change=1 + gain) for arm, gain in gains.items()),
+        length=evidence.method.slice * 2 * max(gains.values()) / evidence.margin,
+    )
+
+
+def _gain(assessment: Assessment, arm: str) -> float:
+    """The share of its work that an arm gets done while it stands still, at most.
+
+    At the end of a turn as many of its sessions as usual are at what goes on, each with half of its transaction before
+    it, and half of a slice counts. 0 where it is not known.
+    """
+    evidence, reduction = assessment.evidence, assessment.reduction
+    found = []
+    for run in evidence.runs_of(arm):
+        for window in windows(run):
+            sessions = reduction.sessions.get((run.id, window.level), ())
+            latencies = reduction.histograms.get((run.id, window.level, None))
+            every = sum(each.sessions for each in sessions)
+            if not every or latencies is None:
+                continue
+            at_work = [each for each in sessions if each.state == "active"]
+            going_on = sum(each.sessions for each in at_work if not evidence.stands_still or _is_asleep(each))
+            found.append(going_on / every * _seen(latencies) / evidence.method.slice_in(run.slot.block))
+    return float(np.mean(found)) if found else 0.0
+
+
+def _is_asleep(group: SessionGroup) -> bool:
+    return (group.wait_type, group.wait_event) == ("Timeout", "PgSleep")
+
+
+def _seen(latencies: Histogram) -> float:
+    """Seconds of a transaction that is met at some moment, on average: long ones are met more often than they are."""
+    times = np.array([bucket_value(int(bucket)) for bucket in latencies.buckets])
+    whole = float(latencies.counts @ times)
+    return float(latencies.counts @ times**2) / whole if whole else 0.0
 
 
 def check_late(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -10,6 +10,7 @@ SHARING_PARTS = {
     "in-some-runs": Entry(text=plural("in {count} run", "in {count} runs")),
     "of-some-runs": Entry(text=plural("of {count} run", "of {count} runs")),
     "arm-waits": Entry(text=N_("{arm} {share:percent} of its active sessions")),
+    "arm-gains": Entry(text=N_("{arm} {change:change}")),
     "block-arms": Entry(text=N_("block {block}: {arms:and}")),
 }
 
@@ -97,6 +98,26 @@ SHARING_CAVEATS = {
         ),
         hint=N_('Use method = "interleaved" or "blocks" for a load that is bound by the device.'),
         when="duet: more than 25 % of an arm's active sessions waited for the device that the arms share",
+    ),
+    "goes-on": Entry(
+        severity=Severity.INVALID,
+        text=N_(
+            "Statements sleep (pg_sleep), and their sleep goes on while their arm stands still for the others: that "
+            "makes arms look faster than they are ({gains:list}, at most)."
+        ),
+        hint=N_('Use method = "blocks", or slices of {length:duration} or more.'),
+        when="interleaved: sessions were found asleep in pg_sleep so often, in transactions so long beside a slice, "
+        "that an arm may look faster by more than half of the margin",
+    ),
+    "goes-on.sessions": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "A statement that is at work when the turn of its arm ends goes on, and is further at the next one: that "
+            "makes arms look faster than they are ({gains:list}, at most)."
+        ),
+        hint=N_('Use method = "blocks", or slices of {length:duration} or more.'),
+        when="turns on an existing server: transactions are so long beside a slice that an arm may look faster by more "
+        "than half of the margin; invalid where arms differ in that by as much",
     ),
     "effect-grows-with-slices": Entry(
         severity=Severity.WARNING,
