@@ -199,7 +199,12 @@ def test_a_duet_that_waits_for_the_shared_device_is_told(
 
 
 def asleep(
-    turns: tuple[Evidence, Reduction], *, shares: dict[str, float], seconds: float, wait: str = "PgSleep", state: str = "active"
+    turns: tuple[Evidence, Reduction],
+    *,
+    shares: dict[str, float],
+    seconds: float,
+    wait: str = "PgSleep",
+    state: str = "active",
 ) -> list[CaveatFinding]:
     """What is said where sessions of each arm sleep for such a share of the time, and transactions take so long."""
     evidence, reduction = turns

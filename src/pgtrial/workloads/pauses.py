@@ -25,7 +25,8 @@ _CALL = re.compile(rf'{_FUNCTIONS.pattern}"?\s*\(\s*(?:(?P<number>\d*\.?\d+)\s*\
 def find_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[tuple[str, float], ...]:
     """The files of scripts that sleep, and for how many seconds at most; infinity where the script alone does not say.
 
-    What a function of the database's does in its body is seen only while it runs (analysis/validity/slices.py). Raises SpecError for a script that cannot be read.
+    What a function of the database's does in its body is seen only while it runs (analysis/validity/slices.py). Raises
+    SpecError for a script that cannot be read.
     """
     own = read_arm_scripts(arms, folder)
     texts = dict(scripts_of_scenarios(experiment, folder))
