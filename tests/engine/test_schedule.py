@@ -7,6 +7,7 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
+from pgtrial.engine.sampler.parse import ReadingError
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
 from pgtrial.model.run import RunRow, RunState
@@ -52,11 +53,24 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
     assert ended.reason == reason
 
 
-def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(attempt, runs, tmp_path) -> None:
-    state, reason, (*_, ended) = attempt(ZeroDivisionError("division by zero"))
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (
+            ReadingError("sessions", ValueError("'backend_type' is not in list")),
+            "ReadingError: cannot understand what sessions said: 'backend_type' is not in list",
+        ),
+    ],
+    ids=["anywhere", "reading"],
+)
+def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(
+    attempt, runs, tmp_path, bug, words
+) -> None:
+    state, reason, (*_, ended) = attempt(bug)
 
     assert state is RunState.INVALID
-    assert reason == "this is a bug in pgtrial: ZeroDivisionError: division by zero"
+    assert reason == f"this is a bug in pgtrial: {words}"
     assert ended.reason == reason
     assert [run.attempt for run in runs] == [1, 2, 3]
     for run in runs:
