@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pgtrial.collectors import WATCHED, pg_stat_statements, sessions
-from pgtrial.engine.sampler.parse import Parser, statement_rows, statement_texts, wait_rows
+from pgtrial.engine.sampler.parse import Parser, ReadingError, statement_rows, statement_texts, wait_rows
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, UNANSWERED, Header
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
@@ -54,8 +54,8 @@ class Recorder:
         elif source != END and self._parser is not None:
             try:
                 self._add_reading(self._parser, t, source, payload)
-            except StoreError as err:
-                self.say(err.message)
+            except ReadingError as err:
+                self.say(str(err))
 
     def _add_reading(self, parser: Parser, t: float, source: str, payload: Any) -> None:
         if source == pg_stat_statements.TEXTS:
