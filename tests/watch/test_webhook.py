@@ -12,7 +12,7 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.stats.alarms.audit import audit
 from pgtrial.stats.alarms.blocks import Aspect
-from pgtrial.watch import alarms, webhook
+from pgtrial.watch import alarms
 from pgtrial.watch.alarms import ServerAlarm, Shift, Watched
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
@@ -176,11 +176,7 @@ def test_no_alarm_is_lost_between_two_runs_that_are_far_apart(receiver: Receiver
     assert len(new_alarms(folder, hook, found(END + 600, end=END + DAY))) == 1
 
 
-def test_what_passes_is_tried_again_and_then_said(
-    receiver: Receiver, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(alarms, "find_alarms", lambda *_: found(END - 600))
-    monkeypatch.setattr(webhook.time, "sleep", lambda _: None)
+def test_what_passes_is_tried_again_and_then_said(receiver: Receiver) -> None:
     pauses: list[float] = []
     receiver.statuses = [503, 429, 200]
     post(parse_webhook(receiver.url), {}, pause=pauses.append)

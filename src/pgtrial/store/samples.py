@@ -127,8 +127,9 @@ def write_statements(rows: Iterable[StatementRow], path: Path) -> int:
     counts = {name: array("q") for name in StatementRow._fields if name not in texts and name not in times}
     columns: Mapping[str, TextColumn | array[float] | array[int]] = {**texts, **times, **counts}
     for row in rows:
-        for name, value in row._asdict().items():
-            columns[name].append(_UNCOUNTED if value is None else value)
+        wal_bytes = _UNCOUNTED if row.wal_bytes is None else row.wal_bytes
+        for name, value in row._replace(wal_bytes=wal_bytes)._asdict().items():
+            columns[name].append(value)
     with parquet.session() as db:
         numbers = {name: np.frombuffer(column) for name, column in times.items()}
         integers = {name: np.frombuffer(column, dtype=np.int64) for name, column in counts.items()}
