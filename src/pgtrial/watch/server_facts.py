@@ -12,7 +12,8 @@ from pgtrial.watch.folder import Mark
 from pgtrial.watch.question import CATEGORIES, LEADING, Facts
 
 _TYPED = "the command"  # that names the server
-_VERSION_AND_DATABASE = "SELECT current_setting('server_version_num')::int, current_database()"
+# Without a literal: the server remembers it as a statement of the database, and what is drawn for it has to work.
+_VERSION, _DATABASE = "SHOW server_version_num", "SELECT current_database()"
 
 
 def read_facts(dsn: str, caller: Mapping[str, str], mark: Mark) -> Facts:
@@ -26,7 +27,8 @@ async def _read(dsn: str, caller: Mapping[str, str], mark: Mark) -> Facts:
     address = await find_server(dsn, database=None, caller=caller, typed=_TYPED)
     conninfo = address.conninfo()
     with as_answered():
-        ((version, database),) = await fetch(conninfo, _VERSION_AND_DATABASE)
+        ((version,),) = await fetch(conninfo, _VERSION)
+        ((database,),) = await fetch(conninfo, _DATABASE)
         if database != mark.database:
             raise SpecError(
                 f'--server is database "{database}", and the watch is of "{mark.database}"',

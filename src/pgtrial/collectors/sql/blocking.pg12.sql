@@ -7,7 +7,7 @@ WITH waiting AS MATERIALIZED (
           AND EXISTS (SELECT FROM pg_catalog.pg_stat_get_backend_idset() AS id
                       WHERE pg_catalog.pg_stat_get_backend_wait_event_type(id) = 'Lock')
         LIMIT 20
-    ) AS some
+    ) AS waiting_ones
 ), known AS MATERIALIZED (
     SELECT pid, blockers FROM waiting
     UNION ALL
