@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +5,7 @@ import pytest
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.workloads.scenarios import find_pauses, scenarios_of, setup_sql
+from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
 
 def experiment(workload: dict[str, Any], **dataset: Any) -> Experiment:
@@ -117,18 +116,3 @@ def test_set_up_that_is_for_psql_is_to_be_loaded(tmp_path: Path, text: str, kind
         setup_sql(experiment({"mix": "select-only"}, setup="shop.sql"), tmp_path)
 
     assert 'load = "shop.sql"' in caught.value.problems[0].hint
-
-
-def test_scripts_whose_clients_sleep_are_told(tmp_path: Path) -> None:
-    scripts = {
-        "slow": "SELECT 1;\n  \\sleep 4 ms\n\\sleep 500 ms\n",
-        "drawn": "\\sleep :x us\n",
-        "plain": "\\sleep 2\n",
-        "quick": "-- no \\sleep here\nSELECT '\\sleep';\n",
-    }
-    for name, text in scripts.items():
-        (tmp_path / f"{name}.sql").write_text(text)
-    made = experiment({"scenario": [{"name": name, "file": f"{name}.sql"} for name in scripts]})
-
-    assert find_pauses(made, tmp_path) == (("slow.sql", 0.5), ("drawn.sql", math.inf), ("plain.sql", 2.0))
-    assert find_pauses(experiment({"mix": "tpcb-like"}), tmp_path) == ()

@@ -84,7 +84,7 @@ def command(
     loaded = checked.loaded
     code = get_consent(uses_of(loaded.experiment, checked.plan.arms, loaded.folder), allowed=allow_code)
     writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
-    plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment), budget=budget)
+    plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment, loaded.folder), budget=budget)
     permission = Permission(
         work_base=work_directory,
         host_changes=host_changes,

@@ -30,7 +30,6 @@ from pgtrial.postgres.programs import (
 )
 from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
-from pgtrial.workloads.scenarios import find_pauses
 
 _log = logging.getLogger(__name__)
 
@@ -188,10 +187,7 @@ def check_text(
     plan = None
     if not problems and not found:
         try:
-            facts = facts_for(experiment) if on_host else None
-            if facts is not None and experiment.workload.scenario:
-                facts = replace(facts, pauses=find_pauses(experiment, folder))
-            plan = make_plan(experiment, facts)
+            plan = make_plan(experiment, facts_for(experiment, folder) if on_host else None)
         except SpecError as error:
             found += error.problems
     if plan is None:

@@ -324,7 +324,7 @@ def idle_notes(checked: Checked) -> Iterator[str]:
     """Settings that will have nothing to act on, as far as that can be known before the runs."""
     plan, workload = checked.plan, checked.loaded.experiment.workload
     arms = [arm for arm in plan.arms if arm.role is not Role.PLACEBO]
-    facts = facts_for(checked.loaded.experiment)
+    facts = facts_for(checked.loaded.experiment, checked.loaded.folder)
     for difference in find_differences(arms):
         acts = KNOBS[difference.knob].acts_of(difference.key)
         tables = ({POSTGRESQL: arm.settings, **arm.knobs}.get(difference.knob, {}) for arm in arms)

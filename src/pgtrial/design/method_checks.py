@@ -276,7 +276,7 @@ def _check_pauses(case: Case) -> Iterator[Objection]:
     length = slice_length(case.experiment, case.arms)
     for name, seconds in case.facts.pauses if case.facts is not None else ():
         if seconds > _LONGEST_PAUSE * length:
-            text = f'the clients of "{name}" pause (\\sleep), and their pauses go on while they stand still'
+            text = f'the clients of "{name}" pause (\\sleep, pg_sleep), and their pauses go on while they stand still'
             yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
 
 

@@ -1,12 +1,15 @@
-"""Host facts for choosing a method: what the kernel says of CPUs and memory."""
+"""Facts for choosing a method: what the kernel says of CPUs and memory, and what the scripts say of their pauses."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from pgtrial.design.method_checks import HostFacts
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.existing.session import session_settings
+from pgtrial.workloads.pauses import find_pauses
 
 _KIB = 1024
 _MEMORY = "/proc/meminfo"
@@ -14,11 +17,14 @@ _STATUS = "/proc/self/status"
 _SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 
 
-def facts_for(experiment: Experiment) -> HostFacts | None:
-    """The facts of this machine, where the experiment runs on it; of another one the file says what there is to say."""
+def facts_for(experiment: Experiment, folder: Path) -> HostFacts | None:
+    """The facts of this machine, where the experiment runs on it, and of its scripts, whose paths begin at ``folder``.
+
+    Of another machine the file says what there is to say: None. Raises SpecError for a script that cannot be read.
+    """
     if experiment.target.host is not None:
         return None
-    facts = read_facts(LocalHost())
+    facts = replace(read_facts(LocalHost()), pauses=find_pauses(experiment, resolve_arms(experiment), folder))
     if experiment.target.kind != "server":
         return facts
     return replace(facts, session_settings=session_settings())

@@ -4,8 +4,6 @@ The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and o
 """
 
 import io
-import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +19,6 @@ from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
 
-_SLEEP = re.compile(r"^[ \t]*\\sleep[ \t]+(\S+)[ \t]*(us|ms|s)?[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 _MIXES = Path(__file__).with_name("mixes")
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
 # Of TPC-C all but new-order are the least that clause 5.2.3 of its specification allows, and new-order is the rest.
@@ -147,28 +143,15 @@ def scripts_of(experiment: Experiment, folder: Path) -> dict[str, str]:
     Raises SpecError if one cannot be read.
     """
     setup = () if experiment.dataset.setup is None else setup_sql(experiment, folder)[:1]
-    return dict((*setup, *_scripts_of_scenarios(experiment, folder)))
+    return dict((*setup, *scripts_of_scenarios(experiment, folder)))
 
 
-def _scripts_of_scenarios(experiment: Experiment, folder: Path) -> Iterator[tuple[str, str]]:
+def scripts_of_scenarios(experiment: Experiment, folder: Path) -> Iterator[tuple[str, str]]:
+    """(file, SQL) of the scenarios that have a file. Raises SpecError if one cannot be read."""
     tables = experiment.workload.scenario
     for table, scenario in zip(tables, scenarios_of(experiment, folder) if tables else (), strict=True):
         if table.file is not None and scenario.script is not None:
             yield table.file, scenario.script
-
-
-def find_pauses(experiment: Experiment, folder: Path) -> tuple[tuple[str, float], ...]:
-    """The files of scenarios in which clients sleep, and for how many seconds at most; infinity where a variable says.
-
-    Raises SpecError as ``scripts_of``.
-    """
-    found = ((name, _longest_pause(text)) for name, text in _scripts_of_scenarios(experiment, folder))
-    return tuple((name, seconds) for name, seconds in found if seconds > 0)
-
-
-def _longest_pause(script: str) -> float:
-    pauses = [(number, _UNITS[unit.lower()]) for number, unit in _SLEEP.findall(script)]
-    return max((float(number) * unit if number.isdecimal() else math.inf for number, unit in pauses), default=0.0)
 
 
 def _own(
