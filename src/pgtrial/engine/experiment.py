@@ -226,7 +226,7 @@ async def _run_schedule(
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
                     if isinstance(target, ThrowawayTarget):
-                        target.let_in(make_entrance(machines, host))
+                        target.let_in(make_entrance(experiment.load, machines, host))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")
