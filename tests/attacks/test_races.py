@@ -74,6 +74,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "watch": (
         *(f"host=/nonexistent {option} {{s}}/watched" for option in ("-o", "--output")),
         "host=/nonexistent -o {s}/watched --unit",
+        "host=/nonexistent -o {s}/watched --textfile {s}",
     ),
     "compare-times": (
         "{s} now-2h/now-1h now-1h -o {s}/times.html",

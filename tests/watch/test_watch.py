@@ -222,9 +222,11 @@ def test_the_newest_figures_are_in_a_textfile_while_there_is_a_server(
 def test_a_directory_for_the_textfile_that_is_none_is_refused(
     shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["watch", dsn(shop), "-o", str(tmp_path / "w"), "--textfile", str(tmp_path / "none")]) == 2
-    assert "--textfile" in capsys.readouterr().err
-    assert not (tmp_path / "w").exists()
+    options = ["-o", str(tmp_path / "w"), "--keep-free", "1MB", "--textfile", str(tmp_path / "none")]
+    assert main(["watch", dsn(shop), *options]) == 1
+    said = capsys.readouterr().err
+    assert 'error: cannot write "' in said
+    assert "hint: --textfile names the directory" in said
 
 
 def test_a_restart_is_a_gap_and_the_watch_goes_on(

@@ -87,7 +87,7 @@ def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: boo
     Examples:
       pgtrial alarms watch/shop
       pgtrial alarms watch/shop --calm 2026-11-02T00:00/2026-11-23T00:00
-      PGTRIAL_WEBHOOK=https://… pgtrial alarms watch/shop
+      pgtrial alarms watch/shop --webhook http://127.0.0.1:8065/hooks/alarms
     """
     from pgtrial.safe_text import escape_json
     from pgtrial.watch.alarms import find_alarms

@@ -109,7 +109,7 @@ def _quantity(parse: Callable[[str], float], least: float, most: float, unit: st
     "--textfile",
     default=None,
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Write the newest figures into a file there as OpenMetrics, for the textfile collector of node exporter.",
 )
 @click.option("--unit", is_flag=True, help="Print a systemd unit that does this, and do nothing.")
@@ -141,7 +141,7 @@ def command(
       pgtrial watch "service=shop" --output watch/shop
       pgtrial watch "host=db1 dbname=shop" --output watch/shop --once
       pgtrial watch "service=shop" --output /var/lib/pgtrial --unit
-      pgtrial watch "service=shop" --output watch/shop --textfile /var/lib/prometheus/node-exporter
+      pgtrial watch "service=shop" -o watch/shop --textfile /var/lib/node-exporter
     """
     if once and duration is not None:
         raise click.UsageError("give --once or --for TIME, not both")

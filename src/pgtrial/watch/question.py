@@ -105,6 +105,8 @@ def _arm(pointer: Pointer, plan: Plan, facts: Facts) -> _Arm | str:
         return _Arm(name=f"more_{setting}", claim=claim, tables={POSTGRESQL: {setting: value}})
     if pointer.code in _NO_ANSWER:
         return _NO_ANSWER[pointer.code]
+    if not pointer.statement:
+        return "no statement has more sessions at work for sure; longer windows tell more"
     script = _script_of(pointer, plan)
     if script is None:
         return "its statement is not part of the load that pg_stat_statements remembers"
