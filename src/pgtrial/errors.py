@@ -11,6 +11,7 @@
     │   ├── SettingError
     │   └── HostCommandError
     ├── WorkloadError       the load generator failed
+    ├── WrittenError        the load has written to a database that is read-only for it
     ├── StoreError          result folder unreadable, locked, or of a newer format
     └── RestoreError        a change could not be undone               exit 6
 
@@ -98,6 +99,10 @@ class HostCommandError(TargetError):
 
 class WorkloadError(PgTrialError):
     """The load generator failed."""
+
+
+class WrittenError(PgTrialError):
+    """The load has written to a database that is read-only for it; to repeat the run would write once more."""
 
 
 class StoreError(PgTrialError):

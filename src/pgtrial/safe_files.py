@@ -18,6 +18,7 @@ from typing import BinaryIO
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40  # as the kernel
 _PRIVATE = 0o600  # what is written is for its owner alone, less what the umask takes; whoever shares it says so
+_SHARED = 0o644
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -77,6 +78,13 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Put ``content`` at ``path``, text as UTF-8. OSError where that cannot be; then the old file is still there."""
     with new_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def share_file(path: Path, content: str) -> None:
+    """As ``write_file``, of a text that everybody may read; it may be gone after a crash of the machine."""
+    with _opened(path.parent) as directory, _new_file_in(directory, path.name, durable=False) as file:
+        os.fchmod(file.fileno(), _SHARED)
+        file.write(content.encode())
 
 
 def append_file(path: Path, text: str) -> None:

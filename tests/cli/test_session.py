@@ -48,6 +48,22 @@ def test_a_folder_that_is_removed_again_is_not_announced(
     assert list((tmp_path / "results").iterdir()) == []
 
 
+def test_a_bug_before_the_first_run_leaves_its_traceback_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pgtrial.engine.experiment.prepare_target", lambda *_, **_options: 1 // 0)
+    assert main(["run", "-s", "work_mem=1MB,2MB"]) == 1
+    said = capsys.readouterr().err
+    (folder,) = (tmp_path / "results").iterdir()
+
+    assert "error: this is a bug in pgtrial: ZeroDivisionError" in said
+    assert "traceback.txt. " in said
+    assert "finished runs" not in said
+    assert f'"pgtrial resume results/{folder.name}" goes on.' in said
+    assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
+
+
 def test_steps_of_the_analysis_and_files_written_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_result_folder(tmp_path / "finished", text=SMALL, runs=2)
     with caplog.at_level(logging.INFO, logger="pgtrial"):

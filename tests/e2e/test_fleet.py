@@ -2,8 +2,6 @@
 
 import contextlib
 import errno
-import importlib.util
-import json
 import os
 import signal
 import subprocess
@@ -14,19 +12,10 @@ from pathlib import Path
 import pytest
 
 from support import wait_until
-from support.namespaces import Namespaces, namespaces
-from support.programs import skip_for_want
+from support.fleet import BLOCKS, assert_restored, assert_whole, fleet_hosts, processes, verdict, wait_for_runs
+from support.namespaces import Namespaces
 
-BLOCKS = 3
 NODE, SESSION = "pgtrial.fleet.node", "pgtrial.fleet.session"
-
-
-@contextlib.contextmanager
-def fleet_hosts(*names: str, ahead: dict[str, int] | None = None) -> Iterator[Namespaces]:
-    if importlib.util.find_spec("distributed") is None:
-        skip_for_want("dask.distributed", "pip install distributed cryptography", required_by="PGTRIAL_REQUIRE_FLEET")
-    with namespaces(*names, ahead=ahead) as hosts:
-        yield hosts
 
 
 @pytest.fixture(scope="module")
@@ -56,63 +45,6 @@ def run_command(place, hosts: Namespaces):
 def resume(place, hosts: Namespaces):
     folder = str(place.only_folder().path)
     return place.finish(start(place, hosts, "resume", folder, "--allow-code"))
-
-
-def processes(place, *words: str) -> list[int]:
-    """Of a place, those whose command line has all the words."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            environment = (path / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(place.directory / "state").encode() in environment and all(word in " ".join(command) for word in words):
-            found.append(int(path.name))
-    return found
-
-
-def counted(folder) -> dict[int, int]:
-    """How many runs count, by slot."""
-    return Counter(slot for slot, _, state, _ in folder.runs() if state == "done")
-
-
-def assert_restored(hosts: Namespaces) -> None:
-    """Nothing runs on a host but what was there before."""
-    for host in hosts.hosts:
-        assert wait_until(host.programs, lambda found: found <= {"sshd"}) == {"sshd"}
-
-
-def assert_whole(place, *, blocks: int = BLOCKS) -> None:
-    """Every slot counts once, every block ran whole on one host, and nothing is left."""
-    folder = place.only_folder()
-    assert counted(folder) == dict.fromkeys(range(1, 2 * blocks + 1), 1)
-    hosts = dict(folder.query("SELECT block, host FROM block_host"))
-    assert hosts.keys() == set(range(1, blocks + 1))
-    marks = folder.query(
-        "SELECT DISTINCT slot.block, json_extract(event.data, '$.host') FROM run JOIN slot ON slot.number = run.slot"
-        " JOIN event ON event.run = run.id AND event.kind = 'from-host' WHERE run.state = 'done'"
-    )
-    assert sorted(marks) == sorted(hosts.items())
-    assert {path.parent.name for path in folder.path.glob("runs/*/transactions.parquet")} >= {
-        f"{number:04d}-{arm}-b{block}{'' if attempt == 1 else f'-repeat{attempt - 1}'}"
-        for number, arm, block, attempt in folder.query(
-            "SELECT slot.number, slot.arm, slot.block, run.attempt FROM run JOIN slot ON slot.number = run.slot"
-            " WHERE run.state = 'done'"
-        )
-    }
-    assert wait_until(lambda: processes(place), lambda left: not left) == []
-    folder.assert_nothing_left()
-    assert not list((place.directory / "state" / "fleet").iterdir())
-
-
-def wait_for_runs(place, number: int) -> None:
-    """Until so many runs of the hosts are measured."""
-
-    def begun() -> int:
-        return len(list((place.directory / "state" / "fleet").glob("*/*/runs/*")))
-
-    wait_until(begun, lambda found: found >= number)
 
 
 def test_blocks_on_two_hosts_give_a_folder_as_ever(fleet_place, two_hosts):
@@ -222,10 +154,6 @@ def test_a_host_that_is_cut_off_loses_its_block_and_comes_back(fleet_place, two_
     assert "lost the connection" in result.stderr
     assert "b gets blocks again." in result.stderr
     assert_whole(fleet_place)
-
-
-def verdict(place) -> str:
-    return str(json.loads((place.only_folder().path / "findings.json").read_text())["hypothesis"]["verdict"])
 
 
 def test_four_hosts_give_the_verdict_of_one_also_where_a_clock_is_wrong(new_place):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.engine.collect import convert
+from pgtrial.engine.sampler.parse import ReadingError
 from pgtrial.engine.sampler.spool import Header, SpoolWriter
-from pgtrial.errors import StoreError
 from pgtrial.hosts.clock import HostClock
 from pgtrial.store import parquet
 
@@ -95,5 +95,12 @@ def test_clock_does_not_concern_a_reader_on_this_machine(spool: Path) -> None:
 def test_text_that_is_not_understood_is_an_error_that_names_its_source(spool: Path) -> None:
     write(spool, (1001.0, "disk", "254 0\n"))
 
-    with pytest.raises(StoreError, match="cannot understand what disk said"):
+    with pytest.raises(ReadingError, match="cannot understand what disk said"):
+        samples(spool)
+
+
+def test_sessions_without_a_column_are_an_error_that_names_them(spool: Path) -> None:
+    write(spool, (1001.0, "sessions", {"polls": 10, "late": 0, "columns": [], "rows": []}))
+
+    with pytest.raises(ReadingError, match="cannot understand what sessions said: 'backend_type' is not in list"):
         samples(spool)

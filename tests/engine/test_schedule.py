@@ -7,8 +7,9 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
+from pgtrial.engine.sampler.parse import ReadingError
 from pgtrial.engine.schedule import Schedule
-from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
+from pgtrial.errors import PgTrialError, RestoreError, WorkloadError, WrittenError
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.store import layout
 from support import EXPERIMENT
@@ -52,21 +53,60 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
     assert ended.reason == reason
 
 
-def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(attempt, runs, tmp_path) -> None:
-    state, reason, (*_, ended) = attempt(ZeroDivisionError("division by zero"))
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (
+            ReadingError("sessions", ValueError("'backend_type' is not in list")),
+            "ReadingError: cannot understand what sessions said: 'backend_type' is not in list",
+        ),
+    ],
+    ids=["anywhere", "reading"],
+)
+def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(
+    attempt, runs, tmp_path, bug, words
+) -> None:
+    state, reason, (*_, ended) = attempt(bug)
 
     assert state is RunState.INVALID
-    assert reason == "this is a bug in pgtrial: ZeroDivisionError: division by zero"
+    assert reason == f"this is a bug in pgtrial: {words}"
     assert ended.reason == reason
     assert [run.attempt for run in runs] == [1, 2, 3]
     for run in runs:
         assert "in execute\n" in (layout.run_folder(tmp_path, run.folder) / layout.TRACEBACK).read_text()
 
 
-def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:
-    state, reason, ended = attempt(RestoreError("vm.swappiness is not as it was"))
+def test_the_traceback_of_a_bug_lies_beside_what_its_run_has_left(tmp_path, monkeypatch) -> None:
+    async def execute(self: Schedule, rows: list[RunRow], *, most_disturbed: float | None) -> Mapping[str, float]:
+        folder = layout.run_folder(tmp_path, rows[0].folder)
+        folder.mkdir(parents=True)
+        (folder / layout.SERVER_LOG).touch()
+        raise ZeroDivisionError
 
-    assert (state, reason) == (RunState.INVALID, "vm.swappiness is not as it was")
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+    with pytest.raises(WorkloadError):
+        asyncio.run(schedule.run(schedule.planned.slots[:1]))
+    folders = [layout.run_folder(tmp_path, run.folder) for run in schedule.state.runs()]
+    schedule.state.close()
+
+    assert [(folder / layout.TRACEBACK).is_file() for folder in folders] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RestoreError("vm.swappiness is not as it was"),
+        WrittenError('the load has written to database "shop", which is read-only'),
+    ],
+    ids=["what cannot be put back", "what a load has written"],
+)
+def test_what_a_repeat_would_make_worse_ends_the_experiment_at_once(attempt, error) -> None:
+    state, reason, ended = attempt(error)
+
+    assert (state, reason) == (RunState.INVALID, error.message)
     assert len(ended) == 1
 
 

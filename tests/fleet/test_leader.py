@@ -69,6 +69,7 @@ class Simulated:
     """A cluster whose hosts do what they are told in ``deeds``, in order, and then well."""
 
     def __init__(self, deeds: Mapping[str, list[str]], *, killed_at: int | None = None) -> None:
+        self.asks: Callable[[FleetHost], Awaitable[Machine]] = own_machine
         self.deeds = {host: list(each) for host, each in deeds.items()}
         self.killed_at = killed_at
         self.asked: list[tuple[str, int]] = []
@@ -86,6 +87,12 @@ class Simulated:
 
     async def end_worker(self, host: str) -> None:
         pass
+
+    async def leave(self) -> dict[str, PgTrialError]:
+        return {}
+
+    async def ask_machine(self, host: FleetHost) -> Machine:
+        return await self.asks(host)
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
         wanted = json.loads(request)
@@ -177,6 +184,7 @@ def lead(
     path: Path | None = None,
     ask_machine: Callable[[FleetHost], Awaitable[Machine]] = own_machine,
 ) -> list[str]:
+    cluster.asks = ask_machine
     told: list[str] = []
     hosts = hosts or fleet()
     keep_hosts(folder, hosts)
@@ -189,8 +197,7 @@ def lead(
             fence=Fence(folder=folder, caller={}, tell=lambda _: None),
             state=state,
             tell=told.append,
-            make_cluster=lambda _: cluster,  # type: ignore[arg-type,return-value]
-            ask_machine=ask_machine,
+            make_cluster=lambda: cluster,  # type: ignore[arg-type,return-value]
         )
         asyncio.run(leader.run())
     return told

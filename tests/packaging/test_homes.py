@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
-    "cryptography": ("fleet/",),
+    "cryptography": ("hosts/certificate.py",),
     "dask": ("fleet/",),
     "distributed": ("fleet/",),
     "duckdb": (
@@ -37,6 +37,7 @@ HOMES = {
         "engine/live/view.py",
         "findings/",
         "fleet/hosts_file.py",
+        "fleet/offers.py",
         "store/findings_file.py",
         "store/plans.py",
         "store/rows.py",

@@ -1,8 +1,11 @@
 import dataclasses
+import stat
+from datetime import UTC, datetime
 
 import pytest
 
 from pgtrial.errors import ConnectError
+from pgtrial.hosts.certificate import draw_key_pair
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.connect import conninfo, fetch
 from pgtrial.postgres.entrance import Entrance, are_addresses
@@ -71,3 +74,26 @@ def test_a_server_lets_nobody_else_in(throwaway, runner):
         runner.run(fetch(by_tcp(way, way.password), "SELECT 1"))
 
     assert "no pg_hba.conf entry" in caught.value.detail
+
+
+def test_with_a_certificate_only_who_knows_it_gets_in_and_only_by_tls(throwaway, runner, tmp_path):
+    way = dataclasses.replace(entrance(HERE), pair=draw_key_pair("pgtrial load", now=datetime.now(UTC)))
+    stranger = dataclasses.replace(way, pair=draw_key_pair("stranger", now=datetime.now(UTC)))
+    restarted(throwaway, runner, way)
+    way.write_trust(LocalHost(), tmp_path)
+    (tmp_path / "other").mkdir()
+    stranger.write_trust(LocalHost(), tmp_path / "other")
+
+    def by_tls(directory) -> str:
+        trusted = way.environment(HERE, directory)
+        return f"{by_tcp(way, way.password)} sslmode={trusted['PGSSLMODE']} sslrootcert={trusted['PGSSLROOTCERT']}"
+
+    found = runner.run(fetch(by_tls(tmp_path), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
+    assert found == [(True,)]
+    for wrong in (by_tls(tmp_path / "other"), f"{by_tcp(way, way.password)} sslmode=disable"):
+        with pytest.raises(ConnectError):
+            runner.run(fetch(wrong, "SELECT 1"))
+    key = throwaway.directory / "server.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert way.pair is not None
+    assert way.pair.key not in repr(way)

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pgtrial.cli.main import main
 from pgtrial.engine.sampler import loop
@@ -157,6 +158,75 @@ def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tm
     assert "its machine as well" in process.said  # type: ignore[attr-defined]
 
 
+def test_nothing_is_missing_whatever_the_version(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    major = shop.programs.major
+    sources = {
+        *("pg_stat_database", "pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_slru", "pg_stat_wal"),
+        *("pg_locks", "pg_stat_progress_vacuum", "pg_stat_progress_analyze", "blocking", "sessions"),
+        *("relations", "server_life"),
+        *(("pg_stat_io",) if major >= 16 else ()),
+    }
+    read = "SELECT DISTINCT split_part(metric, '.', 1) FROM {files}"
+    with load(shop), watching(shop, root) as process:
+        wait_until(lambda: {row[0] for row in rows(root, SAMPLES, read)}, lambda found: sources <= found)
+
+    # Where the data lie in memory there is no device to read.
+    expected = ("watching database", "connected to", "The tmpfs at")
+    said = process.said.splitlines()  # type: ignore[attr-defined]
+    assert [line for line in said if not line.startswith(expected)] == []
+    life = {row[0] for row in rows(root, SAMPLES, "SELECT DISTINCT metric FROM {files} WHERE metric ~ 'server_life.*'")}
+    resets = {
+        "database",
+        "bgwriter",
+        "wal",
+        *(("io",) if major >= 16 else ()),
+        *(("checkpointer",) if major >= 17 else ()),
+    }
+    assert life == {
+        *("server_life.started", "server_life.version_num", "server_life.in_recovery"),
+        *(f"server_life.{name}_reset" for name in resets),
+    }
+    version = "SELECT max(value)::INT // 10000 FROM {files} WHERE metric = 'server_life.version_num'"
+    assert rows(root, SAMPLES, version) == [(major,)]
+
+
+def test_the_newest_figures_are_in_a_textfile_while_there_is_a_server(
+    shop: ThrowawayCluster, runner_: asyncio.Runner, tmp_path: Path
+) -> None:
+    directory = tmp_path / "prom"
+    directory.mkdir()
+
+    def figures() -> dict[str, float]:
+        found: dict[str, float] = {}
+        for path in directory.glob("*.prom"):
+            with suppress(FileNotFoundError):
+                for family in text_string_to_metric_families(path.read_text(encoding="utf-8")):
+                    found |= {sample.name: sample.value for sample in family.samples}
+        return found
+
+    with load(shop), watching(shop, tmp_path / "w", "--textfile", str(directory)) as process:
+        commits = "pgtrial_pg_stat_database_xact_commit_total"
+        first = wait_until(figures, lambda found: found.get(commits, 0) > 0 and found["pgtrial_up"] == 1)
+        wait_until(figures, lambda found: found[commits] > first[commits] and found["pgtrial_session_polls_total"] > 0)
+        runner_.run(shop.stop())
+        # Its counters are gone, and no zeros.
+        wait_until(figures, lambda found: found["pgtrial_up"] == 0 and commits not in found)
+        runner_.run(shop.start())
+        wait_until(figures, lambda found: found["pgtrial_up"] == 1 and commits in found)
+        process.terminate()
+        assert process.wait(60) == 0
+    assert list(directory.iterdir()) == []
+
+
+def test_a_directory_for_the_textfile_that_is_none_is_refused(
+    shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", dsn(shop), "-o", str(tmp_path / "w"), "--textfile", str(tmp_path / "none")]) == 2
+    assert "--textfile" in capsys.readouterr().err
+    assert not (tmp_path / "w").exists()
+
+
 def test_a_restart_is_a_gap_and_the_watch_goes_on(
     shop: ThrowawayCluster, runner_: asyncio.Runner, tmp_path: Path
 ) -> None:
@@ -274,6 +344,11 @@ def test_the_unit_has_the_command_and_no_secret(tmp_path: Path, capsys: pytest.C
     )
     assert f'ReadWritePaths="{place}" /tmp' in unit
     assert not place.exists()
+
+    assert main(["watch", "service=shop", "-o", str(place), "--unit", "--textfile", str(tmp_path)]) == 0
+    unit = capsys.readouterr().out
+    assert f'--output "{place}" --textfile {tmp_path}\n' in unit
+    assert f'ReadWritePaths="{place}" {tmp_path} /tmp' in unit
 
 
 def test_one_folder_has_one_watch(shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

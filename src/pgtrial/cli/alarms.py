@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,9 @@ from pgtrial.units import format_change
 
 if TYPE_CHECKING:
     from pgtrial.stats.alarms.audit import Audit
-    from pgtrial.watch.alarms import Shift, Watched
+    from pgtrial.watch.alarms import ServerAlarm, Shift, Watched
+    from pgtrial.watch.folder import Mark
+    from pgtrial.watch.webhook import Webhook
 
 _SCHEMA_VERSION = 1
 _ALARM = 3  # exit code
@@ -47,6 +49,15 @@ _DIRECTIONS = {
 }
 
 
+def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | None) -> "Webhook | None":
+    from pgtrial.watch.webhook import parse_webhook
+
+    try:
+        return parse_webhook(url) if url else None
+    except ValueError as err:
+        raise click.BadParameter(str(err)) from None
+
+
 @click.command()
 @options.folder
 @click.option(
@@ -56,7 +67,15 @@ _DIRECTIONS = {
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with 3 after an alarm in the last hour that was read.")
-def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: bool) -> None:
+@click.option(
+    "--webhook",
+    metavar="URL",
+    envvar="PGTRIAL_WEBHOOK",
+    show_envvar=True,
+    callback=_webhook,
+    help="Post alarms that it has not got yet to this address, as JSON; https only, or this machine.",
+)
+def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: bool, webhook: "Webhook | None") -> None:
     """Find changes in FOLDER, which "pgtrial watch" writes, after a calm time.
 
     What is usual at each hour and weekday is learned from the calm time. Shown
@@ -68,6 +87,7 @@ def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: boo
     Examples:
       pgtrial alarms watch/shop
       pgtrial alarms watch/shop --calm 2026-11-02T00:00/2026-11-23T00:00
+      PGTRIAL_WEBHOOK=https://… pgtrial alarms watch/shop
     """
     from pgtrial.safe_text import escape_json
     from pgtrial.watch.alarms import find_alarms
@@ -83,8 +103,29 @@ def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: boo
         echo(f"database {mark.database} at {mark.server}")
         for line in _lines(folder, found):
             echo(line)
+    if webhook is not None:
+        _post(folder, webhook, mark, found)
     if fail_on_alarm and found.has_alarm_in_last(_LAST):
         sys.exit(_ALARM)
+
+
+def _post(folder: Path, webhook: "Webhook", mark: "Mark", found: "Watched") -> None:
+    from pgtrial.watch.webhook import body, new_alarms, post, remember
+
+    if alarms := new_alarms(folder, webhook, found):
+        post(webhook, body(alarms, server=mark.server, database=mark.database, text=_summary(mark, alarms)))
+        echo(f"posted {len(alarms)} alarm{'' if len(alarms) == 1 else 's'} to {webhook.place}", err=True)
+    remember(folder, webhook, found)
+
+
+def _summary(mark: "Mark", alarms: "Sequence[ServerAlarm]") -> str:
+    """A line for each alarm, without texts of statements: chats have markup of their own."""
+    return "\n".join(
+        f"{_moment(alarm.at)} UTC, database {mark.database} at {mark.server}: {first.signal} "
+        f"{_DIRECTIONS[first.aspect.value, first.is_more]} ({format_change(first.size)}) since {_moment(first.onset)}"
+        for alarm in alarms
+        for first in alarm.shifts[:1]
+    )
 
 
 def _document(server: str, database: str, folder: Path, found: "Watched") -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgtrial.errors import StoreError
+import click
+
+from pgtrial.errors import SpecError, StoreError
 from pgtrial.safe_text import make_visible, shell_word
 
 if TYPE_CHECKING:
@@ -14,18 +16,33 @@ if TYPE_CHECKING:
     from pgtrial.fleet.hosts_file import HostsList
 
 
-def read_hosts(path: Path | None, *, runs: bool = True) -> "HostsList | None":
-    """The hosts of a list, None without one. Raises SpecError, and PreflightError where the extra is missing that a
-    command which ``runs`` something needs.
+def read_hosts(named: str | None, *, runs: bool = True) -> "HostsList | None":
+    """The hosts of a list, or those that the workers of a scheduler offer; None without either. Raises SpecError, and
+    PreflightError where the extra is missing that a scheduler, or a command which ``runs`` something, needs.
     """
-    if path is None:
+    if named is None:
         return None
     from pgtrial.fleet.extra import require_extra
     from pgtrial.fleet.hosts_file import HostsList, read_fleet
+    from pgtrial.fleet.joined import SCHEME
 
-    if runs:
+    if runs or "://" in named:
         require_extra()
+    if named.startswith(SCHEME):
+        return _ask_for_hosts(named)
+    if "://" in named:
+        raise SpecError(
+            f'"{named}" is no fleet: a scheduler is reached by {SCHEME}, so that nobody else gets a word in',
+            hint=f'Name a list of hosts, or a scheduler with TLS: "{SCHEME}scheduler:8786".',
+        )
+    path = Path(named)
     return HostsList(fleet=read_fleet(path), path=path)
+
+
+def _ask_for_hosts(scheduler: str) -> "HostsList":
+    from pgtrial.fleet.joined import ask_for_hosts
+
+    return ask_for_hosts(scheduler, tell=lambda text: click.echo(make_visible(text), err=True))
 
 
 def refuse_plan(hosts: "HostsList | None", plan: "Plan") -> None:
@@ -42,7 +59,7 @@ def hosts_of(folder: Path, named: "HostsList | None") -> "HostsList | None":
 
     Raises StoreError where the folder was spread over hosts that nobody knows any more.
     """
-    from pgtrial.fleet.host_folders import has_blocks_left, is_of_fleet, kept_hosts
+    from pgtrial.fleet.host_folders import has_blocks_left, is_of_fleet, kept_hosts, kept_scheduler
     from pgtrial.fleet.hosts_file import HostsList
 
     if named is not None or not is_of_fleet(folder):
@@ -54,6 +71,8 @@ def hosts_of(folder: Path, named: "HostsList | None") -> "HostsList | None":
             detail="The record is on the machine that ran the experiment, and of the place where the folder was.",
             hint=f'Name the hosts: "pgtrial resume {shell_word(folder)} --fleet hosts.toml".',
         )
+    if kept is not None and (scheduler := kept_scheduler(folder)) is not None:
+        return _ask_for_hosts(scheduler) if has_blocks_left(folder) else HostsList(fleet=kept, scheduler=scheduler)
     return None if kept is None else HostsList(fleet=kept)
 
 

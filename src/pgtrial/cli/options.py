@@ -149,8 +149,8 @@ def gate(function: Callable[..., None]) -> Callable[..., None]:
 fleet = click.option(
     "--fleet",
     default=None,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Spread the blocks over the hosts that are listed in this file (docs/fleet.md). Needs the extra [fleet].",
+    metavar="FILE|tls://…",
+    help="Spread the blocks over the hosts that are listed in this file, or that the workers of this dask scheduler "
+    "offer (docs/fleet.md). Needs the extra [fleet].",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress on standard error.")

@@ -249,7 +249,7 @@ def _hosts(fleet: "FleetEstimate") -> list[str]:
         f"Together about {together}, instead of {alone} on one. Hosts take the next block as they get free.",
         "" if fleet.is_balanced else "Not every host gets equally many blocks: a multiple of the hosts would do that.",
         f"There is no block for {', '.join(fleet.idle)}." if fleet.idle else "",
-        "The load of all hosts is made on this machine, at the same time.",
+        "The load of all hosts is made on this machine, at the same time." if fleet.loaded_here else "",
     ]
     return [*render_table(("host", "address", "blocks"), rows, width=_WIDTH), *(_fill(text) for text in texts if text)]
 
@@ -297,7 +297,7 @@ def _fill(text: str) -> str:
 @options.fleet
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(
-    *, file: Path, host: str | None, allow_files: tuple[Path, ...], revision: str, fleet: Path | None, as_json: bool
+    *, file: Path, host: str | None, allow_files: tuple[Path, ...], revision: str, fleet: str | None, as_json: bool
 ) -> None:
     """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
@@ -318,7 +318,7 @@ def command(
     hosts = read_hosts(fleet, runs=False)
     checked = with_attempts(check_file(file, on_host=True, allow_files=allow_files), revision)
     refuse_plan(hosts, checked.plan)
-    spread = None if hosts is None else estimate_fleet(checked.plan, hosts.fleet)
+    spread = None if hosts is None else estimate_fleet(checked.plan, hosts.fleet, loaded_here=hosts.scheduler is None)
     asked = host_to_ask(checked, host)
     previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)

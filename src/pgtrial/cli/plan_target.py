@@ -228,10 +228,11 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "other PostgreSQL is touched."
         )
         if experiment.load is not None:
+            by_tls = ", over TLS" if experiment.load.tls else ""
             yield (
                 f"The load comes from {', '.join(experiment.load.hosts)}. For these machines alone the server also "
                 "listens on TCP, at the address at which they reach it and on a free port, and asks them for a "
-                "password (SCRAM) that is drawn for the experiment and is in no file."
+                f"password (SCRAM{by_tls}) that is drawn for the experiment and is in no file."
             )
         arms = checked.plan.arms
         for variant in dict.fromkeys(arm.variant for arm in arms):

@@ -28,7 +28,7 @@ def command(
     allow_code: bool,
     allow_files: tuple[Path, ...],
     allow_writes: bool,
-    fleet: Path | None,
+    fleet: str | None,
     language: Language,
     gate: Gate,
     quiet: bool,

@@ -119,13 +119,11 @@ def _keeping_traceback(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:
         with contextlib.suppress(OSError, PgTrialError):
-            if _has_finished_runs(folder):
-                write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(error)))
-                name = shell_word(folder)
-                error.add_note(
-                    f'Report {folder / layout.TRACEBACK}. The finished runs are kept: "pgtrial report {name}" '
-                    f'tells of them, and "pgtrial resume {name}" goes on.'
-                )
+            has_finished = _has_finished_runs(folder)
+            write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(error)))
+            name = shell_word(folder)
+            kept = f'The finished runs are kept: "pgtrial report {name}" tells of them, and ' if has_finished else ""
+            error.add_note(f'Report {folder / layout.TRACEBACK}. {kept}"pgtrial resume {name}" goes on.')
         raise
 
 

@@ -105,6 +105,13 @@ def _quantity(parse: Callable[[str], float], least: float, most: float, unit: st
     callback=_size(least=0.0),
     help="End where the disk has less left.",
 )
+@click.option(
+    "--textfile",
+    default=None,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Write the newest figures into a file there as OpenMetrics, for the textfile collector of node exporter.",
+)
 @click.option("--unit", is_flag=True, help="Print a systemd unit that does this, and do nothing.")
 @click.option("--user", default="postgres", show_default=True, metavar="NAME", help="Who the unit runs as.")
 def command(
@@ -119,6 +126,7 @@ def command(
     keep_minutes: float,
     keep_hours: float,
     keep_free: float,
+    textfile: Path | None,
     unit: bool,
     user: str,
 ) -> None:
@@ -133,13 +141,14 @@ def command(
       pgtrial watch "service=shop" --output watch/shop
       pgtrial watch "host=db1 dbname=shop" --output watch/shop --once
       pgtrial watch "service=shop" --output /var/lib/pgtrial --unit
+      pgtrial watch "service=shop" --output watch/shop --textfile /var/lib/prometheus/node-exporter
     """
     if once and duration is not None:
         raise click.UsageError("give --once or --for TIME, not both")
     if unit:
         from pgtrial.watch.unit import unit_text
 
-        echo(unit_text(dsn, output, _given(), user=user), nl=False)
+        echo(unit_text(dsn, output, _given(), textfiles=textfile, user=user), nl=False)
         return
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.watch.folder import Ages
@@ -151,6 +160,7 @@ def command(
         duration=2.5 * interval if once else duration,
         ages=Ages(readings=keep_polls, minutes=keep_minutes, hours=keep_hours),
         keep_free=int(keep_free),
+        textfiles=textfile,
     )
     watch(dsn, output, forget_caller(), options=options, tell=lambda text: echo(text, err=True))
 

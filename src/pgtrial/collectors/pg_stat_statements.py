@@ -21,7 +21,7 @@ _SUMS = (
 
 
 class StatementCounts(NamedTuple):
-    """What a statement has done since some start; ``exec_time`` in s, ``wal_bytes`` in B."""
+    """What a statement has done since some start; ``exec_time`` in s, ``wal_bytes`` in B, None where not counted."""
 
     queryid: str
     calls: int
@@ -33,7 +33,7 @@ class StatementCounts(NamedTuple):
     shared_blks_written: int
     temp_blks_read: int
     temp_blks_written: int
-    wal_bytes: int
+    wal_bytes: int | None
 
 
 def parse_counts(payload: Mapping[str, Any]) -> Iterator[StatementCounts]:
@@ -42,8 +42,12 @@ def parse_counts(payload: Mapping[str, Any]) -> Iterator[StatementCounts]:
     for row in payload["rows"]:
         values = dict(zip(StatementCounts._fields, (row[i] for i in place), strict=True))
         queryid, exec_time = values.pop("queryid") or "", float(values.pop("exec_time"))
+        wal_bytes = values.pop("wal_bytes")
         yield StatementCounts(
-            queryid=queryid, exec_time=exec_time, **{name: int(value) for name, value in values.items()}
+            queryid=queryid,
+            exec_time=exec_time,
+            wal_bytes=None if wal_bytes is None else int(wal_bytes),
+            **{name: int(value) for name, value in values.items()},
         )
 
 

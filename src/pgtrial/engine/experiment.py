@@ -36,7 +36,7 @@ from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.turns import ask_for_check, decide_turns
-from pgtrial.errors import ConnectError, SpecError, TargetError
+from pgtrial.errors import ConnectError, PgTrialError, SpecError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.reach import find_outside
@@ -88,7 +88,7 @@ def run_experiment(
     it returns: all runs are done; PgTrialError: something is wrong, finished runs are kept; KeyboardInterrupt: SIGINT,
     SIGTERM or SIGHUP came, finished runs are kept; or it is killed: then ``sweep`` cleans up.
     A folder that ``is_new``, made by the caller just now, is removed on an error where no run was begun: it would hold
-    nothing. Any other one may be a stranger's, or have more in it.
+    nothing, but for a bug's traceback. Any other one may be a stranger's, or have more in it.
     """
     caller = forget_caller()
     plan = load_stored(folder)
@@ -100,8 +100,9 @@ def run_experiment(
         try:
             work = _run_schedule(plan, folder, permission, caller, tell, blocks=blocks)
             asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
-        except BaseException:
-            if is_new and not _has_runs(folder):
+        except BaseException as err:
+            is_bug = isinstance(err, Exception) and not isinstance(err, PgTrialError | OSError)
+            if is_new and not is_bug and not _has_runs(folder):
                 forget_attempt(folder)
                 shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -225,7 +226,7 @@ async def _run_schedule(
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
                     if isinstance(target, ThrowawayTarget):
-                        target.let_in(make_entrance(machines, host))
+                        target.let_in(make_entrance(experiment.load, machines, host))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")

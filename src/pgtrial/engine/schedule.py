@@ -192,7 +192,8 @@ class Schedule:
         _log.error("%s is repeated after a bug in pgtrial; please report it", row.folder, exc_info=err)
         folder = layout.run_folder(self.folder, row.folder)
         with suppress(OSError):  # where nothing can be written, the reason in the state is what there is
-            make_directory(self.folder, *folder.parts[-2:])
+            with suppress(FileExistsError):  # the bug came later than the run's first files
+                make_directory(self.folder, *folder.parts[-2:])
             write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
 
     async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:

@@ -285,6 +285,11 @@ class LoadTable(Table):
         description="IP address at which they reach the server's machine. Left out: the one from which that machine "
         "would reach them.",
     )
+    tls: Flag = Field(
+        default=False,
+        description="They use TLS, with a certificate that is drawn for the experiment, and are let in with nothing "
+        "else. It costs both sides CPU time, in all arms. Needs the Python package cryptography.",
+    )
 
 
 class LimitsTable(Table):

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from pgtrial.errors import PgTrialError, StoreError, TargetError
 from pgtrial.fleet.certificate import make_certificate
 from pgtrial.fleet.extra import HOW
+from pgtrial.fleet.hosts_file import FleetHost
+from pgtrial.fleet.machines import Machine, ask_machine
 from pgtrial.fleet.node import Node, configure, security, token
 from pgtrial.fleet.tasks import run_block
 from pgtrial.safe_files import make_directory, remove_tree
@@ -76,11 +78,20 @@ class Cluster:
         assert self._node is not None
         self.workers[host], _ = await _start("worker", replace(self._node, name=host))
 
-    async def end_worker(self, host: str) -> None:
-        """End the worker of a host, if it has one; its engine stops by itself then."""
+    async def end_worker(self, host: str) -> PgTrialError | None:
+        """End the worker of a host, if it has one; its engine stops by itself then, and is waited for by ``Fence``."""
         process = self.workers.pop(host, None)
         if process is not None:
             await _end(process)
+        return None
+
+    async def leave(self) -> dict[str, PgTrialError]:
+        """Nothing to do: all ends with its process."""
+        return {}
+
+    async def ask_machine(self, host: FleetHost) -> Machine:
+        """Which machine a host is. Raises ConnectError and PreflightError."""
+        return await ask_machine(host)
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
         """Have a host's worker run a block, once; what it answers. Raises LostError where the worker has ended."""

@@ -17,11 +17,14 @@ class HostShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetEstimate:
-    """``seconds`` of the whole, and those that it takes one such host ``alone``."""
+    """``seconds`` of the whole, and those that it takes one such host ``alone``; ``loaded_here`` where the load of all
+    hosts is made on this machine.
+    """
 
     shares: tuple[HostShare, ...]
     seconds: float
     alone: float
+    loaded_here: bool
 
     @property
     def idle(self) -> tuple[str, ...]:
@@ -34,7 +37,7 @@ class FleetEstimate:
         return len({share.blocks for share in self.shares}) == 1
 
 
-def estimate_fleet(plan: Plan, fleet: Fleet) -> FleetEstimate:
+def estimate_fleet(plan: Plan, fleet: Fleet, *, loaded_here: bool = True) -> FleetEstimate:
     """Of an experiment none of whose blocks is done. Each host prepares its data at the same time as the others."""
     each, more = divmod(plan.blocks, len(fleet.host))
     shares = tuple(
@@ -44,4 +47,9 @@ def estimate_fleet(plan: Plan, fleet: Fleet) -> FleetEstimate:
     estimate = plan.estimate
     per_block = estimate.runs * estimate.run.total / plan.blocks if plan.blocks else 0.0
     most = max(share.blocks for share in shares)
-    return FleetEstimate(shares=shares, seconds=estimate.prepare + most * per_block, alone=estimate.total)
+    return FleetEstimate(
+        shares=shares,
+        seconds=estimate.prepare + most * per_block,
+        alone=estimate.total,
+        loaded_here=loaded_here,
+    )

@@ -11,7 +11,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,7 +31,8 @@ from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.gather import done_blocks, gather_block
 from pgtrial.fleet.host_folders import fleet_directory, forget_hosts, host_folder, host_folders, keep_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
-from pgtrial.fleet.machines import Machine, ask_machine, describe, find_same
+from pgtrial.fleet.joined import Joined, OfferedHosts
+from pgtrial.fleet.machines import Machine, describe, find_same
 from pgtrial.fleet.session import permission_text
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.safe_text import shell_word
@@ -70,7 +71,7 @@ def run_on_fleet(
         refuse_older_copy(folder)
         if is_new:
             Belongings.of(folder).add_measured()
-        keep_hosts(folder, hosts.fleet)
+        keep_hosts(folder, hosts.fleet, scheduler=hosts.scheduler)
         try:
             with contextlib.closing(State.open(folder, write=True)) as state:
                 known = Belongings.of(folder).readable()
@@ -82,6 +83,7 @@ def run_on_fleet(
                     fence=Fence(folder=folder, caller=caller, tell=_drop),
                     state=state,
                     tell=tell,
+                    make_cluster=lambda: _cluster(folder, hosts, plan),
                 ).run()
                 asyncio.run(until_signalled(work, on_signal=stopping))
         except BaseException:
@@ -90,6 +92,14 @@ def run_on_fleet(
                 shutil.rmtree(fleet_directory(folder), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
             raise
+
+
+def _cluster(folder: Path, hosts: HostsList, plan: Plan) -> "Cluster | Joined":
+    places = fleet_directory(folder)
+    if isinstance(hosts, OfferedHosts):
+        longest = plan.experiment.workload.duration
+        return Joined(folder=folder, places=places, hosts=hosts, longest=longest)
+    return Cluster(places / _CLUSTER)
 
 
 def _drop(event: Event) -> None:
@@ -112,11 +122,10 @@ class Leader:
     fence: Fence
     state: State
     tell: Tell
-    make_cluster: Callable[[Path], Cluster] = Cluster
-    ask_machine: Callable[[FleetHost], Awaitable[Machine]] = ask_machine
+    make_cluster: Callable[[], "Cluster | Joined"]
     fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
     dispatch: Dispatch = field(init=False)
-    cluster: Cluster = field(init=False)
+    cluster: "Cluster | Joined" = field(init=False)
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
@@ -136,13 +145,14 @@ class Leader:
         self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
         try:
             if not self.dispatch.is_over:
-                async with self.make_cluster(fleet_directory(self.folder) / _CLUSTER) as self.cluster:
+                async with self.make_cluster() as self.cluster:
                     try:
                         await self._lead()
                     finally:
                         for task in self._work:
                             task.cancel()
                         await asyncio.gather(*self._work, return_exceptions=True)
+                        self._stays |= await self.cluster.leave()
         finally:
             await self._tidy()
             await self._clear()
@@ -184,12 +194,12 @@ class Leader:
             return
         known = {host.name for host in self.fleet.host}
         wanted = {host.name for host in fleet.host}
-        measured = {host.where for host in self.fleet.host}  # two blocks at a time would disturb each other
-        added = tuple(host for host in fleet.host if host.name not in known and host.where not in measured)
+        new = tuple(host for host in fleet.host if host.name not in known)
+        added = self.hosts.without_doubles(new, known=self.fleet.host)
         # Who leaves is still looked up by name until it is gone.
         self.fleet = Fleet(host=(*self.fleet.host, *added))
         self._leaving |= known - wanted
-        keep_hosts(self.folder, fleet)
+        keep_hosts(self.folder, fleet, scheduler=self.hosts.scheduler)
         for host in added:
             self.tell(f"{host.name} joins.")
             self._do(self._bring(host))
@@ -222,7 +232,7 @@ class Leader:
     async def _meet(self, host: FleetHost) -> None:
         """Find out which machine a host is. Raises PreflightError where another one is the same."""
         try:
-            machine = await self.ask_machine(host)
+            machine = await self.cluster.ask_machine(host)
         except ConnectError:
             return  # its first block says so, and is tried again
         others = {name: known for name, known in self._machines.items() if name != host.name}
@@ -312,7 +322,7 @@ class Leader:
             self.tell(f"{host.name}: {_why(fenced, lost=0)}")
 
     async def _fence(self, host: FleetHost, reason: str, *, refused: frozenset[int] = frozenset()) -> Fenced:
-        await self.cluster.end_worker(host.name)
+        stays = await self.cluster.end_worker(host.name)
         fenced = await self.fence.fence(
             fleet_directory(self.folder) / host.name,
             host=host.name,
@@ -320,6 +330,7 @@ class Leader:
             done=frozenset(self.dispatch.counted),
             refused=refused,
         )
+        fenced = replace(fenced, stays=stays or fenced.stays)
         self._note(host.name, fenced)
         return fenced
 

@@ -41,9 +41,11 @@ class Fenced:
 
 @dataclass(slots=True, kw_only=True)
 class Fence:
-    """Fences the hosts of one experiment, whose main folder this process has locked."""
+    """Fences the hosts of one experiment, whose main ``folder`` this process has locked; None on a machine that has no
+    main folder.
+    """
 
-    folder: Path
+    folder: Path | None
     caller: Mapping[str, str]
     tell: Callable[[Event], None]
     _undoing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # one journal, one who undoes
@@ -108,7 +110,8 @@ class Fence:
             elif block not in done:
                 with contextlib.closing(State.open(place, write=True)) as state:
                     state.give_up_block(block, reason)
-            gather_block(place, self.folder, block=block, host=host)
+            if self.folder is not None:
+                gather_block(place, self.folder, block=block, host=host)
         return frozenset(found)
 
 

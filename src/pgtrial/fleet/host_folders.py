@@ -26,6 +26,7 @@ from pgtrial.store.state import State
 
 DIRECTORY = "fleet"  # in the state directory
 HOSTS = "hosts.json"
+SCHEDULER = "scheduler"  # beside it: the address of the user's own
 IS_FLEET = "fleet"  # key of the record of a result folder whose blocks go to several hosts
 _LARGEST = 16 << 20  # bytes of a list of hosts, or of a file that is copied from the main folder
 _MOST_COPIED = 1 << 30  # bytes
@@ -38,8 +39,10 @@ def fleet_directory(folder: Path) -> Path:
     return state_directory() / DIRECTORY / Belongings.of(folder).path.stem
 
 
-def keep_hosts(folder: Path, fleet: Fleet) -> None:
-    """Record on which hosts the experiment of a folder runs, for whoever resumes it. Raises StoreError."""
+def keep_hosts(folder: Path, fleet: Fleet, *, scheduler: str | None = None) -> None:
+    """Record on which hosts the experiment of a folder runs, for whoever resumes it, and the ``scheduler`` of the user
+    whose workers offer them. Raises StoreError.
+    """
     with contextlib.closing(State.open(folder, write=True)) as state:
         state.set_meta(**{IS_FLEET: "1"})
     try:
@@ -47,6 +50,10 @@ def keep_hosts(folder: Path, fleet: Fleet) -> None:
         directory = fleet_directory(folder)
         directory.mkdir(mode=0o700, exist_ok=True)
         write_file(directory / HOSTS, fleet.model_dump_json(exclude_none=True))
+        if scheduler is None:
+            (directory / SCHEDULER).unlink(missing_ok=True)
+        else:
+            write_file(directory / SCHEDULER, scheduler)
     except OSError as err:
         raise StoreError(f'cannot write "{state_directory() / DIRECTORY}": {err.strerror}') from err
 
@@ -73,6 +80,17 @@ def kept_hosts(folder: Path) -> Fleet | None:
         return None
     except (OSError, ValueError) as err:
         raise StoreError(f'"{path}" cannot be read: {err}', hint="Name the hosts with --fleet.") from err
+
+
+def kept_scheduler(folder: Path) -> str | None:
+    """The address of the user's scheduler on record, if the hosts are those of its workers. Raises StoreError."""
+    path = fleet_directory(folder) / SCHEDULER
+    try:
+        return read_file(path, limit=_LARGEST).decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as err:
+        raise StoreError(f'"{path}" cannot be read: {err}', hint="Name the scheduler with --fleet.") from err
 
 
 def host_folders(folder: Path) -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """hosts.toml: the hosts of a fleet, with every problem of the file at once."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -107,11 +107,12 @@ def parse_fleet(text: str, source_name: str) -> Fleet:
 @dataclass(slots=True, kw_only=True)
 class HostsList:
     """Hosts, and the file in which they are listed, which may change; without a ``path`` they do not. It is to be
-    looked at ``every`` so many seconds.
+    looked at ``every`` so many seconds. ``scheduler`` is that of the user whose workers offer them, if it is they.
     """
 
     fleet: Fleet
     path: Path | None = None
+    scheduler: str | None = None
     every: float | None = field(default=None, init=False)
     _seen: tuple[int, int] = field(default=(0, 0), init=False)
 
@@ -126,6 +127,13 @@ class HostsList:
             return None
         self._seen = now
         return read_fleet(self.path)
+
+    def without_doubles(self, new: Sequence[FleetHost], *, known: Sequence[FleetHost]) -> tuple[FleetHost, ...]:
+        """Of hosts that are new those that are no known machine under another name: two blocks at a time would disturb
+        each other.
+        """
+        measured = {host.where for host in known}
+        return tuple(host for host in new if host.where not in measured)
 
     def _look(self) -> tuple[int, int]:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SETTINGS: dict[str, object] = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
-    "distributed.scheduler.worker-ttl": "5 minutes",
+    "distributed.scheduler.worker-ttl": None,  # one that stands still is not gone: its process tells
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -41,6 +41,7 @@ SETTINGS: dict[str, object] = {
 }
 HEARTBEAT = "10s"
 LOOPBACK = "127.0.0.1"
+TOKEN = "host:"  # and the name of a host: the resource by which a worker offers it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class Node:
 
 def token(host: str) -> str:
     """The resource of which a host's worker has one: so it runs one block at a time, and nobody else runs it."""
-    return f"host:{host}"
+    return f"{TOKEN}{host}"
 
 
 def security(node: Node) -> "Security":

@@ -12,16 +12,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from pgtrial.engine.events import Event, Preparing
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.errors import ConnectError, PgTrialError
+from pgtrial.fleet.freezer import Freezer
 from pgtrial.fleet.gather import digest_runs
 from pgtrial.safe_text import parse_json
+from pgtrial.store.plans import read_plan
 
 DONE, FAILED, DOING = "done", "failed", "doing"  # keys of the lines that it answers
 _INTERRUPTED = 130
@@ -120,10 +123,13 @@ def main(folder: Path) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else gets among the answers
     source = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     orders = Orders(folder=folder, source=source, out=out)
+    stack = contextlib.ExitStack()
     try:
         permission = read_permission(source.readline())
         threading.Thread(target=orders.listen, daemon=True).start()
-        run_experiment(folder, permission=permission, tell=orders.tell, blocks=orders.blocks())
+        is_here = read_plan(folder).experiment.target.host is None
+        tells = [orders.tell, *([stack.enter_context(Freezer(os.getppid())).tell] if is_here else [])]
+        run_experiment(folder, permission=permission, tell=partial(_tell_all, tells), blocks=orders.blocks())
     except PgTrialError as err:
         # What failed for want of a connection may work in a while.
         may_return = isinstance(err, ConnectError) or isinstance(err.__cause__, ConnectError)
@@ -134,7 +140,14 @@ def main(folder: Path) -> int:
     except Exception as err:
         orders.answer({FAILED: f"this is a bug in pgtrial: {type(err).__name__}: {err}", "detail": "", "hint": ""})
         raise
+    finally:
+        stack.close()
     return 0
+
+
+def _tell_all(tells: Sequence[Callable[[Event], None]], event: Event) -> None:
+    for tell in tells:
+        tell(event)
 
 
 if __name__ == "__main__":

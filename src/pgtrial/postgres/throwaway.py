@@ -25,7 +25,6 @@ _log = logging.getLogger(__name__)
 
 SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
-_HBA = "pg_hba.conf"
 _LOCK_FILE = "postmaster.pid"
 _LOG_NAME = "server"
 _LONGEST_LOG = 16 << 20  # bytes that are looked at for why a server does not start
@@ -166,9 +165,8 @@ class ThrowawayCluster:
         }
         with writing(self.conf):
             if self.entrance is not None:
-                hba_file = str(self.directory / _HBA)
-                own |= self.entrance.settings(hba_file)
-                self.host.ops.put(hba_file, self.entrance.hba)
+                own |= self.entrance.settings(self.directory)
+                self.entrance.write_files(self.host, self.directory, self.account)
             rendered = render_settings({**DEFAULT_SETTINGS, **settings, **own})
             self.host.ops.put(str(self.conf), f"include = 'data/postgresql.conf'\n{rendered}")
 

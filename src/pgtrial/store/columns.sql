@@ -113,6 +113,6 @@ CREATE TABLE statement_sums (
     shared_blks_written BIGINT NOT NULL,
     temp_blks_read      BIGINT NOT NULL,
     temp_blks_written   BIGINT NOT NULL,
-    wal_bytes    BIGINT NOT NULL,    -- B
+    wal_bytes    BIGINT,         -- B; missing of PostgreSQL 12, which does not count it
     query        VARCHAR NOT NULL
 );

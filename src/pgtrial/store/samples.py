@@ -11,6 +11,8 @@ import numpy as np
 from pgtrial.model.metric import Sample
 from pgtrial.store import parquet
 
+_UNCOUNTED = -1  # in memory; on the disk it is NULL
+
 
 class WaitRow(NamedTuple):
     """Sessions of one second that are alike, summed over its polls; ``t`` is the time of the first."""
@@ -27,7 +29,9 @@ class WaitRow(NamedTuple):
 
 
 class StatementRow(NamedTuple):
-    """Cumulative counters of a statement, as read at ``t``; ``exec_time`` in s, ``wal_bytes`` in B."""
+    """Cumulative counters of a statement, as read at ``t``; ``exec_time`` in s, ``wal_bytes`` in B, None where not
+    counted.
+    """
 
     t: float
     queryid: str
@@ -40,7 +44,7 @@ class StatementRow(NamedTuple):
     shared_blks_written: int
     temp_blks_read: int
     temp_blks_written: int
-    wal_bytes: int
+    wal_bytes: int | None
     query: str
 
 
@@ -123,7 +127,8 @@ def write_statements(rows: Iterable[StatementRow], path: Path) -> int:
     counts = {name: array("q") for name in StatementRow._fields if name not in texts and name not in times}
     columns: Mapping[str, TextColumn | array[float] | array[int]] = {**texts, **times, **counts}
     for row in rows:
-        for name, value in row._asdict().items():
+        wal_bytes = _UNCOUNTED if row.wal_bytes is None else row.wal_bytes
+        for name, value in row._replace(wal_bytes=wal_bytes)._asdict().items():
             columns[name].append(value)
     with parquet.session() as db:
         numbers = {name: np.frombuffer(column) for name, column in times.items()}
@@ -132,7 +137,8 @@ def write_statements(rows: Iterable[StatementRow], path: Path) -> int:
         for name, column in texts.items():
             column.register(db, name)
         db.register("counts", {**numbers, **integers, **codes})
-        names = ", ".join(f"{name}::VARCHAR AS {name}" if name in texts else name for name in StatementRow._fields)
+        cast = {**{name: f"{name}::VARCHAR" for name in texts}, "wal_bytes": f"nullif(wal_bytes, {_UNCOUNTED})"}
+        names = ", ".join(f"{cast.get(name, name)} AS {name}" for name in StatementRow._fields)
         joins = " ".join(f"JOIN {name}_texts ON {name}_code = {name}_texts.code" for name in texts)
         parquet.write_query(db, f"SELECT {names} FROM counts {joins} ORDER BY t, queryid", path)
     return len(times["t"])

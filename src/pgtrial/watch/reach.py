@@ -15,7 +15,7 @@ from pgtrial.postgres.existing.address import MAINTENANCE, ServerAddress, find_s
 from pgtrial.watch.folder import Mark
 from pgtrial.watch.recorder import APPLICATION
 
-OLDEST = 150000
+OLDEST = 120000
 _PATIENCE = 60.0  # s
 _TYPED = "the command"  # that names the server
 _FACTS = """
@@ -68,7 +68,7 @@ async def _reach(dsn: str, caller: Mapping[str, str]) -> Reached:
                 raise TargetError("the server does not say what it is")
             pid, version_num, database, data, is_monitor, version = found
             if int(version_num) < OLDEST:
-                raise PreflightError(f"the server is PostgreSQL {version}; the oldest that can be watched is 15")
+                raise PreflightError(f"the server is PostgreSQL {version}; the oldest that can be watched is 12")
             server_pid = _local_server(int(pid), database=str(database))
         mark = Mark(server=address.place, database=str(database))
     remarks = []

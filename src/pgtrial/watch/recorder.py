@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pgtrial.collectors import WATCHED, pg_stat_statements, sessions
-from pgtrial.engine.sampler.parse import Parser, statement_rows, statement_texts, wait_rows
+from pgtrial.engine.sampler.parse import Parser, ReadingError, statement_rows, statement_texts, wait_rows
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, UNANSWERED, Header
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.watch.folder import Rows, WatchFolder
+from pgtrial.watch.openmetrics import Textfile
 from pgtrial.watch.sums import CLOCK, SESSION
 
 APPLICATION = "pgtrial/watch"
@@ -23,13 +24,15 @@ _MOST_TOLD = 1000
 
 
 class Recorder:
-    """A Sink whose readings are kept in a folder. ``tell`` gets what should be said, each thing once.
+    """A Sink whose readings are kept in a folder, the newest in a ``textfile`` as well, if there is one. ``tell`` gets
+    what should be said, each thing once.
 
     All but ``maintain``, which has a thread of its own, is called by one thread.
     """
 
-    def __init__(self, folder: WatchFolder, *, tell: Callable[[str], object]) -> None:
+    def __init__(self, folder: WatchFolder, *, tell: Callable[[str], object], textfile: Textfile | None = None) -> None:
         self._folder = folder
+        self._textfile = textfile
         self._tell = tell
         self._told: set[str] = set()
         self._rows = Rows()
@@ -43,6 +46,8 @@ class Recorder:
         """A loop begins: what it adds up by itself begins anew."""
         self._parser = Parser(header, collectors=WATCHED)
         self._rows.samples.append(Sample(t, SESSION, "", t))
+        if self._textfile is not None:
+            self._textfile.begin(is_up=header.version_num > 0)
         for reason in header.absent.values():
             self.say(f"this account cannot read {reason}")
 
@@ -54,8 +59,8 @@ class Recorder:
         elif source != END and self._parser is not None:
             try:
                 self._add_reading(self._parser, t, source, payload)
-            except StoreError as err:
-                self.say(err.message)
+            except ReadingError as err:
+                self.say(str(err))
 
     def _add_reading(self, parser: Parser, t: float, source: str, payload: Any) -> None:
         if source == pg_stat_statements.TEXTS:
@@ -88,6 +93,10 @@ class Recorder:
         self._rows.samples.append(Sample(now, CLOCK, "", ahead))
         rows, self._rows = self._rows, Rows()
         self._folder.write(rows)
+        if self._textfile is not None:
+            self._textfile.add(rows.samples)
+            self._textfile.add_sessions(rows.waits)
+            self._tell_figures(now)
         for err in self._failed:
             self.say(f"{err.message}{f': {err.detail}' if err.detail else ''}")
         self._failed = ()
@@ -95,6 +104,19 @@ class Recorder:
             self._maintain_at = time.monotonic() + _MAINTAIN_EVERY
             self._maintenance = threading.Thread(target=self._maintain, name="maintenance", daemon=True)
             self._maintenance.start()
+
+    def lose_server(self) -> None:
+        """Tell that there is no server for now."""
+        if self._textfile is not None:
+            self._textfile.begin(is_up=False)
+            self._tell_figures(time.time())
+
+    def _tell_figures(self, now: float) -> None:
+        try:
+            if self._textfile is not None:
+                self._textfile.write(now)
+        except StoreError as err:
+            self.say(f"{err.message}; the watch goes on without it")
 
     def close(self) -> None:
         """Write what is left when a loop ends; another one may follow."""

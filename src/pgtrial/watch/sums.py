@@ -103,7 +103,8 @@ SELECT floor((t0 + t) / 2 / $step) * $step AS place, queryid, sum(t - t0) AS sec
        {", ".join(f"sum({name})::{'DOUBLE' if name == 'exec_time' else 'BIGINT'} AS {name}" for name in _COUNTS)},
        max(query) AS query
 FROM grown
-WHERE place >= $start AND place < $end AND calls > 0 AND {" AND ".join(f"{name} >= 0" for name in _COUNTS)}
+WHERE place >= $start AND place < $end AND calls > 0
+  AND {" AND ".join(f"({name} >= 0) IS NOT FALSE" for name in _COUNTS)}
 GROUP BY place, queryid
 """
 _MINUTES = {SAMPLES: _SAMPLES, WAITS: _WAITS, STATEMENTS: f"SELECT place AS t, * EXCLUDE (place) FROM ({_STATEMENTS})"}

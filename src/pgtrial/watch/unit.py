@@ -29,7 +29,7 @@ Nice=5
 MemoryMax=1G
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths={output} /tmp
+ReadWritePaths={places} /tmp
 PrivateDevices=yes
 RestrictSUIDSGID=yes
 
@@ -38,7 +38,9 @@ WantedBy=multi-user.target
 """
 
 
-def unit_text(dsns: Sequence[str], output: Path, options: Sequence[str], *, user: str) -> str:
+def unit_text(
+    dsns: Sequence[str], output: Path, options: Sequence[str], *, textfiles: Path | None = None, user: str
+) -> str:
     """The unit; nothing is connected to. Raises SpecError for a connection string with a password in it."""
     for dsn in dsns:
         try:
@@ -49,12 +51,17 @@ def unit_text(dsns: Sequence[str], output: Path, options: Sequence[str], *, user
                 hint="Write it without a password, which belongs into ~/.pgpass or a service file.",
             ) from None
     place = str(output.absolute())
+    places = [place]
     command = [sys.executable, "-m", "pgtrial", "watch", *dsns, "--output", place, *options]
+    if textfiles is not None:
+        places.append(str(textfiles.absolute()))
+        command += ["--textfile", places[-1]]
     return _UNIT.format(
         what=", ".join(map(_comment, dsns)),
         user=user,
         command=" ".join(map(_word, command)),
         output=_word(place),
+        places=" ".join(map(_word, places)),
     )
 
 

@@ -27,6 +27,7 @@ from pgtrial.errors import SpecError, TargetError
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
+from pgtrial.watch.openmetrics import Textfile
 from pgtrial.watch.reach import Reached, reach
 from pgtrial.watch.recorder import APPLICATION, Recorder
 
@@ -49,7 +50,8 @@ _WAKE = bytes([signal.SIGTERM])
 class Options:
     """``interval`` is that of views and files, ``poll`` that of sessions, in seconds; ``duration`` None: until told.
 
-    ``keep_free`` are bytes of the disk that are left to others.
+    ``keep_free`` are bytes of the disk that are left to others. ``textfiles``: the directory for figures of each server
+    as OpenMetrics text.
     """
 
     interval: float = 5.0
@@ -57,6 +59,7 @@ class Options:
     duration: float | None = None
     ages: Ages = field(default_factory=Ages)
     keep_free: int = 1 << 30
+    textfiles: Path | None = None
 
 
 class Watcher:
@@ -108,6 +111,7 @@ class Watcher:
             reached = reach(self._dsn, self._caller)
         except TargetError as err:
             self._recorder.say(err.detail or err.message)
+            self._recorder.lose_server()
             return None
         self._recorder.say_again(f"connected to PostgreSQL {reached.version} at {reached.mark.server}")
         self._is_here, self._devices = reached.server_pid is not None, reached.devices
@@ -196,7 +200,12 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
                 open_folder(place, first.mark, ages=options.ages, counters=COUNTERS, keep_free=options.keep_free)
             )
             say = tell if len(dsns) == 1 else _prefixed(tell, place.name)
-            recorder = Recorder(folder, tell=say)
+            textfile = None
+            if options.textfiles is not None:
+                textfile = Textfile(options.textfiles, folder_name(first.mark), first.mark)
+                textfile.write(time.time())
+                stack.callback(textfile.remove)
+            recorder = Recorder(folder, tell=say, textfile=textfile)
             where = "its machine as well" if first.server_pid is not None else "without its machine"
             say(
                 f'watching database "{first.mark.database}" of PostgreSQL {first.version} at {first.mark.server}, '

@@ -11,12 +11,17 @@ from scipy import integrate, stats
 
 from pgtrial.stats.alarms.betting import (
     BETS,
+    BURNING,
     CLASSES,
+    COOL,
     COOLING,
-    HOT,
+    HEATS,
+    LIT,
+    WARM,
     Stakes,
+    class_of,
+    classes_before,
     gains,
-    heat_before,
     learn_stakes,
     raise_threshold,
     tell,
@@ -25,7 +30,7 @@ from pgtrial.stats.alarms.betting import (
 from pgtrial.stats.alarms.blocks import DAY
 from pgtrial.stats.alarms.prediction import FARTHEST
 
-COOL, GLOWING = np.zeros((1, 1)), np.full((1, 1), FARTHEST)
+FIRST = np.full((1, 1), COOL)
 
 errors = st.lists(st.floats(-20, 20), min_size=2, max_size=40)
 
@@ -43,20 +48,20 @@ def test_over_all_values_that_could_have_been_the_new_one_the_mean_gain_is_one(v
     for place in range(len(values)):
         others = np.delete(cut, place)
         calm = np.exp(BETS[..., None] * others).mean(axis=-1)
-        gained.append(gains(np.array([[values[place]]]), stakes(calm, others.size), COOL)[0, 0])
+        gained.append(gains(np.array([[values[place]]]), stakes(calm, others.size), FIRST)[0, 0])
 
     assert np.mean(gained, axis=0) == pytest.approx(np.ones(BETS.shape))
 
 
-@pytest.mark.parametrize("heat", [COOL, GLOWING], ids=["cool", "hot"])
+@pytest.mark.parametrize("one", range(CLASSES), ids=["cool", "warm", "lit", "burning"])
 @pytest.mark.parametrize("noise", [stats.norm(), stats.t(3), stats.gamma(2, loc=-2)], ids=["normal", "t3", "skew"])
-def test_the_expected_gain_is_at_most_one_by_integration(noise, heat):
+def test_the_expected_gain_is_at_most_one_by_integration(noise, one):
     calm = noise.rvs(size=(1, 1, 14 * DAY), random_state=np.random.default_rng(5))
     learned = learn_stakes(calm)
     for direction, size in np.ndindex(BETS.shape):
 
         def weighted(z, at=(direction, size)):
-            return gains(np.array([[z]]), learned, heat)[0, 0][at] * noise.pdf(z)
+            return gains(np.array([[z]]), learned, np.full((1, 1), one))[0, 0][at] * noise.pdf(z)
 
         expected = integrate.quad(weighted, -60, 60, points=[-5, -2, 0, 5], limit=200)[0]
         # Beyond 60 the gain is that of 5, and the probability at most 1e-5 for any of them.
@@ -66,7 +71,7 @@ def test_the_expected_gain_is_at_most_one_by_integration(noise, heat):
 def test_a_gap_gains_nothing_and_takes_no_time():
     learned = learn_stakes(np.random.default_rng(1).normal(size=(1, 1, 14 * DAY)))
 
-    assert gains(np.array([[math.nan]]), learned, COOL).tolist() == np.ones((1, 1, *BETS.shape)).tolist()
+    assert gains(np.array([[math.nan]]), learned, FIRST).tolist() == np.ones((1, 1, *BETS.shape)).tolist()
     assert tell(np.array([math.nan, 0.0, 1e-9, 0.1])).tolist() == [False, False, False, True]
 
 
@@ -86,12 +91,12 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for():
     rng = np.random.default_rng(2203)
     sets, asked = 300, 150
     learned = learn_stakes(rng.normal(size=(sets, 2, 14 * DAY)))
-    collected, heat = np.zeros((sets, 2, *BETS.shape)), np.zeros((sets, 2))
+    collected, heat = np.zeros((sets, 2, *BETS.shape)), np.zeros((sets, 2, HEATS))
     ended = np.zeros(sets)
     for block in range(1, 60 * asked):
         value = rng.normal(size=sets)
         both = np.stack([value, -value], axis=1)
-        collected = (collected + 1) * gains(both, learned, heat)
+        collected = (collected + 1) * gains(both, learned, class_of(heat))
         heat = warm(heat, both)
         hit = (collected.mean(axis=(1, 2, 3)) >= asked) & (ended == 0)
         ended[hit] = block
@@ -105,9 +110,23 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for():
 
 
 def test_heat_fades_and_gaps_and_constants_leave_it():
-    heat = heat_before(np.array([[[0.0, -4.0, math.nan, 0.0, 1.0, 0.1, 9.0, 0.1]]]))
+    heat, met = np.zeros((1, 1, HEATS)), []
+    for error in (0.0, -4.0, math.nan, 0.0, 1.0, 0.1, 9.0):
+        heat = warm(heat, np.array([[error]]))
+        met.append(heat[0, 0].tolist())
+    after = 4 * COOLING
+    expected = [
+        *([0, 0, 0], [0, 4, 4], [0, 4, 4], [0, 4, 4]),
+        *([1, 1, after], [0.1, 0.1, after * COOLING], [0.1, FARTHEST, FARTHEST]),
+    ]
 
-    assert heat[0, 0].tolist() == pytest.approx([0, 0, 4, 4, 4, 3.2, 3.2 * COOLING, FARTHEST])
+    assert met == [pytest.approx(each) for each in expected]
+
+
+def test_a_block_is_held_against_those_right_after_far_ones_soon_after_one_or_all_others():
+    errors = np.array([[[0.0, -4.0, math.nan, 0.5, 1.0, 0.1, 0.1, 2.6, 3.0, 0.1]]])
+
+    assert classes_before(errors)[0, 0].tolist() == [COOL, COOL, LIT, LIT, WARM, WARM, COOL, COOL, LIT, BURNING]
 
 
 def test_after_a_burst_a_far_block_is_held_against_others_after_bursts():
@@ -122,25 +141,43 @@ def test_after_a_burst_a_far_block_is_held_against_others_after_bursts():
 
     learned = learn_stakes(noise(14))
     new = noise(200)
-    heat = heat_before(new)
-    gained = gains(new.reshape(-1, 1), learned, heat.reshape(-1, 1))[:, 0]
-    hot = heat.ravel() >= HOT
+    classes = classes_before(new)
+    gained = gains(new.reshape(-1, 1), learned, classes.reshape(-1, 1))[:, 0]
+    hot = classes.ravel() != COOL
 
     assert (gained[~hot].mean(axis=0) <= 1).all()
     assert (gained[hot].mean(axis=0) <= 1).all()
 
     one_class = replace(learned, calm=np.repeat(learned.calm[..., :1, :, :], CLASSES, axis=-3))
-    taken = gains(new.reshape(-1, 1), one_class, heat.reshape(-1, 1))[:, 0]
+    taken = gains(new.reshape(-1, 1), one_class, classes.reshape(-1, 1))[:, 0]
 
     assert taken[hot][:, 0, -1].mean() > 2  # what the second of a pair would gain without classes
 
 
-def test_bursts_of_many_lengths_cost_a_stream_its_trust_and_noise_does_not():
+def test_bursts_that_stay_gain_nothing_while_they_do():
+    """What stays with the same probability at each block has a mean gain of at most 1 after any of them."""
+    rng = np.random.default_rng(7)
+    days = 100
+    noise = rng.normal(size=(1, 1, days * DAY))
+    begins = np.flatnonzero(rng.random(days * DAY) < 3 / DAY)
+    for first, length in zip(begins, rng.geometric(0.25, begins.size), strict=True):
+        noise[..., first : first + length] += 4.5
+    learned = learn_stakes(noise[..., : 14 * DAY])
+    new = noise[..., 14 * DAY :]
+    classes = classes_before(new)
+    gained = gains(new.reshape(-1, 1), learned, classes.reshape(-1, 1))[:, 0]
+    is_long = np.zeros(new.size, dtype=bool)
+    is_long[3:] = (new[0, 0, :-3] > 2.5) & (new[0, 0, 1:-2] > 2.5) & (new[0, 0, 2:-1] > 2.5)
+
+    assert gained[is_long].mean(axis=0).max() <= 1.05
+
+
+def test_small_bursts_of_many_lengths_cost_a_stream_its_trust_and_noise_does_not():
     rng = np.random.default_rng(6)
     noise = rng.normal(size=(1, 8, 14 * DAY))
     bursts = noise.copy()
-    for begin, length in zip(rng.integers(0, 13 * DAY, 14), rng.geometric(0.2, 14), strict=True):
-        bursts[:, 0, begin : begin + length] = 4.0
+    for begin, length in zip(rng.integers(0, 13 * DAY, 14), rng.geometric(0.1, 14), strict=True):
+        bursts[:, 0, begin : begin + length] += 1.5  # too small to be known as bursts
 
     assert learn_stakes(noise).trust.tolist() == np.ones((1, 8)).tolist()
     assert learn_stakes(bursts).trust[0, 0] < 1

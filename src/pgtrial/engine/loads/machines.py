@@ -9,12 +9,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial.engine.target.base import DATABASE, make_work_directory
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.experiment_file.experiment import LoadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.certificate import draw_key_pair, require_cryptography
 from pgtrial.hosts.clock import ClockOffset, measure_offset
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import server_account
@@ -80,6 +82,8 @@ async def open_machines(
 
     Raises ConnectError and PreflightError that name the machine.
     """
+    if table is not None and table.tls:
+        require_cryptography()
     async with AsyncExitStack() as stack:
         machines = []
         for address in () if table is None else table.hosts:
@@ -142,17 +146,23 @@ async def _find_python(host: Host, account: Account | None) -> str:
     )
 
 
-def make_entrance(machines: Sequence[LoadMachine], server: Host) -> Entrance | None:
-    """How the machines get to the server; None where there are none."""
-    if not machines:
+def make_entrance(table: LoadTable | None, machines: Sequence[LoadMachine], server: Host) -> Entrance | None:
+    """How the machines of the file get to the server; None where there are none. Raises PreflightError where they are
+    to use TLS, and nobody here can make a certificate.
+    """
+    if table is None:
         return None
-    return Entrance(
+    entrance = Entrance(
         port=server.ops.free_port(),
         addresses=tuple(dict.fromkeys(machine.address for machine in machines)),
         sources=tuple(dict.fromkeys(machine.source for machine in machines)),
         database=DATABASE,
         user=SUPERUSER,
+        pair=draw_key_pair("pgtrial load", now=datetime.now(UTC)) if table.tls else None,
     )
+    for machine in machines:
+        entrance.write_trust(machine.host, machine.directory)
+    return entrance
 
 
 # -- start ---------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class PgbenchLoad:
                 [machine.pgbench, *self._one_transaction(scenario, arm)],
                 account=machine.account,
                 directory=machine.directory,
-                environment={**server.entrance.environment(machine.address), "LC_ALL": "C"},
+                environment={**server.entrance.environment(machine.address, machine.directory), "LC_ALL": "C"},
             )
         except HostCommandError as err:
             raise WorkloadError(
@@ -189,7 +189,7 @@ class PgbenchLoad:
         for number, machine in enumerate(self.machines):
             own = derive_seed(seed, number, "machine")  # each has random numbers of its own
             part = part_of(whole, number, of=len(self.machines))
-            environment = server.entrance.environment(machine.address)
+            environment = server.entrance.environment(machine.address, machine.directory)
             found += [
                 replace(each, machine=number, environment={**each.environment, **environment})
                 for each in plan(

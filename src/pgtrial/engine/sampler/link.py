@@ -26,13 +26,12 @@ _MOST_STATEMENTS = 5000  # whose texts are kept
 # The same cost and meaning of a reading in every arm, whatever the arm's settings are.
 _SESSION = """
 SET jit = off;
-SET stats_fetch_consistency = cache;
 SET statement_timeout = {timeout};
 SET lock_timeout = {timeout};
-SET idle_session_timeout = 0;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = on
 """
+_SINCE = {140000: "SET idle_session_timeout = 0", 150000: "SET stats_fetch_consistency = cache"}
 
 
 class LinkError(Exception):
@@ -77,7 +76,9 @@ class ServerLink:
 
     def _begin(self, connection: PGconn, deadline: float) -> None:
         """Make the session that of a sampler."""
-        connection.send_query(f"{ONLY_CATALOG.format(connection.backend_pid)};{self._session}".encode())
+        newer = [statement for version, statement in _SINCE.items() if connection.server_version >= version]
+        session = ";".join([ONLY_CATALOG.format(connection.backend_pid), self._session, *newer])
+        connection.send_query(session.encode())
         self._answer_or_raise(deadline)
 
     def prepare(self, name: str, statement: str, *, deadline: float) -> None:

@@ -13,10 +13,16 @@ from pgtrial.collectors.base import (
     Reading,
 )
 from pgtrial.engine.sampler.spool import Header
-from pgtrial.errors import StoreError
 from pgtrial.hosts.clock import HostClock
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
+
+
+class ReadingError(Exception):
+    """A source said what its collector does not understand: a bug, or a server or kernel that pgtrial does not know."""
+
+    def __init__(self, source: str, err: Exception) -> None:
+        super().__init__(f"cannot understand what {source} said: {err}")
 
 
 class Parser:
@@ -41,7 +47,7 @@ class Parser:
         self._names: dict[str, str] = {}  # of the block devices, by their numbers
 
     def samples(self, t: float, source: str, payload: Any) -> Iterator[Sample]:
-        """Samples of a reading; none of what is no reading. Raises StoreError where it cannot be understood."""
+        """Samples of a reading; none of what is no reading. Raises ReadingError."""
         if source == sessions.NAME:
             yield Sample(t, sessions.POLLS, "", payload["polls"])
             yield Sample(t, sessions.LATE, "", payload["late"])
@@ -57,7 +63,7 @@ class Parser:
                 for metric, about, value in self._readings(collector, payload):
                     yield Sample(ours, metric, about, value)
         except (ValueError, KeyError, IndexError) as err:
-            raise not_understood(source, err) from err
+            raise ReadingError(source, err) from err
 
     def _readings(
         self, collector: FileCollector | QueryCollector | ConsoleCollector, payload: Any
@@ -73,27 +79,26 @@ class Parser:
 
 
 def wait_rows(t: float, payload: Any) -> Iterator[WaitRow]:
-    """The rows of a reading of sessions."""
-    for group in sessions.COLLECTOR.parse(payload["columns"], payload["rows"]):
-        yield WaitRow(t, payload["polls"], *group)
+    """The rows of a reading of sessions. Raises ReadingError."""
+    try:
+        for group in sessions.COLLECTOR.parse(payload["columns"], payload["rows"]):
+            yield WaitRow(t, payload["polls"], *group)
+    except (ValueError, KeyError, IndexError) as err:
+        raise ReadingError(sessions.NAME, err) from err
 
 
 def statement_rows(t: float, payload: Any, texts: dict[str, str]) -> Iterator[StatementRow]:
-    """The rows of a reading of pg_stat_statements, with the texts that are known. Raises StoreError."""
+    """The rows of a reading of pg_stat_statements, with the texts that are known. Raises ReadingError."""
     try:
         for counts in pg_stat_statements.parse_counts(payload):
             yield StatementRow(t, *counts, texts.get(counts.queryid, ""))
     except (ValueError, KeyError, IndexError) as err:
-        raise not_understood(pg_stat_statements.NAME, err) from err
+        raise ReadingError(pg_stat_statements.NAME, err) from err
 
 
 def statement_texts(payload: Any) -> dict[str, str]:
-    """Texts by queryid. Raises StoreError."""
+    """Texts by queryid. Raises ReadingError."""
     try:
         return pg_stat_statements.parse_texts(payload)
     except (ValueError, KeyError, IndexError) as err:
-        raise not_understood(pg_stat_statements.NAME, err) from err
-
-
-def not_understood(source: str, err: Exception) -> StoreError:
-    return StoreError(f"cannot understand what {source} said: {err}")
+        raise ReadingError(pg_stat_statements.NAME, err) from err

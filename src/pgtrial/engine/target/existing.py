@@ -25,7 +25,7 @@ from pgtrial.engine.target.base import (
 )
 from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.server_survey import refuse_changing, survey_server
-from pgtrial.errors import PreflightError, TargetError
+from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.hosts.base import Host
@@ -269,7 +269,7 @@ class ServerTarget:
             written = f"{differs or 'Objects were made, altered or dropped.'} {written}".rstrip()
         if written and (own or (not found.others and not now.others)):
             seen_at = f" Sessions of the load were seen at it: {', '.join(sorted(own))}." if own else ""
-            raise TargetError(
+            raise WrittenError(
                 f'the load has written to database "{self.database}", which is read-only',
                 detail=f"{written}{seen_at}",
                 hint="A script or program, or a function that it calls, gives its session the right to write, or does "

@@ -3,6 +3,7 @@
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.hosts import Hosts
 from pgtrial.language import N_, tr
+from pgtrial.report.charts.hosts import hosts_chart
 from pgtrial.report.host_words import HOST_HEADS, host_rows, hosts_text, over_hosts_rows, prediction_text
 from pgtrial.report.sections.base import Section, always
 from pgtrial.units import format_decimal, format_share
@@ -12,6 +13,7 @@ def _build_hosts(findings: Findings) -> dict[str, object]:
     found = findings.hosts
     return {
         "text": hosts_text(findings),
+        "chart": hosts_chart(findings),
         "heads": [tr(head) for head in HOST_HEADS],
         "rows": [
             {"cells": cells, "differs": host.differs}

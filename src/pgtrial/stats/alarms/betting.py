@@ -7,8 +7,10 @@ of the noise, tails and skewness included. The calm mean is raised by MARGIN sta
 the same calm data serve for months.
 
 Gains have to be fair given the past, too, and in a load with bursts a far block is often followed by another. So the
-calm blocks in the 5 to 20 minutes after a far one (HOT) are a class of their own, and a new block is held against those
-of its class. Where calm time has no bursts both classes are alike, and little is lost.
+calm blocks right after two far ones (HOT) are a class of their own, those right after one are another, those in the 10
+to 20 minutes after one a third, and a new block is held against those of its class. Bursts that stay for a random time
+that forgets its past (exponential) are a Markov chain; after two far blocks it is known well that there is one. Where
+calm time has no bursts the classes are alike, and little is lost.
 
 Gains are collected by Shiryaev and Roberts' statistic R ← (R + 1)·e. If gains are fair, R exceeds x about as often as
 1 / x, so ln R has an exponential tail with a mean of 1. Where bursts of many lengths make it a longer one, with mean β
@@ -40,8 +42,10 @@ DIRECTIONS = (1.0, -1.0)
 MARGIN = 2.0  # standard errors
 BETS = np.asarray(DIRECTIONS)[:, None] * np.asarray(SIZES)  # (2, sizes)
 HOT = 2.5  # standard deviations: the heat from which on blocks are held against those after bursts
+HEATS = 3  # of the last two blocks, of the last, of all
 COOLING = 0.8  # of the heat that stays from block to block
-CLASSES = 2  # cool, hot
+CLASSES = 4
+COOL, WARM, LIT, BURNING = range(CLASSES)
 _PEAKS = 4  # a day, of which the largest quarter tells the tail
 _SILENT = 1e-6  # standard deviations: less is rounding, and tells nothing
 _PATHS = 60
@@ -61,16 +65,28 @@ class Stakes:
 
 
 def warm(heat: Array, errors: Array) -> Array:
-    """Heat after (sets, streams) errors: that of the last ones, fading; gaps and constants change nothing."""
-    heated = np.maximum(np.abs(np.nan_to_num(_cut(errors))), COOLING * heat)
-    return np.where(tell(errors), heated, heat)
+    """Heat after (sets, streams) errors, (sets, streams, 3): of the last two, the last, and all, fading.
+
+    Gaps and constants change nothing.
+    """
+    far = np.abs(np.nan_to_num(_cut(errors)))
+    heated = np.stack([np.minimum(far, heat[..., 1]), far, np.maximum(far, COOLING * heat[..., 2])], axis=-1)
+    return np.where(tell(errors)[..., None], heated, heat)
 
 
-def heat_before(errors: Array) -> Array:
-    """(sets, streams, n): the heat that each error meets, from none at the first."""
-    found = np.zeros_like(errors)
+def class_of(heat: Array) -> NDArray[np.intp]:
+    """What a block that meets a heat (..., 3) is held against."""
+    found: NDArray[np.intp] = (heat >= HOT).sum(axis=-1)  # each is at least the one before
+    return found
+
+
+def classes_before(errors: Array) -> NDArray[np.intp]:
+    """(sets, streams, n): the class of each error, COOL of the first."""
+    found = np.full(errors.shape, COOL, dtype=np.intp)
+    heat = np.zeros((*errors.shape[:-1], HEATS))
     for place in range(1, errors.shape[-1]):
-        found[..., place] = warm(found[..., place - 1], errors[..., place - 1])
+        heat = warm(heat, errors[..., place - 1])
+        found[..., place] = class_of(heat)
     return found
 
 
@@ -80,17 +96,20 @@ def learn_stakes(errors: Array) -> Stakes:
     After bursts no less is expected than anywhere, nor than after those of the set's stream that has the longest: two
     weeks may have few of one stream, and small ones.
     """
-    hot = heat_before(errors) >= HOT
+    classes = classes_before(errors)
     known = np.isfinite(errors)
-    classes = np.stack([known, known & ~hot, known & hot])
     calm = np.ones((*errors.shape[:-1], CLASSES, *BETS.shape))
     for direction, size in np.ndindex(BETS.shape):
         powers = np.exp(BETS[direction, size] * _cut(errors))
-        every, cool, after = (_raised_mean(powers, members) for members in classes)
-        calm[..., 0, direction, size] = np.where(classes[1].any(axis=-1), cool, every)
-        calm[..., 1, direction, size] = np.maximum(every, after)
+        every = _raised_mean(powers, known)
+        for one in range(CLASSES):
+            members = known & (classes == one)
+            own = _raised_mean(powers, members)
+            after = np.where(members.any(axis=-1), own, every) if one == COOL else np.maximum(every, own)
+            calm[..., one, direction, size] = after
     # Bursts that are upwards in one signal are downwards in another.
-    calm[..., 1, :, :] = calm[..., 1, :, :].max(axis=(-3, -2), keepdims=True)
+    for one in (WARM, LIT, BURNING):
+        calm[..., one, :, :] = calm[..., one, :, :].max(axis=(-3, -2), keepdims=True)
     stakes = Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64), trust=np.ones(errors.shape[:-1]))
     return replace(stakes, trust=_learn_trust(errors, stakes))
 
@@ -115,12 +134,12 @@ def _learn_trust(errors: Array, stakes: Stakes) -> Array:
     if not top:
         return np.ones(errors.shape[:-1])
     collected = np.zeros((*errors.shape[:-1], *BETS.shape))
-    heat = np.zeros(errors.shape[:-1])
+    heat = np.zeros((*errors.shape[:-1], HEATS))
     peaks = np.zeros((*errors.shape[:-1], number))
     for place in range(number * every):
         error = errors[..., place]
         told = tell(error)
-        collected = collect(collected, np.where(told[..., None, None], gains(error, stakes, heat), 1.0), told)
+        collected = collect(collected, np.where(told[..., None, None], gains(error, stakes, class_of(heat)), 1.0), told)
         heat = warm(heat, error)
         here = place // every
         peaks[..., here] = np.maximum(peaks[..., here], collected.mean(axis=(-2, -1)))
@@ -146,14 +165,13 @@ def _raised_mean(powers: Array, members: NDArray[np.bool_]) -> Array:
     return found
 
 
-def gains(errors: Array, stakes: Stakes, heat: Array) -> Array:
-    """(sets, streams, 2, sizes) for standardised errors and the heat before them, (sets, streams); 1 where nothing is
-    known.
-    """
+def gains(errors: Array, stakes: Stakes, classes: NDArray[np.intp]) -> Array:
+    """(sets, streams, 2, sizes) of standardised errors and classes, (sets, streams); 1 where nothing is known."""
     powers = np.exp(BETS * np.nan_to_num(_cut(errors))[..., None, None])
-    is_hot = heat >= HOT
     blocks = stakes.blocks[..., None, None]
-    calm = np.where(is_hot[..., None, None], stakes.calm[..., 1, :, :], stakes.calm[..., 0, :, :])
+    calm = stakes.calm[..., COOL, :, :]
+    for one in (WARM, LIT, BURNING):
+        calm = np.where((classes == one)[..., None, None], stakes.calm[..., one, :, :], calm)
     gained: Array = (blocks + 1) * powers / (blocks * calm + powers)
     return np.where(np.isfinite(errors)[..., None, None], gained, 1.0)
 
@@ -177,14 +195,14 @@ def raise_threshold(nominal: float, errors: Array, stakes: Stakes, *, seed: int)
         return np.full(sets, nominal)
     rng = np.random.default_rng(seed)
     recent = errors[..., -days * DAY :]
-    heat = heat_before(errors)[..., -days * DAY :]
+    classes = classes_before(errors)[..., -days * DAY :]
     drawn = rng.integers(0, days, size=(_PATHS, _PATH_DAYS)) * DAY
     share = np.exp(-_PATH_DAYS * DAY / nominal)
     found = np.empty(sets)
     for one in range(sets):
         own = Stakes(calm=stakes.calm[one], blocks=stakes.blocks[one], trust=stakes.trust[one])
         stake = Stakes(calm=own.calm[:, None], blocks=own.blocks[:, None], trust=own.trust[:, None])
-        gained = gains(recent[one], stake, heat[one]).swapaxes(0, 1).reshape(days * DAY, -1)
+        gained = gains(recent[one], stake, classes[one]).swapaxes(0, 1).reshape(days * DAY, -1)
         told = np.repeat(tell(recent[one]).T.astype(np.float64), BETS.size, axis=1)
         collected = np.zeros((_PATHS, streams * BETS.size))
         largest = np.zeros(_PATHS)

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from pgtrial.stats.alarms.betting import (
     BETS,
     DIRECTIONS,
+    HEATS,
     Stakes,
+    class_of,
     collect,
     gains,
     learn_stakes,
@@ -83,7 +85,7 @@ class State:
 
     (sets, streams): ``age`` in blocks of the means (sets, streams, 4), ``silent_until`` that block, and the mean square
     of errors in the last day against the usual (``unrest``), by which louder times are made calmer, and the ``heat``
-    that the last far error has left. (sets, streams, 2,
+    that far errors have left (sets, streams, 3). (sets, streams, 2,
     sizes): what bets have ``collected``, the gain since the likeliest change (``since``), when that was (``onset``),
     how many blocks came after it (``count``), the ``total`` of their values, and the reference before it (``before``).
     The block in which a change begins is partly of the time before it: its value stands only until there is another.
@@ -199,7 +201,7 @@ def begin(learned: Learned, block: int) -> State:
         age=np.full(shape, float(DAY)),
         silent_until=np.full(shape, block, dtype=np.int64),
         unrest=np.ones(shape),
-        heat=np.zeros(shape),
+        heat=np.zeros((*shape, HEATS)),
         collected=np.zeros(bets),
         since=np.zeros(bets),
         onset=np.full(bets, block, dtype=np.int64),
@@ -218,7 +220,7 @@ def advance(learned: Learned, state: State, values: Array) -> tuple[State, tuple
     errors = (values - expected) / scale
     calmer = errors / np.sqrt(np.maximum(state.unrest, 1.0))
     told = tell(errors) & (block >= state.silent_until)
-    gained = np.where(told[..., None, None], gains(calmer, learned.stakes, state.heat), 1.0)
+    gained = np.where(told[..., None, None], gains(calmer, learned.stakes, class_of(state.heat)), 1.0)
     collected = collect(state.collected, gained, told)
     # A change is likeliest since the gains from there on are largest.
     anew = (state.since <= 1) & told[..., None, None]

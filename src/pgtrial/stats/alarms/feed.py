@@ -16,7 +16,7 @@ from pgtrial.stats.alarms.blocks import MINUTES, Array, Aspect, Scale, Signal, S
 from pgtrial.stats.alarms.detector import Alarm, Learned, State, advance, begin
 from pgtrial.stats.alarms.prediction import Predictor
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,526 @@
+"""A cluster of dask.distributed that the user runs: its workers offer hosts, each with the engine where the worker is.
+
+It does what ``Cluster`` does, with two differences. What a host has measured is fetched from its worker, into the copy
+of the host's folder that the leader has. And nobody here can end a worker: what goes on at one that is gone ends when
+the worker does, so a block waits until the worker, or the next one for its host, says that nothing goes on.
+"""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pgtrial import __version__
+from pgtrial.engine.leftovers import WORKER
+from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
+from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
+from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.node import configure
+from pgtrial.fleet.offers import EXAMPLE, Offer, find_offers, fleet_of
+from pgtrial.fleet.tasks import run_block, say_patience, serve
+from pgtrial.hosts.clock import ClockOffset
+from pgtrial.safe_files import make_directories, write_file
+from pgtrial.safe_text import parse_json
+from pgtrial.store import layout
+from pgtrial.store.state import State
+from pgtrial.units import format_duration
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+SCHEME = "tls://"
+_PORT = 8786
+_REACHING = 10.0  # s to shake hands with a scheduler
+_LOOK = 5.0  # s between two looks at who is there
+_ANSWERING = 60.0  # s for an answer that takes no work
+PATIENCE = 120.0  # s for a worker that is gone: 30 until it notices, and 90 for its engine to put everything back
+_PIECE = 4 << 20  # bytes
+_MOST_SENT = 64 << 20  # bytes of an experiment's files
+
+
+@dataclass(slots=True, kw_only=True)
+class OfferedHosts(HostsList):
+    """The hosts that workers offer, which come and go."""
+
+    now: Callable[[], Fleet | None] = field(default=lambda: None)
+
+    def __post_init__(self) -> None:
+        self.every = _LOOK
+
+    def changed(self) -> Fleet | None:
+        """Known hosts, and those that workers offer meanwhile: who is gone for a moment is not off the list."""
+        known = {host.name for host in self.fleet.host}
+        found = self.now()
+        new = () if found is None else tuple(host for host in found.host if host.name not in known)
+        if not new:
+            return None
+        self.fleet = Fleet(host=(*self.fleet.host, *new))
+        return self.fleet
+
+    def without_doubles(self, new: Sequence[FleetHost], *, known: Sequence[FleetHost]) -> tuple[FleetHost, ...]:
+        """All: the machine of one worker is not that of another, whatever it is called."""
+        return tuple(new)
+
+
+def ask_for_hosts(address: str, *, tell: Callable[[str], None]) -> OfferedHosts:
+    """The hosts that the workers of the cluster at an ``address`` offer. Raises PreflightError and ConnectError."""
+
+    async def ask() -> Fleet:
+        async with _connected(address) as client:
+            offers, told = find_offers(await _workers(client))
+            for text in told:
+                tell(text)
+            if not offers:
+                raise _no_host(address)
+            return fleet_of(tuple(offers.values()))
+
+    configure()
+    return OfferedHosts(fleet=asyncio.run(ask()), scheduler=address)
+
+
+@dataclass(slots=True, kw_only=True)
+class Joined:
+    """A connection to a cluster, whose workers run blocks of the main ``folder``; ``hosts`` learn who comes."""
+
+    folder: Path
+    places: Path  # of the copies of hosts' folders
+    hosts: OfferedHosts
+    longest: float  # s that a run is measured without a pause
+    client: "Client | None" = field(default=None, init=False)
+    has_ended: bool = field(default=False, init=False)  # the connection to the scheduler
+    _offers: dict[str, Offer] = field(default_factory=dict, init=False)  # by host, as of the last look
+    _present: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)  # workers, by address
+    _remote: dict[str, tuple[str, str]] = field(
+        default_factory=dict, init=False
+    )  # a host's folder there, and who has it
+    _held: dict[str, int] = field(default_factory=dict, init=False)  # the block that a host runs
+    _taken: dict[str, list[str]] = field(default_factory=dict, init=False)  # folders of runs that are here, by host
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
+    _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
+    _looking: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _asked: int = field(default=0, init=False)
+
+    async def __aenter__(self) -> "Joined":
+        configure()
+        self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
+        self._see(await _workers(self.client))
+        self.hosts.now = lambda: fleet_of(tuple(self._offers.values())) if self._offers else None
+        self._looking = asyncio.create_task(self._look())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        await self._stack.aclose()
+
+    # -- as a Cluster ----------------------------------------------------------------------------------------
+
+    async def ask_machine(self, host: FleetHost) -> Machine:
+        """Which machine a host is, as its worker sees it, with times by our clock."""
+        before = time.time()
+        found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
+        machine = found["machine"]
+        ahead = found["now"] - (before + time.time()) / 2  # of the worker's clock; half a round trip is enough here
+        clock = ClockOffset(**machine.pop("clock"))
+        return Machine(**{**machine, "begun": machine["begun"] - ahead}, clock=clock)
+
+    async def add_worker(self, host: str) -> None:
+        """Have the worker of a host ready for its blocks. Raises TargetError, PreflightError and StoreError."""
+        offer = self._offer(host)
+        who = parse_json(await self._serve(offer.address, "who", ""))
+        if who["version"] != __version__:
+            raise PreflightError(
+                f"worker {offer.address} has pgtrial {who['version']}, and this is {__version__}",
+                hint="Install the same version on both.",
+            )
+        if offer.host.local:
+            await self._refuse_impatient(host)
+        files = await asyncio.to_thread(_read_files, self.places / host)
+        there = await self._do(host, "take", **self._request(host, reason=f"it was given up on {host}"), files=files)
+        self._remote[host] = (there["folder"], who["worker"])
+
+    async def end_worker(self, host: str) -> PgTrialError | None:
+        """End and undo what goes on for a host; the reason why that is not known, or was not possible."""
+        if host not in self._remote:
+            return None
+        deadline = time.monotonic() + PATIENCE
+        request = self._request(host, reason=f"it was given up on {host}")
+        while not self.has_ended and time.monotonic() < deadline:
+            try:
+                ended = await self._do(host, "end", **request, leaves=False, address=None, block=self._held.get(host))
+                if ended["is_known"]:  # else it is another machine, which knows nothing of what the first one does
+                    if self._held.pop(host, None) is not None:
+                        await self._fetch(host, ended["files"])
+                    return None
+            except LostError:
+                pass
+            except PgTrialError as err:
+                return err
+            await self._next_look()
+        return _unknown(host)
+
+    async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+        """Have a host's worker run a block, once, and fetch what it has measured. Raises LostError."""
+        assert self.client is not None
+        offer, (folder, worker) = self._offer(host), self._remote[host]
+        self._asked += 1
+        wanted = parse_json(request)
+        wanted |= {"folder": folder, "worker": worker, "taken": self._taken.pop(host, [])}
+        self._held[host] = wanted["block"]
+        key = f"pgtrial-{os.getpid()}-{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}-{self._asked}"
+        future = self.client.submit(
+            run_block,
+            json.dumps(wanted),
+            key=key,
+            workers=[offer.address],
+            allow_other_workers=False,
+            resources={offer.resource: 1},
+            retries=0,
+            pure=False,
+        )
+        answer = await self._while_present(offer.address, _text_of(future))
+        if "failed" not in answer:
+            await self._fetch(host, answer.get("files"))
+            del self._held[host]
+        return answer
+
+    async def leave(self) -> dict[str, PgTrialError]:
+        """End what runs for this experiment, and leave nothing there; hosts of which that is not known."""
+        found = await asyncio.gather(*map(self._leave, self._remote))
+        return {host: err for host, err in zip(self._remote, found, strict=True) if err is not None}
+
+    # -- who is there ----------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        assert self.client is not None
+        while not self.has_ended:
+            await asyncio.sleep(_LOOK)
+            try:
+                async with asyncio.timeout(_ANSWERING):
+                    self._see(await _workers(self.client))
+            except (OSError, TimeoutError):
+                self.has_ended = True
+            async with self._news:
+                self._news.notify_all()
+
+    def _see(self, workers: dict[str, dict[str, Any]]) -> None:
+        self._present = workers
+        self._offers, _ = find_offers(workers)
+
+    async def _next_look(self) -> None:
+        async with self._news:
+            if not self.has_ended:
+                await self._news.wait()
+
+    def _offer(self, host: str) -> Offer:
+        if (offer := self._offers.get(host)) is None:
+            raise LostError("no worker offers it any more")
+        return offer
+
+    async def _while_present(self, address: str, asked: "asyncio.Future[Any]") -> Any:
+        """What is asked of a worker; LostError as soon as it is gone."""
+        try:
+            while not asked.done():
+                looking = asyncio.ensure_future(self._next_look())
+                await asyncio.wait([asked, looking], return_when=asyncio.FIRST_COMPLETED)
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
+                if not asked.done() and (self.has_ended or address not in self._present):
+                    raise LostError("the scheduler does not answer" if self.has_ended else "its worker is gone")
+            return asked.result()
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+
+    async def _refuse_impatient(self, host: str) -> None:
+        """A worker on the host itself is silent while a run is measured."""
+        assert self.client is not None
+        try:
+            patience = await self.client.run_on_scheduler(say_patience)
+        except Exception as err:
+            if not _lacks_module(err):
+                raise
+            raise _no_pgtrial("the scheduler", err) from None
+        if patience is not None and patience < self.longest + _LOOK:
+            raise PreflightError(
+                f"the scheduler gives up workers that are silent for {format_duration(patience)}, and the one on "
+                f"{host} stands still while a run is measured, for {format_duration(self.longest)}",
+                hint="Start the scheduler with DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL=null.",
+            )
+
+    # -- what is asked of a worker ---------------------------------------------------------------------------
+
+    async def _serve(self, address: str, what: str, request: str) -> str:
+        """Raises LostError, and PreflightError where the worker has no pgtrial."""
+        assert self.client is not None
+        asked = asyncio.ensure_future(self.client.run(serve, what, request, workers=[address]))
+        try:
+            answers: dict[str, str] = await self._while_present(address, asked)
+        except PgTrialError:
+            raise
+        except OSError as err:
+            raise LostError(f"its worker does not answer: {err}") from err
+        except Exception as err:  # as which comes what a worker cannot even read
+            if not _lacks_module(err):
+                raise
+            raise _no_pgtrial(f"worker {address}", err) from None
+        return str(answers[address])
+
+    async def _do(self, host: str, what: str, /, **request: object) -> dict[str, Any]:
+        """Raises what pgtrial raised there."""
+        text = json.dumps({"do": what, **request})
+        answer: dict[str, Any] = parse_json(await self._serve(self._offer(host).address, "do", text))
+        if "failed" in answer:
+            kind = ConnectError if answer.get("is_away") else TargetError
+            raise kind(str(answer["failed"]), detail=str(answer.get("detail", "")), hint=str(answer.get("hint", "")))
+        return answer
+
+    def _request(self, host: str, *, reason: str) -> dict[str, object]:
+        with contextlib.closing(State.open(self.folder)) as state:
+            born = state.meta().get("created", "")
+            done = [block for block, where in state.block_hosts().items() if where == host]
+            counted = {run.slot.block for run in state.runs()}
+        # As the folder's own record is: by its machine, its place and its birth, so that no copy has the same.
+        name = hashlib.sha256(f"{socket.gethostname()} {self.places.name} {born}".encode()).hexdigest()[:24]
+        return {"place": [name, host], "reason": reason, "done": [block for block in done if block in counted]}
+
+    async def _leave(self, host: str) -> PgTrialError | None:
+        request = self._request(host, reason="pgtrial ended")
+        address = self.hosts.fleet.find(host).address
+        try:
+            await self._do(host, "end", **request, leaves=True, address=address, block=None)
+        except LostError:
+            return _unknown(host)
+        except PgTrialError as err:
+            return err
+        return None
+
+    async def _fetch(self, host: str, files: object) -> None:
+        """Bring home the files of runs, each with its checksum, then the state that tells of them. Raises LostError."""
+        folder, _ = self._remote[host]
+        address, place = self._offer(host).address, self.places / host
+        state = base64.b64decode(await self._serve(address, "state", json.dumps({"folder": folder})))
+        taken = self._taken.setdefault(host, [])
+        for name, digest in files.items() if isinstance(files, dict) else ():
+            run, _, file = str(name).partition("/")
+            if not file or "/" in file or {run, file} & {".", ".."}:
+                raise LostError(f'its worker names a file that is none of a run: "{name}"')
+            content = bytearray()
+            while True:
+                wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
+                piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)))
+                content += piece
+                if len(piece) < _PIECE:
+                    break
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise LostError(f'"{name}" is not what the host has written: its checksum differs')
+            await asyncio.to_thread(_keep, layout.run_folder(place, run), file, bytes(content))
+            if run not in taken:
+                taken.append(run)
+        await asyncio.to_thread(_replace_state, place, state)
+
+
+def _keep(directory: Path, name: str, content: bytes) -> None:
+    make_directories(directory)
+    write_file(directory / name, content)
+
+
+def _replace_state(place: Path, content: bytes) -> None:
+    for name in (f"{layout.STATE}-wal", f"{layout.STATE}-shm"):
+        (place / name).unlink(missing_ok=True)
+    write_file(place / layout.STATE, content)
+    with contextlib.closing(State.open(place, write=True)) as state:
+        state.set_meta(**{WORKER: ""})  # nobody works in the copy
+
+
+def _read_files(place: Path) -> dict[str, str]:
+    """The files of a host's new folder, in Base64. Raises PreflightError."""
+    paths = [place / layout.EXPERIMENT, place / layout.STATE]
+    paths += [path for path in sorted((place / layout.FILES).rglob("*")) if path.is_file()]
+    if (size := sum(path.stat().st_size for path in paths)) > _MOST_SENT:
+        raise PreflightError(
+            f"the experiment's files have {size >> 20} MB, and a worker is sent {_MOST_SENT >> 20} MB at most",
+            hint="List the hosts in a file instead: --fleet hosts.toml.",
+        )
+    with contextlib.closing(State.open(place, write=True)):
+        pass  # so that all of it is in the one file
+    return {str(path.relative_to(place)): base64.b64encode(path.read_bytes()).decode("ascii") for path in paths}
+
+
+# -- connect -------------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _connected(address: str) -> AsyncIterator["Client"]:
+    """A client of the scheduler. Raises PreflightError and ConnectError."""
+    from distributed import Client
+
+    security = _own_security(address)
+    await _shake_hands(address, security)
+    try:
+        client = await Client(
+            address, security=security, asynchronous=True, set_as_default=False, timeout=_REACHING, name="pgtrial"
+        )
+    except (OSError, ValueError) as err:
+        raise ConnectError(
+            f"{address} does not answer as a scheduler of dask.distributed", detail=str(err), hint="See its log."
+        ) from err
+    try:
+        await _compare_versions(client, address)
+        yield client
+    finally:
+        with contextlib.suppress(Exception):  # of a connection that is gone
+            await asyncio.wait_for(client.close(timeout=1), _REACHING)
+
+
+def _own_security(address: str) -> "Security":
+    """The certificates that dask's own configuration names, for its clients."""
+    from distributed import Security
+
+    try:
+        security = Security(require_encryption=True)
+        config = security.get_tls_config_for_role("client")
+    except (OSError, ValueError) as err:
+        raise PreflightError("dask's configuration of TLS cannot be used", detail=str(err)) from err
+    names = {"ca_file": "ca-file", "cert": "client.cert", "key": "client.key"}
+    missing = [f"distributed.comm.tls.{name}" for key, name in names.items() if not config.get(key)]
+    if missing:
+        raise PreflightError(
+            f"dask's configuration names no certificate for {address}: {', '.join(missing)}",
+            hint="Name them as for any client of that cluster, in ~/.config/dask/*.yaml or by "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY.",
+        )
+    for key, name in names.items():
+        text = str(config[key])
+        if "-----BEGIN" not in text and not os.access(text, os.R_OK):
+            raise PreflightError(f'"{text}" (distributed.comm.tls.{name}) cannot be read')
+    return security
+
+
+async def _shake_hands(address: str, security: "Security") -> None:
+    """Find out, before dask tries for long and says little, whether the two sides trust each other."""
+    parts = urlsplit(address)
+    try:
+        context = security.get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as err:  # ssl.SSLError is an OSError
+        raise PreflightError("the certificate that dask's configuration names cannot be used", detail=str(err)) from err
+    try:
+        async with asyncio.timeout(_REACHING):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORT, ssl=context)
+            try:
+                await reader.readexactly(1)  # of its greeting: it has taken our certificate
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+    except ssl.SSLCertVerificationError as err:
+        raise PreflightError(
+            f"{address} shows a certificate that is not trusted: {err.verify_message}",
+            hint="Name the authority that signed it: distributed.comm.tls.ca-file in dask's configuration.",
+        ) from err
+    except ssl.SSLError as err:
+        if err.reason in (
+            "WRONG_VERSION_NUMBER",
+            "HTTP_REQUEST",
+            "UNEXPECTED_EOF_WHILE_READING",
+            "RECORD_LAYER_FAILURE",
+        ):
+            raise ConnectError(
+                f"{address} does not speak TLS", hint="Start the scheduler with --protocol tls and its certificate."
+            ) from err
+        raise _not_taken(address, err) from err
+    except (asyncio.IncompleteReadError, ConnectionResetError) as err:
+        raise _not_taken(address, err) from err
+    except TimeoutError as err:
+        raise ConnectError(f"{address} cannot be reached: no answer for {_REACHING:g} s") from err
+    except OSError as err:
+        reason = err.strerror or str(err)
+        raise ConnectError(f"{address} cannot be reached: {reason}", hint="Is the scheduler running?") from err
+
+
+def _not_taken(address: str, err: Exception) -> PreflightError:
+    return PreflightError(
+        f"{address} does not take the certificate that dask's configuration names",
+        detail=str(err),
+        hint="It has to be signed by the authority that the scheduler trusts: distributed.comm.tls.client.cert.",
+    )
+
+
+async def _compare_versions(client: "Client", address: str) -> None:
+    import distributed
+
+    versions = await client.get_versions(check=False)
+    nodes = {f"the scheduler {address}": versions["scheduler"]}
+    nodes |= {f"worker {worker}": found for worker, found in versions["workers"].items()}
+    for name, found in nodes.items():
+        other = ((found or {}).get("packages") or {}).get("distributed")
+        if other != distributed.__version__:
+            raise PreflightError(
+                f"{name} has distributed {other}, and this Python has {distributed.__version__}",
+                hint="Install the same version on both: they understand each other in no other way.",
+            )
+
+
+async def _workers(client: "Client") -> dict[str, dict[str, Any]]:
+    found = await client.scheduler.identity()
+    workers: dict[str, dict[str, Any]] = found["workers"]
+    return workers
+
+
+def _text_of(future: Any) -> "asyncio.Future[Any]":
+    """The answer of a block's task, read. Raises LostError, and PreflightError where somebody has no pgtrial."""
+
+    async def read() -> Mapping[str, object]:
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            answer = parse_json(await future)
+        except KilledWorker:
+            raise LostError("its worker has ended") from None
+        except (FutureCancelledError, asyncio.CancelledError):
+            raise LostError("the scheduler has forgotten its block") from None
+        except ModuleNotFoundError as err:
+            raise _no_pgtrial("its worker", err) from None
+        except RuntimeError as err:  # of a scheduler that does not know the function
+            raise _no_pgtrial("the scheduler", err) from err
+        if not isinstance(answer, dict):
+            raise LostError("its worker answers what pgtrial does not understand")
+        return answer
+
+    return asyncio.ensure_future(read())
+
+
+def _lacks_module(err: Exception) -> bool:
+    return isinstance(err, ModuleNotFoundError) or ModuleNotFoundError.__name__ in str(err)
+
+
+def _no_pgtrial(who: str, err: Exception) -> PreflightError:
+    return PreflightError(
+        f"{who} has no pgtrial {__version__}",
+        detail=str(err),
+        hint="Install pgtrial in the Python that dask runs with there.",
+    )
+
+
+def _unknown(host: str) -> TargetError:
+    return TargetError(f"no worker that offers {host} says that nothing goes on there")
+
+
+def _no_host(address: str) -> PreflightError:
+    return PreflightError(
+        f"no worker of {address} offers a host that pgtrial could use",
+        hint=f"Start a worker on a host with its name as a resource: {EXAMPLE} (docs/fleet.md).",
+    )

@@ -1,0 +1,95 @@
+"""A worker on the measured host stands still while a run is measured, and at no other time, whoever is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.events import LoadProgress, PhaseStarted, RunEnded
+from pgtrial.fleet.freezer import Freezer
+from pgtrial.model.run import PhaseName, RunState, Slot
+from support.waiting import wait_until
+
+MEASURE = PhaseStarted(name=PhaseName.MEASURE)
+# One that starts a worker and says its number; it ends with its input, and the worker does not.
+_STARTS = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True); sys.stdin.read()"
+_FREEZES = (
+    "import sys; from pgtrial.fleet.freezer import Freezer; from pgtrial.engine.events import PhaseStarted;"
+    "from pgtrial.model.run import PhaseName; found = Freezer(int(sys.argv[1])).__enter__();"
+    "found.tell(PhaseStarted(name=PhaseName.MEASURE)); print('frozen', flush=True); sys.stdin.read()"
+)
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def assert_frozen(pid: int) -> None:
+    assert wait_until(lambda: state_of(pid), lambda state: state == "T")
+
+
+def assert_at_work(pid: int) -> None:
+    assert wait_until(lambda: state_of(pid), lambda state: state == "S")
+
+
+@pytest.fixture
+def worker() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+def test_it_stands_still_while_a_run_is_measured(worker):
+    with Freezer(worker.pid) as freezer:
+        freezer.tell(PhaseStarted(name=PhaseName.WARMUP))
+        assert_at_work(worker.pid)
+        freezer.tell(MEASURE)
+        assert_frozen(worker.pid)
+        freezer.tell(LoadProgress(tps=1.0, latency=None))
+        assert_frozen(worker.pid)
+        freezer.tell(
+            RunEnded(
+                slot=Slot(number=1, block=1, arm="a", position=1),
+                state=RunState.DONE,
+                reason="",
+                seconds=1.0,
+                not_load=0.0,
+                tps=None,
+            )
+        )
+        assert_at_work(worker.pid)
+        freezer.tell(MEASURE)
+        assert_frozen(worker.pid)
+    assert_at_work(worker.pid)
+
+
+def test_it_goes_on_where_the_engine_is_killed(worker):
+    command = [sys.executable, "-c", _FREEZES, str(worker.pid)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == b"frozen\n"
+        assert_frozen(worker.pid)
+        engine.kill()
+    assert_at_work(worker.pid)
+
+
+def test_it_goes_on_where_who_has_started_it_is_gone():
+    command = [sys.executable, "-c", _STARTS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout is not None
+        assert leader.stdin is not None
+        pid = int(leader.stdout.readline())
+        try:
+            with Freezer(pid) as freezer:
+                freezer.tell(MEASURE)
+                assert_frozen(pid)
+                leader.stdin.close()
+                leader.wait()
+                freezer.tell(LoadProgress(tps=1.0, latency=None))
+                assert_at_work(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
