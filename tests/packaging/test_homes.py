@@ -45,7 +45,12 @@ HOMES = {
     "pydantic_core": ("experiment_file/",),
     "rich": ("cli/",),
     "scipy": ("stats/",),
-    "sqlglot": ("workloads/production/parameters.py", "workloads/sql_tree.py", "workloads/table_uses.py"),
+    "sqlglot": (
+        "workloads/pauses.py",
+        "workloads/production/parameters.py",
+        "workloads/sql_tree.py",
+        "workloads/table_uses.py",
+    ),
     "tomli_w": ("experiment_file/generate.py", "export/bundle.py"),
     "vl_convert": ("report/",),
     "xlsxwriter": ("export/",),

@@ -78,6 +78,34 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
 
 
 @pytest.mark.parametrize(
+    ("condition", "role", "is_age"),
+    [
+        ("made > now() - $1", Role.LOW, True),
+        ("made < CURRENT_TIMESTAMP - ($1)::interval", Role.HIGH, True),
+        ("localtimestamp - $1 <= made", Role.LOW, True),
+        ("made > $1", Role.LOW, False),
+        ("made + $1 > now()", Role.OTHER, False),
+        ("now() - $1 > now()", Role.OTHER, False),
+    ],
+)
+def test_the_age_of_rows_is_that_of_their_column(condition, role, is_age):
+    made = {"made": Column(type="timestamp with time zone", distinct=1000)}
+    table = replace(TABLES[ORDERS], columns={**TABLES[ORDERS].columns, **made})
+    asked = replace(
+        statement(f"SELECT count(*) FROM orders WHERE customer = $2 AND {condition}"), types=("interval", INT)
+    )
+    load = replace(load_of(asked), tables={**TABLES, ORDERS: table})
+
+    use = read_shape(asked, load).uses[0]
+    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+
+    assert (use.role, use.is_age) == (role, is_age)
+    assert ("now() - r0_0.c" in setup or "now() - r0_1.c" in setup) == is_age
+    if role is not Role.OTHER:  # the width is a guess, so it is turned first
+        assert re.findall(r"SET pgtrial_workload.s001_(\w+)", setup) == ["width", "keys"]
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("SELECT 1 \\! touch /tmp/x", "backslash"),

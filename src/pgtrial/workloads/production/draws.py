@@ -251,9 +251,12 @@ class Drawer:
         return told_exponent(table, table.columns[use.column], self.load, self.statement.rows_per_call)
 
     def dials(self) -> dict[Kind, float]:
-        """Those that the queries read, and where they stand at first."""
+        """Those that the queries read, and where they stand at first, in the order in which they are to be turned.
+
+        How wide a range is stands first: that is guessed, and what else the statement compares is not.
+        """
         found = {}
-        for uses in self._by_row().values():
+        for uses in sorted(self._by_row().values(), key=self._is_range, reverse=True):
             if self._is_range(uses):
                 found[Kind.WIDTH] = 1.0
             elif (exponent := self._exponent(uses)) is not None:
@@ -295,10 +298,12 @@ class Drawer:
             "SELECT b.n, low.c AS c0, high.c AS c1 FROM b JOIN s AS low ON low.i = greatest(b.i, 1) "
             "JOIN s AS high ON high.i = greatest(least(b.i + b.w, b.m), 1)"
         )
-        how = f"{{}} {place[1]}.{column}, about {share * table.rows:.3g} rows"
-        return query, {
-            use.number: Drawn(f"{name}.c{0 if use.role is Role.LOW else 1}", how.format(use.role)) for use in uses
-        }
+        drawn = {}
+        for use in uses:
+            end = f"{name}.c{0 if use.role is Role.LOW else 1}"
+            how = f"{use.role} {place[1]}.{column}, about {share * table.rows:.3g} rows"
+            drawn[use.number] = Drawn(f"now() - {end}", f"the age of {how}") if use.is_age else Drawn(end, how)
+        return query, drawn
 
     def _wanted(self, table: Table, column: Column) -> float:
         """How many rows a call went through: those it found, or as many as its blocks have."""

@@ -6,7 +6,7 @@ type, and the text that is run stays the server's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from pgtrial.workloads.sql_tree import MARK, parse_statement
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
+_NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
 class Role(StrEnum):
@@ -38,7 +39,8 @@ class Role(StrEnum):
 class Use:
     """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``.
 
-    ``given`` are the columns for which a new row brings values; the server has those of the others.
+    ``given`` are the columns for which a new row brings values; the server has those of the others. ``is_age``: the
+    parameter is subtracted from the time that it is, and the column is compared to that.
     """
 
     number: int
@@ -47,6 +49,7 @@ class Use:
     column: str = ""
     row: str = ""
     given: tuple[str, ...] = ()
+    is_age: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,9 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         finder = _Finder(load)
         for node in tree.find_all(exp.Column):
             if node.name.startswith(MARK) and not node.table:
-                use = finder.find(node, int(node.name.removeprefix(MARK)))
+                number = int(node.name.removeprefix(MARK))
+                is_time = number <= len(statement.types) and statement.types[number - 1] == "interval"
+                use = finder.find(node, number, is_time=is_time)
                 found.setdefault(use.number, use)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
@@ -109,9 +114,16 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
 class _Finder:
     load: Load
 
-    def find(self, node: exp.Column, number: int) -> Use:
+    def find(self, node: exp.Column, number: int, *, is_time: bool = False) -> Use:
+        """``is_time``: its values are lengths of time."""
         value, parent = _outermost(node)
-        return Use(number=number, role=Role.OTHER) if parent is None else self._find(value, parent, number)
+        is_age = is_time and isinstance(parent, exp.Sub) and value.arg_key == "expression" and _is_now(parent.this)
+        if is_age and parent is not None:
+            value, parent = _outermost(parent)
+        if parent is None:
+            return _other(number)
+        use = self._find(value, parent, number)
+        return replace(use, is_age=is_age and use.role in (Role.LOW, Role.HIGH))
 
     def _find(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
         if isinstance(parent, exp.Limit | exp.Fetch):
@@ -208,6 +220,10 @@ class _Finder:
         role = Role.SET if insert.args.get("conflict") is not None else Role.NEW
         row = f"row {parent.index or 0}"
         return Use(number=number, role=role, table=table, column=columns[index], row=row, given=tuple(columns))
+
+
+def _is_now(node: exp.Expr) -> bool:
+    return isinstance(_innermost(node), _NOW)
 
 
 def _other(number: int) -> Use:
