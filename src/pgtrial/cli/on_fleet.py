@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from pgtrial.cli.terminal import echo
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.safe_text import make_visible, shell_word
 
@@ -42,7 +41,7 @@ def read_hosts(named: str | None, *, runs: bool = True) -> "HostsList | None":
 def _ask_for_hosts(scheduler: str) -> "HostsList":
     from pgtrial.fleet.joined import ask_for_hosts
 
-    return ask_for_hosts(scheduler, tell=lambda text: click.echo(make_visible(text), err=True))
+    return ask_for_hosts(scheduler, tell=lambda text: echo(make_visible(text), err=True))
 
 
 def refuse_plan(hosts: "HostsList | None", plan: "Plan") -> None:
