@@ -118,10 +118,8 @@ def test_who_is_not_trusted_by_the_scheduler_is_told_so(configured, cluster, tmp
 
 
 def test_another_version_of_dask_is_refused(configured, cluster, monkeypatch):
-    import distributed
-
     configured(cluster.environment)
-    monkeypatch.setattr(distributed, "__version__", "1999.1")
+    monkeypatch.setattr("importlib.metadata.version", lambda _name: "1999.1")
 
     assert "and this Python has 1999.1" in refusal(cluster.address).message
 

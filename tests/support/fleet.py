@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from support.namespaces import Namespaces, namespaces
 from support.programs import skip_for_want
@@ -22,7 +23,7 @@ def fleet_hosts(*names: str, ahead: dict[str, int] | None = None) -> Iterator[Na
         yield hosts
 
 
-def processes(place, *words: str, state: str = "state") -> list[int]:
+def processes(place: Any, *words: str, state: str = "state") -> list[int]:
     """Of a place and a state directory that begins with ``state``, those whose command line has all the words."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
@@ -36,7 +37,7 @@ def processes(place, *words: str, state: str = "state") -> list[int]:
     return found
 
 
-def counted(folder) -> dict[int, int]:
+def counted(folder: Any) -> dict[int, int]:
     """How many runs count, by slot."""
     return Counter(slot for slot, _, state, _ in folder.runs() if state == "done")
 
@@ -47,7 +48,7 @@ def assert_restored(hosts: Namespaces) -> None:
         assert wait_until(host.programs, lambda found: found <= {"sshd"}) == {"sshd"}
 
 
-def assert_whole(place, *, blocks: int = BLOCKS) -> None:
+def assert_whole(place: Any, *, blocks: int = BLOCKS) -> None:
     """Every slot counts once, every block ran whole on one host, and nothing is left."""
     folder = place.only_folder()
     assert counted(folder) == dict.fromkeys(range(1, 2 * blocks + 1), 1)
@@ -70,7 +71,7 @@ def assert_whole(place, *, blocks: int = BLOCKS) -> None:
     assert not list((place.directory / "state" / "fleet").iterdir())
 
 
-def wait_for_runs(place, number: int) -> None:
+def wait_for_runs(place: Any, number: int) -> None:
     """Until so many runs of the hosts are measured."""
 
     def begun() -> int:
@@ -79,5 +80,5 @@ def wait_for_runs(place, number: int) -> None:
     wait_until(begun, lambda found: found >= number)
 
 
-def verdict(place) -> str:
+def verdict(place: Any) -> str:
     return str(json.loads((place.only_folder().path / "findings.json").read_text())["hypothesis"]["verdict"])

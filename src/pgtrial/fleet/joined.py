@@ -14,10 +14,11 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from pgtrial import __version__
@@ -190,7 +191,7 @@ class Joined:
             retries=0,
             pure=False,
         )
-        answer = await self._while_present(offer.address, _text_of(future))
+        answer: Mapping[str, object] = await self._while_present(offer.address, _text_of(future))
         if "failed" not in answer:
             await self._fetch(host, answer.get("files"))
             del self._held[host]
@@ -459,23 +460,22 @@ def _not_taken(address: str, err: Exception) -> PreflightError:
 
 
 async def _compare_versions(client: "Client", address: str) -> None:
-    import distributed
-
-    versions = await client.get_versions(check=False)
+    own = metadata.version("distributed")
+    versions: dict[str, Any] = await cast("Awaitable[dict[str, Any]]", client.get_versions(check=False))
     nodes = {f"the scheduler {address}": versions["scheduler"]}
     nodes |= {f"worker {worker}": found for worker, found in versions["workers"].items()}
     for name, found in nodes.items():
         other = ((found or {}).get("packages") or {}).get("distributed")
-        if other != distributed.__version__:
+        if other != own:
             raise PreflightError(
-                f"{name} has distributed {other}, and this Python has {distributed.__version__}",
+                f"{name} has distributed {other}, and this Python has {own}",
                 hint="Install the same version on both: they understand each other in no other way.",
             )
 
 
 async def _workers(client: "Client") -> dict[str, dict[str, Any]]:
-    found = await client.scheduler.identity()
-    workers: dict[str, dict[str, Any]] = found["workers"]
+    scheduler: Any = client.scheduler  # there is one once the client is connected
+    workers: dict[str, dict[str, Any]] = (await scheduler.identity())["workers"]
     return workers
 
 

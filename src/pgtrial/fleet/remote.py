@@ -89,8 +89,8 @@ async def _undo(place: Path, request: dict[str, Any]) -> None:
 
 
 def _place(request: dict[str, Any]) -> Path:
-    of, host = request["place"]
-    if {"/", "."} & {*of, host[0]} or "/" in host:
+    of, host = map(str, request["place"])
+    if not of or not host or {"/", "."} & {*of, host[0]} or "/" in host:
         raise StoreError(f'"{of}/{host}" is no folder of a host')
     return state_directory() / DIRECTORY / of / host
 
