@@ -32,6 +32,8 @@ OTHERS: dict[str, tuple[int, str]] = {
     "export/tables/causes.py": (1, "bytes that were written, which is no call"),
     "export/xlsx.py": (1, "a workbook in memory"),
     "fleet/host_folders.py": (4, "folders in the state directory, which nobody else enters"),
+    "fleet/remote.py": (3, "folders in the state directory, which nobody else enters"),
+    "fleet/tasks.py": (2, "reads a state, and copies it into a directory of its own, which nobody else enters"),
     "hosts/local.py": (1, "the logs of programs, never through a link"),
     "hosts/operations.py": (
         8,
@@ -49,6 +51,7 @@ OTHERS: dict[str, tuple[int, str]] = {
     "store/journal_file.py": (5, "the state directory, which nobody else enters"),
     "store/parquet.py": (2, "DuckDB in memory, which writes to a path of safe_files"),
     "watch/folder.py": (1, "the lock, never through a link and never written"),
+    "watch/webhook.py": (1, "a request, which is no file"),
     "store/sqlite.py": (1, "refuses links beforehand, and opens what is there"),
 }
 
