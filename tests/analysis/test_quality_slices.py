@@ -205,6 +205,7 @@ def asleep(
     seconds: float,
     wait: str = "PgSleep",
     state: str = "active",
+    interval: tuple[float, float] | None = None,
 ) -> list[CaveatFinding]:
     """What is said where sessions of each arm sleep for such a share of the time, and transactions take so long."""
     evidence, reduction = turns
@@ -218,7 +219,11 @@ def asleep(
         )
         bucket = bucket_of(1e6 * seconds)
         latencies[run.id, 0, None] = Histogram(buckets=np.array([bucket]), counts=np.array([100]))
-    return list(slice_checks.check_gone_on(build(evidence, reduction, sessions=sessions, histograms=latencies)))
+    assessment = build(evidence, reduction, sessions=sessions, histograms=latencies)
+    if interval is not None:
+        effect = SimpleNamespace(arm="off", low=interval[0], high=interval[1])
+        assessment = replace(assessment, primary=cast(Estimated, SimpleNamespace(effect=effect)))
+    return list(slice_checks.check_gone_on(assessment))
 
 
 def test_arms_that_sleep_while_they_stand_still_are_told(turns: tuple[Evidence, Reduction]) -> None:
@@ -226,6 +231,23 @@ def test_arms_that_sleep_while_they_stand_still_are_told(turns: tuple[Evidence, 
 
     assert (found.code, found.severity) == ("goes-on", Severity.INVALID)
     assert "on +16.0 %, off +2.0 %" in found.text
+
+
+@pytest.mark.parametrize(
+    ("interval", "severity"),
+    [
+        ((1.10, 1.60), Severity.INVALID),  # 16 % of it may be no gain
+        ((0.97, 1.02), Severity.INVALID),
+        ((1.50, 1.80), Severity.WARNING),
+        ((0.40, 0.60), Severity.WARNING),
+    ],
+)
+def test_sleep_that_cannot_turn_the_verdict_is_a_warning(
+    turns: tuple[Evidence, Reduction], interval: tuple[float, float], severity: Severity
+) -> None:
+    (found,) = asleep(turns, shares={"on": 0.8, "off": 0.8}, seconds=0.2, interval=interval)
+
+    assert found.severity == severity
 
 
 @pytest.mark.parametrize(("share", "severity"), [(0.8, Severity.WARNING), (0.1, Severity.INVALID)])

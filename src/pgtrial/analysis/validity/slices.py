@@ -201,7 +201,8 @@ def check_gone_on(assessment: Assessment) -> Iterator[CaveatFinding]:
 
     At the arm's next turn it is done further than at the end of the last one, in no time of the arm's: so each arm
     looks faster than it is. A statement is as long as its transaction, or nearly, so the ratio is wrong by how much
-    arms differ in that; a transaction may have one long sleep or many short ones, which cannot be told.
+    arms differ in that; a transaction may have one long sleep or many short ones, which cannot be told, so there it may
+    be wrong by all that an arm gains.
     """
     evidence = assessment.evidence
     if evidence.method.method != "interleaved":
@@ -209,13 +210,23 @@ def check_gone_on(assessment: Assessment) -> Iterator[CaveatFinding]:
     gains = {arm.name: _gain(assessment, arm.name) for arm in evidence.arms}
     if max(gains.values(), default=0.0) <= evidence.margin / 2:
         return
-    parted = math.log1p(max(gains.values())) - math.log1p(min(gains.values()))
+    largest, smallest = math.log1p(max(gains.values())), math.log1p(min(gains.values()))
+    off = largest if evidence.stands_still else largest - smallest
     yield caveat(
         "goes-on" if evidence.stands_still else "goes-on.sessions",
-        severity=Severity.INVALID if evidence.stands_still or parted > evidence.margin / 2 else None,
+        severity=Severity.INVALID if off > evidence.margin / 2 and _may_turn(assessment, off) else Severity.WARNING,
         gains=tuple(message("arm-gains", arm=arm, change=1 + gain) for arm, gain in gains.items()),
         length=evidence.method.slice * 2 * max(gains.values()) / evidence.margin,
     )
+
+
+def _may_turn(assessment: Assessment, off: float) -> bool:
+    """Whether the verdict may be another one if the log of the claimed ratio is wrong by ``off``."""
+    effect = None if assessment.primary is None else assessment.primary.effect
+    if effect is None or not effect.low or not effect.high:
+        return True
+    ends = (math.log(effect.low), math.log(effect.high))
+    return any(abs(end - limit) <= off for end in ends for limit in (0.0, *assessment.evidence.bounds))
 
 
 def _gain(assessment: Assessment, arm: str) -> float:

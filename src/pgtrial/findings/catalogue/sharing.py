@@ -107,7 +107,7 @@ SHARING_CAVEATS = {
         ),
         hint=N_('Use method = "blocks", or slices of {length:duration} or more.'),
         when="interleaved: sessions were found asleep in pg_sleep so often, in transactions so long beside a slice, "
-        "that an arm may look faster by more than half of the margin",
+        "that an arm may look faster by more than half of the margin; a warning where that cannot turn the verdict",
     ),
     "goes-on.sessions": Entry(
         severity=Severity.WARNING,
@@ -117,7 +117,7 @@ SHARING_CAVEATS = {
         ),
         hint=N_('Use method = "blocks", or slices of {length:duration} or more.'),
         when="turns on an existing server: transactions are so long beside a slice that an arm may look faster by more "
-        "than half of the margin; invalid where arms differ in that by as much",
+        "than half of the margin; invalid where arms differ in that by as much, and it may turn the verdict",
     ),
     "effect-grows-with-slices": Entry(
         severity=Severity.WARNING,
