@@ -25,6 +25,7 @@ from pgtrial import __version__
 from pgtrial.engine.leftovers import WORKER
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.gather import done_blocks
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
 from pgtrial.fleet.node import configure
@@ -162,8 +163,9 @@ class Joined:
             try:
                 ended = await self._do(host, "end", **request, leaves=False, address=None, block=self._held.get(host))
                 if ended["is_known"]:  # else it is another machine, which knows nothing of what the first one does
-                    if self._held.pop(host, None) is not None:
+                    if host in self._held:
                         await self._fetch(host, ended["files"])
+                        del self._held[host]
                     return None
             except LostError:
                 pass
@@ -274,6 +276,8 @@ class Joined:
         except OSError as err:
             raise LostError(f"its worker does not answer: {err}") from err
         except Exception as err:  # as which comes what a worker cannot even read
+            if self.client.scheduler is None:  # its connection was closed meanwhile, and dask does not look
+                raise LostError("the scheduler does not answer") from err
             if not _lacks_module(err):
                 raise
             raise _no_pgtrial(f"worker {address}", err) from None
@@ -291,13 +295,14 @@ class Joined:
     def _request(self, host: str, *, reason: str) -> dict[str, object]:
         with contextlib.closing(State.open(self.folder)) as state:
             born = state.meta().get("created", "")
-            done = [block for block, where in state.block_hosts().items() if where == host]
-            counted = {run.slot.block for run in state.runs()}
+            ran_here = {block for block, where in state.block_hosts().items() if where == host}
         # As the folder's own record is: by its machine, its place and its birth, so that no copy has the same.
         name = hashlib.sha256(f"{socket.gethostname()} {self.places.name} {born}".encode()).hexdigest()[:24]
-        return {"place": [name, host], "reason": reason, "done": [block for block in done if block in counted]}
+        return {"place": [name, host], "reason": reason, "done": sorted(ran_here & done_blocks(self.folder))}
 
     async def _leave(self, host: str) -> PgTrialError | None:
+        if host in self._held and (stays := await self.end_worker(host)) is not None:
+            return stays
         request = self._request(host, reason="pgtrial ended")
         address = self.hosts.fleet.find(host).address
         try:
@@ -474,7 +479,10 @@ async def _compare_versions(client: "Client", address: str) -> None:
 
 
 async def _workers(client: "Client") -> dict[str, dict[str, Any]]:
-    scheduler: Any = client.scheduler  # there is one once the client is connected
+    """Those that the scheduler knows, by address. Raises OSError where the connection to it is gone."""
+    scheduler: Any = client.scheduler
+    if scheduler is None:
+        raise ConnectionResetError("the connection to the scheduler is closed")
     workers: dict[str, dict[str, Any]] = (await scheduler.identity())["workers"]
     return workers
 

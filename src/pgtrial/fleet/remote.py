@@ -26,6 +26,7 @@ from pgtrial.safe_files import make_directory, remove_tree, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.journal_file import make_state_directory, state_directory
+from pgtrial.store.state import State
 
 
 async def _meet(request: dict[str, Any]) -> dict[str, object]:
@@ -34,10 +35,15 @@ async def _meet(request: dict[str, Any]) -> dict[str, object]:
 
 
 async def _take(request: dict[str, Any]) -> dict[str, object]:
-    """Have the folder of a host: what an earlier worker left in it is ended and put back, and a new one is made."""
+    """Have the folder of a host: what an earlier worker left in it is ended and put back, and a new one is made.
+
+    A block that is whole there, but that the leader does not have, does not count: another host may have it by now.
+    """
     place = _place(request)
     if place.is_dir():
-        await _undo(place, request)
+        with contextlib.closing(State.open(place)) as state:
+            every = frozenset(slot.block for slot in state.slots())
+        await _undo(place, request, refused=every)
         return {"folder": str(place)}
     part = place.with_name(f".{place.name}")
     try:
@@ -81,9 +87,10 @@ async def _end(request: dict[str, Any]) -> dict[str, object]:
     return {"is_known": is_known, "files": files}
 
 
-async def _undo(place: Path, request: dict[str, Any]) -> None:
+async def _undo(place: Path, request: dict[str, Any], *, refused: frozenset[int] = frozenset()) -> None:
     fence = Fence(folder=None, caller=forget_caller(), tell=ignore)
-    fenced = await fence.fence(place, host=place.name, reason=request["reason"], done=frozenset(request["done"]))
+    done = frozenset(request["done"])
+    fenced = await fence.fence(place, host=place.name, reason=request["reason"], done=done, refused=refused)
     if fenced.stays is not None:
         raise fenced.stays
 
