@@ -1,9 +1,11 @@
 """What a program tells of the time in which it stood still, and what follows from it."""
 
+import random
+
 import pytest
 
 from pgtrial.store.command_line import Told
-from pgtrial.workloads.standstill import Standstill, judge_standstill, stop_lengths
+from pgtrial.workloads.standstill import Standstill, judge_standstill, plan_stops
 
 READY = 100.0
 STOPS = ((101.0, 102.0), (103.5, 104.5), (106.0, 107.0))
@@ -20,7 +22,7 @@ def busy(*, step=0.01, in_flight=0.01):
     while (t := t + step) < END:
         for begun, ended in STOPS:
             if begun <= t < ended:
-                t = ended + step / 2
+                t = ended + step
                 told.append(request(t, in_flight))
                 break
         else:
@@ -55,8 +57,16 @@ def lengthened(told, latency):
         ([*busy()[:-1], request(busy()[-1].t, 0.9)], 1, "which is 900 ms without the stop"),
         (lengthened(busy(), 0.6), 1, "and of some that have a part of a stop in their times"),
         (busy(in_flight=1.01) + busy(in_flight=0.01), 2, "but only of 3 that have a whole stop in their times"),
+        (busy(in_flight=1.01) + busy(in_flight=0.02), 2, "and of some that have a part of a stop in their times"),
+        # Beside other work clients are less at work, so fewer requests are in flight: one of each kind is enough.
         (
-            [one for one in busy(in_flight=1.01) if not 102 < one.t < 102.01],
+            busy(in_flight=1.01)
+            + [request(one.t, 0.02 if one.latencies[0][0] > 0.01 else 0.0065) for one in busy(in_flight=0.02)],
+            2,
+            "and of some that have a part of a stop in their times",
+        ),
+        (
+            [one for one in busy(in_flight=1.01) if not 102 < one.t < 102.015],
             1,
             "but only of 2 that have a whole stop in their times",
         ),
@@ -79,9 +89,24 @@ def test_clients_that_pause_by_the_clock_catch_up_and_cannot_take_turns():
 
 
 def test_the_last_stop_is_as_long_as_the_longest_turns_of_others():
-    assert stop_lengths(4.5) == (1.0, 1.0, 4.5)
-    assert stop_lengths(0.3) == (1.0, 1.0, 1.0)
-    assert stop_lengths(600.0)[-1] == 60.0
+    def lengths(longest):
+        return [length for _, length in plan_stops(longest, random.Random(1))]
+
+    assert lengths(4.5) == [1.0, 1.0, 1.0, 1.0, 1.0, 4.5]
+    assert lengths(0.3) == [1.0] * 6
+    assert lengths(600.0)[-1] == 60.0
+
+
+def test_stops_come_at_any_moment_of_a_programs_rhythm():
+    period = 0.04
+    phases = [
+        sum(work for work, _ in plan_stops(1.0, random.Random(seed))[:number]) % period / period
+        for seed in range(200)
+        for number in range(2, 7)
+    ]
+
+    share = sum(phase < 0.5 for phase in phases) / len(phases)
+    assert share == pytest.approx(0.5, abs=0.06)
 
 
 def test_a_client_that_gives_up_sooner_than_that_is_found_out():

@@ -5,6 +5,7 @@ alone only if the time in which it stood still is not in it, or if all of it is:
 """
 
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,11 +14,15 @@ from pgtrial.store.command_line import Told
 from pgtrial.units import format_duration, format_share
 
 LENGTH = 1.0  # s of a stop
+FIRST = 1.5  # s at work before the first one, and after the last
 _LONGEST = 60.0  # s of a stop of a check, however long a turn is
-BETWEEN = 1.5  # s at work before, between and after the stops
+_STOPS = 6  # of a program that tells of every other request as if it had not stood still, clients in step are all of
+# the one kind at 1 of 32 such checks
+_WORK = (0.5, 1.5)  # s at work between stops, drawn: a stop is not to come at the same moment of a program's rhythm
 _COUNTED = 0.5  # of a stop: a request that takes as long as that has it in its latency
 _FEWER = 3.0  # standard deviations by which requests in flight may be fewer than clients had on average
 _MARGIN = 0.1  # s: to stop a program, and to have it go on, takes time
+_CLOCK = 0.005  # s by which times that a program tells may be rounded
 # Of their time clients have to be at work. What waits by the clock, a pause or a rate, goes on waiting while they stand
 # still, so that afterwards they catch up, or begin in step: less work than that is left undone changes little.
 _BUSY = 0.8
@@ -44,9 +49,13 @@ class StandstillFinding:
     text: str
 
 
-def stop_lengths(longest: float) -> tuple[float, ...]:
-    """Seconds of the stops of a check, the last one as long as the ``longest`` that the program will have to stand."""
-    return LENGTH, LENGTH, max(LENGTH, min(longest, _LONGEST))
+def plan_stops(longest: float, rng: random.Random) -> tuple[tuple[float, float], ...]:
+    """Of each stop of a check how long the program works before it, and how long it stands still, in seconds.
+
+    The last one is as long as the ``longest`` that the program will have to stand.
+    """
+    lengths = [*[LENGTH] * (_STOPS - 1), max(LENGTH, min(longest, _LONGEST))]
+    return tuple((FIRST if number == 0 else rng.uniform(*_WORK), length) for number, length in enumerate(lengths))
 
 
 def judge_standstill(
@@ -125,5 +134,5 @@ def _has_whole(t: float, latency: float, stop: tuple[float, float]) -> bool:
 
 
 def _has_part(t: float, latency: float, stop: tuple[float, float]) -> bool:
-    """Whether a request would have begun while its program was stopped."""
-    return stop[0] + _MARGIN < t - latency < stop[1] - _MARGIN
+    """Whether a request would have begun while its program was stopped, the end of which is noted before it goes on."""
+    return stop[0] + _MARGIN < t - latency < stop[1] - _CLOCK

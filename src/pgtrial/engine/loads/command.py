@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -28,7 +29,7 @@ from pgtrial.store.transactions import CommandLog, LoadLog
 from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.command import OUTPUT, plan_command, program_of
-from pgtrial.workloads.standstill import BETWEEN, Standstill, StandstillFinding, judge_standstill, stop_lengths
+from pgtrial.workloads.standstill import FIRST, Standstill, StandstillFinding, judge_standstill, plan_stops
 
 _TRIAL = 1.0  # s
 _MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
@@ -126,8 +127,8 @@ class CommandLoad:
 
     async def _stop_and_look(self, arm: Arm, server: RunningServer, *, clients: int) -> StandstillFinding:
         """Stop the program some times while it works, and see what it tells of that."""
-        lengths = stop_lengths(self.longest_stop)
-        seconds = BETWEEN + sum(lengths) + len(lengths) * BETWEEN
+        stops = plan_stops(self.longest_stop, random.Random(f"{self.seed}/standstill"))
+        seconds = sum(work + length for work, length in stops) + FIRST
         record = self.work / "standstill"
         record.unlink(missing_ok=True)
         level = LoadLevel(index=0, clients=clients)
@@ -137,10 +138,10 @@ class CommandLoad:
         async def conduct(processes: Sequence[HostProcess]) -> None:
             # By the slicer, which has them go on also if pgtrial is killed meanwhile.
             twin = Twin(server=None, others=(), programs=tuple(process.pid for process in processes))
-            at_work = Step(arms=(COMMAND,), length=BETWEEN, guard=0.0)
-            steps = [at_work]
-            for length in lengths:
-                steps += [Step(arms=(), length=length, guard=0.0), at_work]
+            steps = []
+            for before, length in stops:
+                steps += [_at_work(before), Step(arms=(), length=length, guard=0.0)]
+            steps.append(_at_work(FIRST))
             task = Task(twins={COMMAND: twin}, steps=tuple(steps))
             work.extend((await take_turns(self.here, task, level=0))[COMMAND])
 
@@ -161,8 +162,8 @@ class CommandLoad:
             text = f"it tells of more than {format_bytes(_MOST_TOLD)} in {format_duration(seconds)}"
             return StandstillFinding(found=Standstill.UNKNOWN, longest=None, usual=None, text=text)
         told = [parse_line(line) for line in record.read_text(encoding="utf-8").splitlines()]
-        stops = [(before.ended, after.started) for before, after in pairwise(work)]
-        return judge_standstill(told, stops, clients=clients, ready=outcome.started)
+        stood = [(before.ended, after.started) for before, after in pairwise(work)]
+        return judge_standstill(told, stood, clients=clients, ready=outcome.started)
 
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
@@ -239,3 +240,7 @@ class CommandLoad:
             for each in generators
             if each.results is not None and each.results.record is not None
         ]
+
+
+def _at_work(seconds: float) -> Step:
+    return Step(arms=(COMMAND,), length=seconds, guard=0.0)
