@@ -118,9 +118,10 @@ def test_nothing_of_it_is_left(folder):
     assert (folder / "files" / "command" / "load.sh").read_text() == LOAD
 
 
-def test_a_program_that_hides_a_process_is_found_out(new_place):
+@pytest.mark.parametrize("hidden", ["setsid sleep 600", "setsid env -i /bin/sleep 600"], ids=["session", "environment"])
+def test_a_program_that_hides_a_process_is_found_out(hidden, new_place):
     place = new_place("hidden")
-    write(place.directory, f"setsid sleep 600 >/dev/null 2>&1 &\n{LOAD}")
+    write(place.directory, f"{hidden} >/dev/null 2>&1 &\n{LOAD}")
 
     result = place.run("run", "small.toml", "--allow-code")
 

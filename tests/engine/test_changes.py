@@ -374,6 +374,21 @@ def test_an_experiment_that_begins_at_the_same_moment_gives_way(place, journal, 
     assert outcomes(journal) == {"a": None, "b": Outcome.ALREADY}
 
 
+def test_a_database_of_ones_own_keeps_nobody_away_and_is_no_leave_to_mix_changes(
+    place, journal, runner, start_process, monkeypatch
+) -> None:
+    other = place.changes(journal, owner=start_process())
+    monkeypatch.setattr("pgtrial.engine.restore.DATABASE", "first")
+    runner.run(other.make(place.context, {"first": {"a": "1"}}, run=1))
+
+    own = place.changes(journal)
+    runner.run(own.make(place.context, {"second": {"c": "1"}}, run=1))
+    with pytest.raises(PreflightError, match="in use by another experiment"):
+        runner.run(other.make(place.context, {"second": {"c": "2"}}, run=1))
+    runner.run(own.undo())
+    runner.run(other.make(place.context, {"second": {"c": "2"}}, run=1))
+
+
 def test_a_host_that_was_not_restored_is_not_changed_further(place, journal, runner) -> None:
     runner.run(place.changes(journal, owner=DEAD).make(place.context, {"first": {"a": "1"}}, run=1))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pgtrial.engine.events import HostChanged, HostRestored, Observer
-from pgtrial.engine.restore import owner_of, raise_failed, refuse_unrestored, undo_entry
+from pgtrial.engine.restore import keeps_others_away, owner_of, raise_failed, refuse_unrestored, undo_entry
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId
@@ -111,7 +111,7 @@ class HostChanges:
         return entry
 
     def _refuse_others(self) -> None:
-        if not self._open:  # what is open keeps all others away
+        if not any(map(keeps_others_away, self._open.values())):  # else what is open does
             refuse_unrestored(self.journal, own=self.owner, host=self.host.name)
 
     async def _apply(self, knob: HostKnob, context: KnobContext, entry: JournalEntry) -> JournalEntry:

@@ -12,6 +12,7 @@ from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob
 from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.postgres.existing.database import KNOB as DATABASE
 from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
@@ -34,6 +35,13 @@ def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
     )
 
 
+def keeps_others_away(entry: JournalEntry) -> bool:
+    """Whether another experiment that changes the host would mix its changes with this one, while its pgtrial lives: a
+    database that is pgtrial's own is nobody else's.
+    """
+    return entry.change.knob != DATABASE
+
+
 def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: str | None = None) -> None:
     """PreflightError if a pgtrial other than ``own`` has changed ``host`` (None: any) and not put that back."""
     found = find_unrestored(journal, host=host)
@@ -41,7 +49,7 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
         [record for record in records if own is None or record.owner != owner_of(own)]
         for records in (found.in_use, found.left)
     )
-    if in_use:
+    if in_use := [record for record in in_use if keeps_others_away(record.entry)]:
         entry, pid = in_use[0].entry, in_use[0].owner.pid
         raise PreflightError(
             f'host settings are in use by another experiment: pgtrial, process {pid}, works in "{entry.folder}"',

@@ -25,6 +25,7 @@ __all__ = [
 
 _HERE = Operations()
 _CHILD = "postgres: "  # how the title of a server's child begins
+_HIDDEN = "hidden"  # role of what has cleared its environment, and has no ancestor that says one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +62,31 @@ def find_marked(mark: str, ops: Operations = _HERE, *, only_code: bool = False) 
 
 
 def find_of_role(mark: str, role: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
-    """Those of ``mark`` that were started in a role that runs code of the experiment, with all that they started."""
+    """Those of ``mark`` that were started in a role that runs code of the experiment, with all that they started.
+
+    One that has cleared its environment has no role any more, which no server does: it is taken for one of the role.
+    """
     found = []
     for process in find_marked(mark, ops, only_code=True):
         with suppress(OSError):  # it has just ended
-            if f"{CODE}={role}" in ops.read(f"/proc/{process.pid}/environ").split("\0"):
+            if _role(process.pid, ops) in (role, _HIDDEN):
                 found.append(process)
     return tuple(found)
+
+
+def _role(pid: int, ops: Operations) -> str:
+    """As its environment says, or that of the nearest ancestor that says one: processes of a server write over theirs.
+
+    Raises OSError.
+    """
+    variables = ops.read(f"/proc/{pid}/environ").split("\0")
+    for each in variables:
+        if each.startswith(f"{CODE}="):
+            return each.partition("=")[2]
+    if any(each.startswith(f"{MARK}=") for each in variables):
+        return ""  # it runs no code of the experiment
+    (parent,) = (line.split()[1] for line in ops.read(f"/proc/{pid}/status").splitlines() if line.startswith("PPid:"))
+    return _HIDDEN if int(parent) <= 1 else _role(int(parent), ops)
 
 
 def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> int:
