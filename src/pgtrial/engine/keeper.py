@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from pgtrial.hosts.processes import end, end_process, find_marked, forget_input
 ROLE = "keeper"
 _PR_SET_PDEATHSIG = 1
 _ROUNDS = 5  # what is ended may have started more meanwhile
+_CLOSING = 0.5  # s from one look at the lock to the next
 
 
 def is_wanted(experiment: Experiment) -> bool:
@@ -54,9 +56,13 @@ def main(folder: Path) -> None:
     own = os.getpid()
     for _ in range(_ROUNDS):
         found = [process for process in find_marked(mark_of(folder)) if process.pid != own]
-        # Asked after the search: what a pgtrial has started that goes on in the folder is not among what was found.
-        if not found or is_locked(folder):
+        if not found:
             return
+        # Asked after the search: what a pgtrial has started that goes on in the folder is not among what was found. Of
+        # the one that was killed the kernel closes our input and its lock one after the other.
+        if is_locked(folder):
+            time.sleep(_CLOSING)
+            continue
         end(found, patience=1.0)
 
 
