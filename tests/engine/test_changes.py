@@ -378,7 +378,7 @@ def test_a_database_of_ones_own_keeps_nobody_away_and_is_no_leave_to_mix_changes
     place, journal, runner, start_process, monkeypatch
 ) -> None:
     other = place.changes(journal, owner=start_process())
-    monkeypatch.setattr("pgtrial.engine.restore.DATABASE", "first")
+    monkeypatch.setattr("pgtrial.engine.restore.OWN_DATABASE", "first")
     runner.run(other.make(place.context, {"first": {"a": "1"}}, run=1))
 
     own = place.changes(journal)

@@ -7,6 +7,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -119,7 +120,7 @@ def test_who_is_not_trusted_by_the_scheduler_is_told_so(configured, cluster, tmp
 
 def test_another_version_of_dask_is_refused(configured, cluster, monkeypatch):
     configured(cluster.environment)
-    monkeypatch.setattr("importlib.metadata.version", lambda _name: "1999.1")
+    monkeypatch.setattr(joined, "metadata", SimpleNamespace(version=lambda _name: "1999.1"))
 
     assert "and this Python has 1999.1" in refusal(cluster.address).message
 

@@ -283,8 +283,16 @@ def unless_dead(really: Callable[..., Any], cluster: Simulated) -> Callable[...,
 
 
 def test_blocks_are_shared_and_hosts_pull_them() -> None:
+    class AtTheSameTime(Simulated):
+        """Its hosts are each given a block before any of them begins."""
+
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            await both_have_one.wait()
+            return await super().run_block(host, request)
+
+    both_have_one = asyncio.Barrier(len(HOSTS))
     with main_folder() as folder:
-        cluster = Simulated({})
+        cluster = AtTheSameTime({})
         told = lead(folder, cluster)
 
         assert Counter(host for host, _ in cluster.asked) == {"a": 2, "b": 2}

@@ -11,8 +11,7 @@ from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreErro
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob
-from pgtrial.model.change import JournalEntry, Outcome, Undone
-from pgtrial.postgres.existing.database import KNOB as DATABASE
+from pgtrial.model.change import OWN_DATABASE, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
@@ -39,7 +38,7 @@ def keeps_others_away(entry: JournalEntry) -> bool:
     """Whether another experiment that changes the host would mix its changes with this one, while its pgtrial lives: a
     database that is pgtrial's own is nobody else's.
     """
-    return entry.change.knob != DATABASE
+    return entry.change.knob != OWN_DATABASE
 
 
 def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: str | None = None) -> None:

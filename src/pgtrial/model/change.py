@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+OWN_DATABASE = "server_database"  # the knob that makes a database of pgtrial's own on an existing server
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:

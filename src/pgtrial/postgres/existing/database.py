@@ -15,13 +15,12 @@ from psycopg import AsyncConnection, Error, sql
 
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
-from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
-KNOB = "server_database"
 _NAME = re.compile(r"pgtrial_[0-9a-f]+(?:_data)?")
 _MARK = "Made by pgtrial for an experiment, and dropped after it"
 _FIRST_OID, _LAST_OID = 2**31, 2**32 - 1  # far from where the server counts, which begins at 16384
@@ -63,7 +62,7 @@ async def plan_database(server: ExistingServer, name: str, *, template: str | No
         if await fetch(server.conninfo(), _FIND, [name]):
             raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
     return Change(
-        knob=KNOB,
+        knob=OWN_DATABASE,
         name=f'database "{name}" of the server at {server.control.address.place}',
         old={},
         new={

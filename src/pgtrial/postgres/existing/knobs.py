@@ -8,11 +8,10 @@ from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.declaration import About
-from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Undone
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import KNOB as SQL
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
-from pgtrial.postgres.existing.database import KNOB as DATABASE
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
 from pgtrial.postgres.existing.role_settings import KNOB as ROLE
 from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
@@ -101,7 +100,7 @@ class ServerDatabase(HostKnob):
     ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty. Else as ServerSettings.
     """
 
-    name: ClassVar[str] = DATABASE
+    name: ClassVar[str] = OWN_DATABASE
     about: ClassVar[About] = About(
         sets="pgtrial's own database on an existing server",
         takes_effect="at once",
