@@ -21,7 +21,8 @@ home=$root/usr/lib/pgtrial
 site=$home/lib/python$minor/site-packages
 
 mkdir -p "$site" "$home/bin" "$root/DEBIAN" "$root/usr/bin" "$root/usr/share/man/man1" "$root/usr/share/pgtrial" \
-    "$root/usr/share/bash-completion/completions" "$root/usr/share/doc/pgtrial" dist
+    "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
+    "$root/usr/share/fish/vendor_completions.d" "$root/usr/share/doc/pgtrial" dist
 rm -f dist/*.whl
 .venv/bin/python -m hatchling build --target wheel --directory dist >/dev/null
 # An environment that finds its packages by its own place: what pgtrial starts is started with its python.
@@ -48,6 +49,8 @@ cp -r examples "$root/usr/share/doc/pgtrial/"
 cp LICENSE "$root/usr/share/doc/pgtrial/copyright"
 .venv/bin/python tools/man_page.py | gzip -9n >"$root/usr/share/man/man1/pgtrial.1.gz"
 .venv/bin/pgtrial completion bash >"$root/usr/share/bash-completion/completions/pgtrial"
+.venv/bin/pgtrial completion zsh >"$root/usr/share/zsh/vendor-completions/_pgtrial"
+.venv/bin/pgtrial completion fish >"$root/usr/share/fish/vendor_completions.d/pgtrial.fish"
 
 cat >"$root/DEBIAN/control" <<EOF
 Package: pgtrial
