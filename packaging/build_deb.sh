@@ -31,9 +31,10 @@ printf 'home = /usr/bin\ninclude-system-site-packages = false\nversion = %s\n' "
 .venv/bin/python -m pip --python "$python" install --quiet --no-input --disable-pip-version-check --target "$site" \
     --no-compile --only-binary :all: --require-hashes -r requirements/run.lock
 rm -rf "$site/bin"  # programs of the packages, of which pgtrial starts none
+# By its name: of a file, pip would record where it lay, and the package would differ with the directory it is built in.
 .venv/bin/python -m pip --python "$python" install --quiet --no-input --disable-pip-version-check --target "$site" \
-    --no-compile --no-deps --no-index "dist/pgtrial-$version-py3-none-any.whl"
-rm -rf "$site/bin" "$site"/*.dist-info/direct_url.json
+    --no-compile --no-deps --no-index --find-links dist "pgtrial==$version"
+rm -rf "$site/bin"
 
 cat >"$root/usr/bin/pgtrial" <<'EOF'
 #!/usr/lib/pgtrial/bin/python

@@ -34,3 +34,11 @@ def test_its_completion_is_written_there_and_its_directory_is_made_first(shell: 
     assert made is not None
     assert f'"$root/{Path(place).parent}"' in made.group()
     assert made.end() < script.index(written)
+
+
+def test_pip_is_given_the_name_of_pgtrial_and_no_file_whose_place_it_would_record() -> None:
+    script = (ROOT / "packaging/build_deb.sh").read_text()
+
+    assert "direct_url" not in script
+    assert '--find-links dist "pgtrial==$version"' in script
+    assert not re.search(r"--target.*\\\n.*\.whl", script)
