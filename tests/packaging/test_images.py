@@ -21,6 +21,16 @@ def test_all_that_the_image_copies_is_there() -> None:
     assert 'ENTRYPOINT ["pgtrial"]' in text
 
 
+def test_pip_may_be_told_of_another_index_and_the_image_keeps_nothing_of_it() -> None:
+    text = (ROOT / "Containerfile").read_text()
+    _, _, stage = text.partition("\nFROM $BASE\n")
+
+    # Without a default, pip is told nothing by who builds with none; before FROM they would not reach RUN.
+    for name in ("PIP_CERT", "PIP_FIND_LINKS", "PIP_INDEX_URL"):
+        assert re.search(rf"^ARG {name}$", stage, re.MULTILINE)
+    assert not re.search(r"^ENV .*PIP_", stage, re.MULTILINE)
+
+
 def test_the_job_calls_the_program_as_it_is() -> None:
     (job,) = yaml.safe_load_all((ROOT / "examples/kubernetes-job.yaml").read_text())
     pod = job["spec"]["template"]["spec"]
