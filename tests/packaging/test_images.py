@@ -21,7 +21,7 @@ def test_all_that_the_image_copies_is_there() -> None:
     assert 'ENTRYPOINT ["pgtrial"]' in text
 
 
-def test_pip_may_be_told_of_another_index_and_the_image_keeps_nothing_of_it() -> None:
+def test_pip_may_be_told_of_another_index_and_the_program_in_the_image_is_not() -> None:
     text = (ROOT / "Containerfile").read_text()
     _, _, stage = text.partition("\nFROM $BASE\n")
 
