@@ -2,7 +2,8 @@
 
 Sessions of pgbench send TPC-B transactions at a rate to a server that logs all statements; the same tables are made
 anew, and the log is replayed. Both logs tell in whole milliseconds when the server took each statement: what is
-compared is the time between each statement and the one before, in its session and of all sessions together.
+compared is the time between each statement and the one before, in its session and of all sessions together. The floor
+is pgbench's own second run at the same times, from the same seed: so far apart are two logs of one load.
 
     PYTHONPATH=tests python benchmarks/replay.py [--seconds 60] [--clients 8] [--rate 40]
 """
@@ -80,18 +81,27 @@ async def measure(cluster: ThrowawayCluster, options: argparse.Namespace, place:
 
     pgbench = str(cluster.programs.path("pgbench"))
     load = ("--no-vacuum", f"--client={options.clients}", f"--rate={options.rate}", f"--time={options.seconds}")
+    load += ("--random-seed=1", f"--jobs={options.clients}")  # a thread each: the seed tells it when to send
     await execute(cluster.conninfo(), "ALTER SYSTEM SET log_destination = csvlog")
     await execute(cluster.conninfo(), "SELECT pg_reload_conf()")
     original = statements(log := await logged("original.csv", pgbench, *load))
+    print(f"{len(original)} sessions, {sum(map(len, original.values()))} statements")
+    show("the original again", original, statements(await logged("again.csv", pgbench, *load)))
     words = (sys.executable, "-m", "pgtrial", "replay", str(log), "--database", DATABASE)
-    replayed = statements(await logged("replayed.csv", *words))
-    pairs = pair(original, replayed)
-    count = sum(len(one) for one, _ in pairs)
-    print(f"{len(original)} sessions, {sum(map(len, original.values()))} statements; {count} replayed in {len(pairs)}")
+    show("its replay", original, statements(await logged("replayed.csv", *words)))
+
+
+def show(
+    name: str,
+    original: Mapping[str, Sequence[tuple[float, str]]],
+    other: Mapping[str, Sequence[tuple[float, str]]],
+) -> None:
+    pairs = pair(original, other)
+    print(f"{name}: {sum(len(one) for one, _ in pairs)} statements of {len(pairs)} sessions")
     of_each = [[gap for both in pairs for gap in gaps(time for time, _ in both[side])] for side in (0, 1)]
-    print("in a session    ", differences(*of_each))
+    print("  in a session    ", differences(*of_each))
     of_all = [gaps(time for both in pairs for time, _ in both[side]) for side in (0, 1)]
-    print("of all sessions ", differences(*of_all), f" (mean {statistics.fmean(of_all[0]) * 1000:.1f} ms)")
+    print("  of all sessions ", differences(*of_all), f" (mean {statistics.fmean(of_all[0]) * 1000:.1f} ms)")
 
 
 async def with_cluster(options: argparse.Namespace) -> None:
