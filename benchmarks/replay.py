@@ -80,8 +80,8 @@ async def measure(cluster: ThrowawayCluster, options: argparse.Namespace, place:
         return place / name
 
     pgbench = str(cluster.programs.path("pgbench"))
-    load = ("--no-vacuum", f"--client={options.clients}", f"--rate={options.rate}", f"--time={options.seconds}")
-    load += ("--random-seed=1", f"--jobs={options.clients}")  # a thread each: the seed tells it when to send
+    load = f"--no-vacuum --client={options.clients} --rate={options.rate} --time={options.seconds}".split()
+    load += ["--random-seed=1", f"--jobs={options.clients}"]  # a thread each: the seed tells it when to send
     await execute(cluster.conninfo(), "ALTER SYSTEM SET log_destination = csvlog")
     await execute(cluster.conninfo(), "SELECT pg_reload_conf()")
     original = statements(log := await logged("original.csv", pgbench, *load))
