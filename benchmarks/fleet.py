@@ -6,10 +6,14 @@ Each host has a worker with one thread and its token, as in a fleet, and runs so
 line for each number of hosts has the wall time against the ideal one, the CPU time and the memory that this process,
 which is scheduler, workers and leader in one, takes for a block. Workers share the process here, so it is an upper
 bound of what the scheduler and the leader take.
+
+The last column is a simulation in which each block takes that CPU time before it begins: blocks one by one, and all
+that wait together, between which dask lies. --simulate goes on with more hosts, by the CPU time of the last line.
 """
 
 import argparse
 import asyncio
+import heapq
 import importlib.util
 import resource
 import sys
@@ -89,6 +93,20 @@ async def measure(hosts: int, *, blocks_each: int, seconds: float) -> Figures:
     )
 
 
+def simulate(hosts: int, *, blocks_each: int, seconds: float, cost: float, together: bool) -> float:
+    """The wall time in s where a processor takes ``cost`` seconds for each block before it begins: for one after the
+    other, or ``together``, for all that wait by then.
+    """
+    free, now, left = [0.0] * hosts, 0.0, hosts * blocks_each
+    while left:
+        now = max(now, free[0])
+        count = min(left, sum(1 for at in free if at <= now) if together else 1)
+        now, left = now + count * cost, left - count
+        for _ in range(count):
+            heapq.heapreplace(free, now + seconds)
+    return max(free)
+
+
 def resident() -> int:
     """Bytes of this process in memory now."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -99,22 +117,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=5, help="of each host (5)")
+    parser.add_argument("--simulate", type=int, nargs="*", default=[], help="hosts of which there is a simulation only")
     options = parser.parse_args()
     if importlib.util.find_spec("distributed") is None:
         sys.exit("this needs dask.distributed: pip install distributed")
     import dask
 
-    dask.config.set({**SETTINGS, "distributed.comm.require-encryption": False})  # nothing leaves the process
-    print("hosts  blocks  wall s  of ideal  CPU per block  memory")
+    quiet = {"distributed.logging": {"distributed": "critical"}}  # of a thousand that are closed some speak up
+    dask.config.set({**SETTINGS, **quiet, "distributed.comm.require-encryption": False})  # nothing leaves the process
+    print("hosts  blocks  wall s  of ideal  CPU per block  memory  simulated")
+    cost, ideal = 0.0, options.blocks * options.seconds
+
+    def simulated(hosts: int) -> str:
+        length = {"blocks_each": options.blocks, "seconds": options.seconds}
+        walls = (simulate(hosts, **length, cost=cost, together=together) for together in (False, True))
+        return " to ".join(f"{wall / ideal:.3f}" for wall in walls)
+
     for hosts in options.hosts:
         found = asyncio.run(measure(hosts, blocks_each=options.blocks, seconds=options.seconds))
-        share, cpu = found.wall / found.ideal, 1000 * found.cpu / found.blocks
+        cost = found.cpu / found.blocks
         print(
-            f"{hosts:>5}  {found.blocks:>6}  {found.wall:>6.2f}  {share:>8.3f}  {cpu:>10.1f} ms  "
-            f"{found.memory / 2**20:>4.0f} MB",
+            f"{hosts:>5}  {found.blocks:>6}  {found.wall:>6.2f}  {found.wall / found.ideal:>8.3f}  "
+            f"{1000 * cost:>10.1f} ms  {found.memory / 2**20:>4.0f} MB  {simulated(hosts)}",
             flush=True,
         )
+    for hosts in options.simulate:
+        print(f"{hosts:>5}  {hosts * options.blocks:>6}  {'':38}{simulated(hosts)}")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def generate(folder: Path, transactions: int) -> list[Path]:
-    """Logs like those of the OLTP mix with --max-tries: log-normal latencies, one in a thousand failed."""
+def generate(folder: Path, transactions: int, *, tps: int = TPS, drift: float = 0.0) -> list[Path]:
+    """Logs like those of the OLTP mix with --max-tries: log-normal latencies, one in a thousand failed. They are up to
+    ``drift`` (s) ahead of or behind a constant rate.
+    """
     paths = [folder / f"log.{i}" for i in range(FILES)]
     each = transactions // FILES
     with connect() as db:
@@ -51,10 +53,11 @@ def generate(folder: Path, transactions: int) -> list[Path]:
                                 ELSE (40 + exp(6 + 0.7 * sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())))
                                      ::BIGINT::VARCHAR END,
                            CASE i * 7919 % 10 WHEN 9 THEN 2 WHEN 8 THEN 1 WHEN 7 THEN 1 ELSE 0 END,
-                           {START} + i * {FILES} // {TPS},
-                           i * {FILES} % {TPS} * 1000000 // {TPS},
+                           {START} + microsecond // 1000000,
+                           microsecond % 1000000,
                            (random() < 0.01)::INTEGER
-                    FROM range({each}) AS made (i)
+                    FROM (SELECT i, ({FILES}e6 * i / {tps} + {drift}e6 * (1 + sin({FILES}e-2 * i / {tps})))::BIGINT
+                          FROM range({each}) AS made (i)) AS made (i, microsecond)
                 ) TO '{path}' (FORMAT csv, DELIMITER ' ', HEADER false, QUOTE '')
             """)
     return paths

@@ -2,9 +2,9 @@
 
 A shop of five tables is loaded by the scripts of shop/load for a while: 22 statements, two transactions among them,
 with skewed keys. What pg_stat_statements remembers of it becomes a load, which is sent to copies of the shop as it is
-when its load has ended (pg_dump, pg_restore).
+when its load has ended (pg_dump, pg_restore). The floor is the load itself, sent to such a copy for as long.
 
-    PYTHONPATH=tests python benchmarks/production.py [--seconds 60] [--check 20] [--output DIR]
+    PYTHONPATH=tests python benchmarks/production.py [--seconds 60] [--check 60] [--output DIR]
 """
 
 import argparse
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support.cluster import running_cluster
 
@@ -33,27 +34,58 @@ WEIGHTS = {
 }
 SETTINGS = {"fsync": "off", "shared_buffers": "256MB", "shared_preload_libraries": "pg_stat_statements", "jit": "off"}
 
+COUNTED = """
+SELECT query, 1 - sum(total_exec_time) OVER (ORDER BY total_exec_time ROWS UNBOUNDED PRECEDING)
+           / sum(total_exec_time) OVER (), (shared_blks_hit + shared_blks_read)::float / calls
+  FROM public.pg_stat_statements JOIN pg_database d ON d.oid = dbid
+ WHERE datname = current_database() AND query ~* '^\\s*(SELECT|INSERT|UPDATE|DELETE|WITH)' AND query !~ 'pg_stat'
+ ORDER BY total_exec_time DESC
+"""
+
 
 def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> None:
     def run(program: str, *words: str, database: str = "shop") -> None:
         environment = {**os.environ, **cluster.environment(database)}
         subprocess.run([cluster.programs.path(program), *words], check=True, env=environment, stdout=subprocess.DEVNULL)
 
+    def counted(database: str) -> dict[str, tuple[float, float]]:
+        """Of each statement: the share of the time that others take which take more, and the blocks of a call."""
+        rows = asyncio.run(fetch(cluster.conninfo(database), COUNTED))
+        return {text: (float(before), float(blocks)) for text, before, blocks in rows}
+
+    def load(database: str, seconds: int) -> None:
+        run("psql", "-qXc", "VACUUM ANALYZE", "-c", "SELECT pg_stat_statements_reset()", database=database)
+        words = ("-n", "--protocol=extended", f"--client={options.clients}", f"--time={seconds}")
+        run(
+            "pgbench",
+            *words,
+            *(f"--file={SHOP / 'load' / name}.sql@{WEIGHTS[name]}" for name in WEIGHTS),
+            database=database,
+        )
+
     def pgtrial(*words: str) -> None:
         subprocess.run([sys.executable, "-m", "pgtrial", "workload", *words], check=True)
 
-    for database in ("shop", "copy"):
+    for database in ("shop", "copy", "again"):
         run("createdb", database, database="postgres")
     run("psql", "-qX", "--set=ON_ERROR_STOP=1", "--single-transaction", f"--file={SHOP / 'data.sql'}")
-    run("psql", "-qXc", "VACUUM ANALYZE", "-c", "SELECT pg_stat_statements_reset()")
-    files = [f"--file={SHOP / 'load' / name}.sql@{weight}" for name, weight in WEIGHTS.items()]
-    run("pgbench", "-n", "--protocol=extended", f"--client={options.clients}", f"--time={options.seconds}", *files)
+    load("shop", options.seconds)
+    original = counted("shop")
     output = Path(options.output or tempfile.mkdtemp(prefix="pgtrial-production-")) / "load"
+    output.parent.mkdir(parents=True, exist_ok=True)
     pgtrial(cluster.conninfo("shop"), "--output", str(output))
     run("psql", "-qXc", "VACUUM ANALYZE")
     run("pg_dump", "--format=custom", f"--file={output / 'copy.dump'}")
-    run("pg_restore", "--dbname=copy", str(output / "copy.dump"))
+    for database in ("copy", "again"):
+        run("pg_restore", f"--dbname={database}", str(output / "copy.dump"))
     run("psql", "-qXc", "VACUUM ANALYZE", database="copy")
+    load("again", options.check)
+    again = counted("again")
+    off = {text: again[text][1] / blocks - 1 for text, (before, blocks) in original.items() if before < 0.9}
+    print(
+        "the original again:",
+        ", ".join(f"{100 * one:+.1f} % ({' '.join(text.split())[:40]})" for text, one in off.items()),
+    )
     words = (f"--clients={options.clients}", f"--seconds={options.check}")
     pgtrial(cluster.conninfo("copy"), "--check", str(output), "--allow-writes", *words)
 
@@ -66,7 +98,7 @@ async def with_cluster(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how true a load made from a server's counts is.")
     parser.add_argument("--seconds", type=int, default=60, help="of the load of our own (60)")
-    parser.add_argument("--check", type=int, default=20, help="seconds of each load that is tried on the copy (20)")
+    parser.add_argument("--check", type=int, default=60, help="seconds of each load that is tried on the copy (60)")
     parser.add_argument("--clients", type=int, default=4, help="sessions of either (4)")
     parser.add_argument("--postgres", default=None, help="major version or directory of programs (the first found)")
     parser.add_argument(

@@ -3,7 +3,7 @@
 On a server of one's own with a load, an index is dropped. What the user types then is run as it is here, and printed
 with what it answers. It takes about a quarter of an hour.
 
-    PYTHONPATH=src:tests python benchmarks/whole_round.py FOLDER [--minutes 3] [--blocks 4] [--duration 8]
+    PYTHONPATH=src:tests python benchmarks/whole_round.py FOLDER [--minutes 3] [--blocks 6] [--duration 8]
 """
 
 import argparse
@@ -52,6 +52,8 @@ async def run(root: Path, options: argparse.Namespace) -> None:
         await type_in(root, "pgtrial", "question", "watch", calm, incident, "--server", dsn, "--output", "questions")
         await type_in(root, "pg_dump", "--format=custom", "--file=questions/copy.dump", dsn)
         path = root / "questions" / "question-rows.toml"
+        if not path.exists():
+            sys.exit("the windows were too short to tell which statement it is: --minutes 10")
         text = path.read_text(encoding="utf-8")
         text = text.replace('duration = "20s"', f'duration = "{options.duration}s"')
         path.write_text(text.replace("blocks = 6", f"blocks = {options.blocks}"), encoding="utf-8")
@@ -69,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=int, default=3, help="of each time")
-    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--duration", type=int, default=8, help="of each run, in seconds")
     parser.add_argument("--postgres")
     options = parser.parse_args()

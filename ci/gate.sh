@@ -5,7 +5,8 @@
 #
 # EXPERIMENT is a file with the two arms, ARM the one that gets the SQL of the file MIGRATION (after, if left out);
 # OPTIONs are those of "pgtrial run". Beside EXPERIMENT it leaves pgtrial.xml (JUnit), pgtrial.md (a comment) and
-# results/. PGTRIAL_HISTORY names the file with the results of earlier runs.
+# results/. PGTRIAL_HISTORY names the file with the results of earlier runs, PGTRIAL_GATE this gate, by which its comment
+# and its history are found again; else that is EXPERIMENT without ".toml".
 #
 # Exit status: 0 supported, 3 refuted, 4 inconclusive, 5 invalid; any other: the experiment failed.
 set -eu
@@ -19,6 +20,10 @@ case ${1:-} in
 *) arm=$1 && shift ;;
 esac
 
+folder=$(dirname "$experiment")
+# What an earlier gate said here is not what this one says, should it come to nothing.
+rm -f "$folder/pgtrial.xml" "$folder/pgtrial.md"
+
 case $arm in
 *[!A-Za-z0-9_-]*) echo "error: \"$arm\" is no name of an arm" >&2 && exit 2 ;;
 esac
@@ -28,7 +33,6 @@ if grep -q "'''" "$migration"; then
     exit 2
 fi
 
-folder=$(dirname "$experiment")
 whole=${experiment%.toml}-with-migration.toml
 {
     cat "$experiment"
@@ -40,12 +44,19 @@ whole=${experiment%.toml}-with-migration.toml
 pgtrial check --no-host "$whole"
 pgtrial plan "$whole"
 
+name=${PGTRIAL_GATE:-${experiment%.toml}}
+gate=$(printf %s "$name" | LC_ALL=C tr -c 'A-Za-z0-9_./-' - | cut -c1-200)
+# Of two names that came to the same, the second would replace what the first has said.
+if [ "$gate" != "$name" ]; then
+    sum=$(printf %s "$name" | cksum)
+    gate=$(printf %s "$gate" | cut -c1-189)-${sum%% *}
+fi
 # Everybody may write where some runners check out, and pgtrial keeps no result folder where others may replace it.
 own=$(mktemp -d)
 trap : HUP INT TERM # pgtrial ends in order, and what it has is kept
 status=0
 pgtrial run "$whole" --quiet --assert --results "$own" --junit "$folder/pgtrial.xml" \
-    --summary-markdown "$folder/pgtrial.md" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@" ||
+    --summary-markdown "$folder/pgtrial.md" --gate "$gate" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@" ||
     status=$?
 mkdir -p "$folder/results"
 cp -R "$own/." "$folder/results"

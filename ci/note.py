@@ -21,7 +21,7 @@ from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
 
-_MARK = re.compile(r"<!-- pgtrial [A-Za-z0-9_.-]* -->")
+_MARK = re.compile(r"<!-- pgtrial [A-Za-z0-9_./-]* -->")
 _PAGE = 100  # notes, the most that GitLab gives at once
 _PATIENCE = 60.0  # s, for one answer
 

@@ -1,6 +1,6 @@
 """What a machine gets done in the stretches of a schedule, given its noise and what arms and places do to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,7 +29,8 @@ class Stream:
     the same data is slower, log speed. ``debt``: what the arm with the change slows the machine by in the long run,
     whichever arm is at work, in log speed; it approaches that with the time constant ``fades``, in seconds, and goes
     likewise, or with ``comes_after`` it comes and goes at once, so many seconds late. That arm is faster by as much, so
-    that alone it is as fast as the effect says. ``fails_below``: mean log speed below which an attempt of that arm
+    that alone it is as fast as the effect says. ``stalls``: log speed of that arm alone, beside the machine's noise,
+    1 on average as a factor. ``fails_below``: mean log speed below which an attempt of that arm
     fails; it is then repeated at once. ``own_noise``: as OWN_NOISE. ``peeks``: somebody looks after each observation,
     and stops at the first answer.
     """
@@ -41,6 +42,7 @@ class Stream:
     debt: float = 0.0
     fades: float = 1.0
     comes_after: float = 0.0
+    stalls: Noise | None = None
     fails_below: float | None = None
     own_noise: float = OWN_NOISE
     peeks: bool = False
@@ -142,20 +144,30 @@ class _Speeds:
             size = stream.own_noise / np.sqrt(TICK * share)
             return rng.normal(-(size**2) / 2, size, (schedule.experiments, ticks)) if size else np.zeros(1)
 
-        self._half = schedule.half
+        self._half, self._arm = schedule.half, schedule.arm
         self.log = stream.noise(schedule.experiments, ticks, rng)
         if (schedule.half == WHOLE).all():
-            self._sums = [_running_sum(self.log + own(1.0))]
+            parts = [self.log + own(1.0)]
         else:
             halves = [HALF_NOISE * stream.noise(schedule.experiments, ticks, rng) for _ in range(2)]
             halves[0] = halves[0] + HALF_FASTER
-            self._sums = [_running_sum(self.log + half + own(0.5)) for half in halves]
+            parts = [self.log + half + own(0.5) for half in halves]
+        self._sums = [[_running_sum(part) for part in parts]]  # of both arms, or of each where they are unlike
+        if stream.stalls is not None:
+            alone = stream.stalls(schedule.experiments, ticks, rng)
+            self._sums.append([_running_sum(part + alone) for part in parts])
 
     def work(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of each stretch."""
-        if len(self._sums) == 1:
-            return _between(self._sums[0], start, end)
-        first, second = (_between(sums, start, end) for sums in self._sums)
+        control, *treated = (self._of_parts(sums, start, end) for sums in self._sums)
+        return np.asarray(np.where(self._arm == 1, treated[0], control)) if treated else control
+
+    def _of_parts(
+        self, sums: Sequence[NDArray[np.float64]], start: NDArray[np.float64], end: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if len(sums) == 1:
+            return _between(sums[0], start, end)
+        first, second = (_between(each, start, end) for each in sums)
         return np.asarray(np.where(self._half == 0, first, second))
 
 

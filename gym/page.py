@@ -32,8 +32,18 @@ _WASHOUT = (
     "where something fades as slowly as the washout is long, a part is left in what counts, and is bounded by an "
     "estimate, which is not free of error"
 )
+_STALLS = (
+    "an arm that stalls at times makes up for it otherwise, and looks better where few stalls, or none, are among the "
+    "blocks; what has not happened is in no interval (statistics.md says what was tried); more blocks, or longer runs"
+)
 REASONS = {
     ("debt-long", "interleaved, stopping"): _WASHOUT,
+    **{
+        (stream, f"{method}{stops}"): _STALLS
+        for stream in ("stalls", "stalls-rare")
+        for method in ("blocks", "interleaved", "duet")
+        for stops in ("", ", stopping")
+    },
     **{("debt-slow", method): _SHORT for method in ("blocks", "blocks, stopping")},
     **{(stream, method): _DUET for stream in _DEBTS for method in ("duet", "duet, stopping")},
     **{("debt-slow", method): _SLOW for method in ("interleaved", "interleaved, stopping")},

@@ -12,6 +12,7 @@ from gym.recording import LOADS, read
 from gym.schedule import RUN, WARM_UP
 
 AMPLITUDE = 0.1  # standard deviation of what changes slowly, log speed
+_STALLED = 0.1  # of its speed an arm keeps while it stalls
 _WORST = -0.05  # log speed below which an attempt fails, where failures tell something
 # s of a recording that stay together, on average
 _STRETCHES = {"hours": 3600.0}
@@ -42,6 +43,21 @@ def correlated(phi: float, series: int, points: int, rng: np.random.Generator) -
 def bursts(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A neighbour that takes half of the machine, comes every 40 s and stays for 10 s on average."""
     return -math.log(2) * _switching(experiments, ticks, rng, away=40.0, here=10.0)
+
+
+def stalls(*, every: float, lasts: float) -> Noise:
+    """An arm that keeps a tenth of its speed for a while, and makes up for it: log speed, 1 on average as a factor.
+
+    The average is that of what is done in the long run, the same for whatever schedule; ``every`` and ``lasts`` are
+    means, in seconds.
+    """
+    average = 1 - lasts / every * (1 - _STALLED)
+
+    def noise(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        stalled = _switching(experiments, ticks, rng, away=every - lasts, here=lasts)
+        return np.asarray(math.log(_STALLED) * stalled - math.log(average))
+
+    return noise
 
 
 def regimes(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -158,6 +174,18 @@ STREAMS = (
         text="AR(1), 0.9; attempts of the arm with the change fail where the machine is slow",
         noise=autoregressive(0.9),
         fails_below=_WORST,
+    ),
+    Stream(
+        name="stalls",
+        text="the arm with the change has a tenth of its speed for 1 s, every 30 s on average, and makes up for it",
+        noise=white,
+        stalls=stalls(every=30.0, lasts=1.0),
+    ),
+    Stream(
+        name="stalls-rare",
+        text="the same, every 80 s on average: in one of ten runs",
+        noise=white,
+        stalls=stalls(every=80.0, lasts=1.0),
     ),
     Stream(name="long-memory", text="fractional Gaussian noise, Hurst's exponent 0.95", noise=long_memory),
     Stream(name="peeking", text="white; somebody looks after each run and stops at an answer", noise=white, peeks=True),

@@ -49,6 +49,7 @@ OTHERS: dict[str, tuple[int, str]] = {
     "store/belongings.py": (1, "appends in the state directory, which nobody else enters; never through a link"),
     "store/cache.py": (1, "a directory of its own, which is used only where nobody else may change it"),
     "store/journal_file.py": (5, "the state directory, which nobody else enters"),
+    "store/log_reduction.py": (1, "a new file on another machine, on which nothing of pgtrial is installed"),
     "store/parquet.py": (2, "DuckDB in memory, which writes to a path of safe_files"),
     "watch/folder.py": (1, "the lock, never through a link and never written"),
     "watch/webhook.py": (1, "a request, which is no file"),

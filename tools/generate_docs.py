@@ -32,6 +32,7 @@ from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
 from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
+from pgtrial.experiment_file.guardrails_table import GuardrailsTable
 from pgtrial.experiment_file.hypothesis_table import AndTable, HypothesisTable
 from pgtrial.experiment_file.workload_table import RampTable, ScenarioTable, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue import ENTRIES
@@ -87,6 +88,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[factors.NAME]", spec.FactorTable),
     ("[disks.NAME]", disk_tables.DiskTable),
     ("[design]", spec.DesignTable),
+    ("[guardrails]", GuardrailsTable),
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[[acceptance]]", AcceptanceTable),
     ("[checks.NAME]", cause_tables.CheckTable),

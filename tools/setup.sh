@@ -85,6 +85,10 @@ is_usable() {
 }
 
 make_environment() {
+    # --clear empties what a link leads to.
+    if [ -L .venv ] && [ -e .venv/pyvenv.cfg ]; then
+        fail ".venv is a link to $(readlink -f .venv), which was made for another place" "Remove the link: rm .venv"
+    fi
     has_ensurepip || has_pip || install_venv_module
     say "making .venv with Python $version"
     if has_ensurepip; then

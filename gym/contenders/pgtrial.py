@@ -31,7 +31,7 @@ from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
 from pgtrial.stats.crossover import fit_crossover
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.fade import Turns, bound_fade
-from pgtrial.stats.failures import Attempts, bound_failures, excess_share
+from pgtrial.stats.failures import Attempts, bound_failures, excess_share, fails_more
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile
 from pgtrial.stats.late import Late, bound_late
 
@@ -168,11 +168,14 @@ def _shared_time(plan: Plan, blocks: int, seeds: Sequence[int]) -> Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """After ``blocks``: the comparison, and the one that bears the failures; the same where there are none."""
+    """After ``blocks``: the comparison, and the one that bears the failures; the same where there are none. Where those
+    ``decide`` one arm failed so much more often that nothing else does.
+    """
 
     blocks: int
     comparison: Comparison
     bounded: Comparison
+    decide: bool = False
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -216,10 +219,12 @@ class Series:
         failed = 0 if self.failed is None else int(self.failed[:blocks].sum())
         if not failed:
             return Found(blocks=blocks, comparison=comparison, bounded=comparison)
-        share = excess_share(Attempts(made=blocks, failed=0), Attempts(made=blocks + failed, failed=failed))
+        attempts = Attempts(made=blocks, failed=0), Attempts(made=blocks + failed, failed=failed)
+        share = excess_share(*attempts)
         position = comparison.position or 0.0
         level = values - (0.0 if after is None else np.where(after, position, -position))
-        return Found(blocks=blocks, comparison=comparison, bounded=bound_failures(comparison, level, share=share))
+        bounded = bound_failures(comparison, level, share=share)
+        return Found(blocks=blocks, comparison=comparison, bounded=bounded, decide=share == 1 or fails_more(*attempts))
 
 
 def compare(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> Comparison:
@@ -280,7 +285,7 @@ class _Sheet:
         none, margin = (shifted(each, shift) for each in (0.0, MARGIN))
         end, _ = conclude(looks, Expect.DIFFERENT, none)
         decisions = {decide(one, bounds=none, better=Better.HIGHER) for one in end.comparisons}
-        self.direction[place] = _SIDES.get(decisions.pop(), 0) if len(decisions) == 1 else 0
+        self.direction[place] = _SIDES.get(decisions.pop(), 0) if len(decisions) == 1 and not end.decide else 0
         self.used[place] = end.blocks
         if end.bounded.low is not None and end.bounded.high is not None:
             self.low[place], self.high[place] = end.bounded.low * ratio, end.bounded.high * ratio
@@ -301,13 +306,14 @@ def shifted(margin: float, shift: float) -> tuple[float, float]:
 
 
 def conclude(looks: Sequence[Found], claim: str, bounds: tuple[float, float]) -> tuple[Found, Verdict]:
-    """Where the experiment ends, at the first look at which the interval decides, or at the last; and the verdict: that
+    """Where the experiment ends, at the first look at which the verdict is there, or at the last; and the verdict: that
     of the interval, where there are blocks enough and failures leave it as it is.
     """
     for found in looks:
-        decided = judge(found.comparison, expect=claim, bounds=bounds, better=Better.HIGHER)
-        if decided is not Verdict.INCONCLUSIVE:
+        verdicts = {judge(one, expect=claim, bounds=bounds, better=Better.HIGHER) for one in found.comparisons}
+        verdict = verdicts.pop()
+        if verdicts or found.decide or found.blocks < CURRENT.fewest_blocks:
+            verdict = Verdict.INCONCLUSIVE
+        if verdict is not Verdict.INCONCLUSIVE:
             break
-    others = found.comparisons[1:]
-    holds = all(judge(one, expect=claim, bounds=bounds, better=Better.HIGHER) is decided for one in others)
-    return found, decided if holds and found.blocks >= CURRENT.fewest_blocks else Verdict.INCONCLUSIVE
+    return found, verdict

@@ -33,6 +33,11 @@ class PgTrialError(Exception):
         self.detail = detail
         self.hint = hint
 
+    @property
+    def line(self) -> str:
+        """One line: the message, and the words of the server or program."""
+        return ": ".join(part for part in (self.message, " ".join(self.detail.split())) if part)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecProblem:
@@ -89,6 +94,10 @@ class ConnectError(TargetError):
     """No connection to the server, or to its host."""
 
 
+class LostHostError(ConnectError):
+    """The connection to a host was there and is no more: nothing else can be done over it."""
+
+
 class SettingError(TargetError):
     """A setting was refused, or reads back differently."""
 
@@ -99,6 +108,10 @@ class HostCommandError(TargetError):
 
 class WorkloadError(PgTrialError):
     """The load generator failed."""
+
+
+class HarmError(PgTrialError):
+    """A server that others use is switched no more, for their sake: what was set has been put back."""
 
 
 class WrittenError(PgTrialError):

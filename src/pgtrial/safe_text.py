@@ -80,6 +80,11 @@ def shell_word(name: object) -> str:
     return shlex.quote(str(name))
 
 
+def sql_name(name: str) -> str:
+    """A role or a database in a statement that is printed to be copied, whatever its giver has called it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 _NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
 

@@ -125,6 +125,22 @@ def test_a_missing_observation_leaves_its_block_out(evidence: Evidence, values: 
     assert "missing-blocks" in {caveat.code for caveat in found.effect.caveats}
 
 
+def test_a_time_of_only_some_of_an_arms_runs_decides_nothing(evidence: Evidence, values: Values) -> None:
+    """No transaction ended in one of them: without it the arm would seem to be as the control is."""
+    time = "pgbench.latency_mean"
+    alike = {key: 0.01 + 1e-6 * key[0] if key[1] == time else value for key, value in values.items()}
+    evidence = replace(evidence, rules=replace(evidence.rules, fewest_blocks=5))
+    whole = find_effect(estimate(evidence, alike), arm="off", metric=time, scenario=None)
+    last = evidence.pairs("off")[-1][1].id
+    part = {key: value for key, value in alike.items() if key[:2] != (last, time)}
+    partial = find_effect(estimate(evidence, part), arm="off", metric=time, scenario=None)
+
+    assert whole is not None
+    assert whole.effect.decision is Decision.EQUIVALENT
+    assert partial is not None
+    assert partial.effect.decision is Decision.INCONCLUSIVE
+
+
 def test_several_candidates_share_the_error_probability(evidence: Evidence) -> None:
     values = throughputs(evidence, random.Random(4), {"on": 1.0, "off": 1.05, "placebo": 1.05})
     alone = find_primary(evidence, estimate(evidence, values), arm="off")

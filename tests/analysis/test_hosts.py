@@ -49,6 +49,19 @@ def test_the_verdict_is_over_hosts(findings: Findings) -> None:
     assert findings.hypothesis.verdict is Verdict.INCONCLUSIVE  # as one block of each host would have said
 
 
+@pytest.mark.parametrize(("listed", "is_said"), [("4", True), ("1", False), ("", False), ("9" * 99, False)])
+def test_all_blocks_on_one_host_of_several_say_nothing_of_the_others(
+    tmp_path: Path, listed: str, is_said: bool
+) -> None:
+    folder = write_result_folder(tmp_path / "folder", simulation=replace(SPREAD, hosts=NAMES[:1]))
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as db, db:
+        db.execute("INSERT INTO meta (key, value) VALUES ('fleet', ?)", (listed,))
+    said = [each.text for each in analyze(folder).caveats if each.code == "other-hosts"]
+
+    text = "All blocks ran on db-1, one of 4 hosts that were listed: nothing is known of the others."
+    assert said == ([text] if is_said else [])
+
+
 def test_each_host_is_judged_and_the_one_that_differs_is_named(findings: Findings) -> None:
     found = findings.hosts
     assert found is not None
@@ -62,6 +75,15 @@ def test_each_host_is_judged_and_the_one_that_differs_is_named(findings: Finding
     said = " ".join(each.say() for each in found.text)
     assert "supported on 3 of 4 hosts" in said
     assert "Another effect than on the rest: db-3 (" in said
+
+
+def test_on_how_many_kinds_of_machine_it_is_supported_is_said_where_hosts_are_alike(tmp_path: Path) -> None:
+    facts = {host: {"machine/CPU": "old" if host in ("db-1", "db-2") else "new"} for host in SPREAD.hosts}
+    kinds = analyze(write_result_folder(tmp_path / "kinds", text=TEXT, simulation=replace(SPREAD, host_facts=facts)))
+
+    assert kinds.hosts is not None
+    said = " ".join(each.say() for each in kinds.hosts.text)
+    assert "supported on 3 of 4 hosts. It is on all hosts of 1 of 2 kinds of machine" in said
 
 
 def test_what_there_is_to_beware_of_is_said(findings: Findings) -> None:

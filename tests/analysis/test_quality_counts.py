@@ -4,6 +4,7 @@ from typing import Any
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.validity.blocks import FEWEST, check_counts
+from pgtrial.experiment_file.hypothesis_table import AndTable
 from pgtrial.model.caveat import Severity
 from pgtrial.model.rules import RULES
 
@@ -68,3 +69,19 @@ def test_the_scenario_of_the_claim_is_named(assess: Assess, evidence: Evidence, 
     found = replace(assess(), evidence=replace(evidence, experiment=experiment, rules=RULES[8]), values=counts)
 
     assert "3 transactions of report ended" in next(check_counts(found)).text
+
+
+def test_a_claim_on_latency_needs_a_transaction_that_ended_in_each_run(assess, evidence, values) -> None:
+    """By its parts a run has a throughput without one; its block would be left out, and it is one of the slow ones."""
+    (run,) = (run.id for run in evidence.valid if run.slot.arm == "off" and run.slot.block == 3)
+    known = {key: value for key, value in values.items() if key[0] != run or "latency" not in key[1]}
+    slow = {"metric": "pgbench.latency_mean", "expect": "not-worse"}
+    for claim in (slow, {"also": (AndTable.model_validate({**slow, "margin": 0.05}),)}):
+        hypothesis = evidence.experiment.hypothesis.model_copy(update=claim)
+        experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+        found = list(check_counts(replace(assess(values=known), evidence=replace(evidence, experiment=experiment))))
+
+        assert [(each.code, each.severity, each.runs) for each in found] == [
+            ("no-transactions", Severity.INVALID, (run,))
+        ]
+    assert list(check_counts(assess(values=known))) == []

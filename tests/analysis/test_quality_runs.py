@@ -114,6 +114,34 @@ def test_transactions_that_were_lost_are_told(
     assert "of off" in caveat.text
 
 
+@pytest.mark.parametrize(
+    ("arm", "longer", "severity"),
+    [
+        ("off", 1.0, Severity.INVALID),
+        ("off", 2.0, Severity.WARNING),  # seen to take longer, and what it skipped would have taken longer still
+        ("on", 1.0, Severity.INVALID),
+        ("on", 0.5, Severity.WARNING),
+        ("placebo", 1.0, Severity.WARNING),
+    ],
+)
+def test_an_arm_that_skips_what_would_take_long_is_not_called_as_fast(  # noqa: PLR0917
+    assess: Assess, evidence: Evidence, values: Values, arm: str, longer: float, severity: Severity
+) -> None:
+    time = "pgbench.latency_p99"
+    asked = evidence.experiment.hypothesis.model_copy(update={"metric": time, "expect": "not-worse"})
+    experiment = evidence.experiment.model_copy(update={"hypothesis": asked})
+    gain = {"off": longer}
+    changed = {
+        key: (0.01 + 1e-6 * key[0]) * gain.get(by_id[key[0]], 1.0) if key[1] == time else value
+        for by_id in ({run.id: run.slot.arm for run in evidence.valid},)
+        for key, value in values.items()
+    }
+    changed |= {(run, "pgbench.skipped", None, ALL): 0.2 for run in runs_of(evidence, arm)}
+    (caveat,) = runs.check_open_loop(assess(values=changed, experiment=experiment))
+
+    assert (caveat.code, caveat.severity) == ("skipped-transactions", severity)
+
+
 def test_throughput_that_the_rate_decides_is_told(assess: Assess, evidence: Evidence) -> None:
     workload = evidence.experiment.workload.model_copy(update={"rate": 100.0})
     open_loop = evidence.experiment.model_copy(update={"workload": workload})

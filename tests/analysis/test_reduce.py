@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pgtrial.analysis import readings
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Stall, Wait
@@ -366,6 +367,7 @@ def test_what_is_too_much_for_memory_is_reduced_to_the_same(
         monkeypatch.undo()
         kept = reduce_runs(each)
         monkeypatch.setattr(parquet, "_LITTLE", 0)
+        monkeypatch.setattr(readings, "_TOGETHER", 0)  # s of measured time: each run alone
         read_again = reduce_runs(each)
 
         assert kept.waits

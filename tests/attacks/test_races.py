@@ -80,6 +80,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "{s} now-2h/now-1h now-1h -o {s}/times.html",
         "{s} now-2h/now-1h now-1h --output {s}/times.html --promised {t}",
     ),
+    "statements": ("{s} --window now-1h", "{s} UPDATE"),
     "question": tuple(
         f"{{s}} now-2h/now-1h now-1h --server host=/nonexistent {o} {{s}}/ask" for o in ("-o", "--output")
     ),

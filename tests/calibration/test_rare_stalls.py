@@ -35,3 +35,25 @@ def test_an_arm_that_stalls_at_times_passes_only_where_no_run_of_it_stalled(bloc
     assert abs(unseen / EXPERIMENTS - (1 - SHARE) ** blocks) < 0.1
     assert passed > 0.8 * unseen
     assert fooled <= most(EXPERIMENTS, 0.025)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("blocks", "most_often"), [(6, 0.09), (12, 0.085)])
+def test_an_arm_that_is_slowed_by_little_mostly_and_by_much_at_times_passes_too_often(
+    blocks: int, most_often: float
+) -> None:
+    """As docs/statistics.md says; where both arms are slowed so, their ratio is not skewed, and that does no harm."""
+    seeds, passed = random.Random(21), {True: 0, False: 0}
+    for _ in range(EXPERIMENTS):
+        evidence = plan_trial(seeds, blocks=blocks, margin=MARGIN)
+        rng = np.random.default_rng(evidence.seed)
+        is_b = np.array([slot.arm == "b" for slot in evidence.slots])
+        slowed = 0.03 * (rng.exponential(size=is_b.size) - 1)
+        usual = rng.normal(0, SD, is_b.size) - math.log1p(MARGIN) * is_b
+        for is_both in (True, False):
+            values = observe(evidence, dict(enumerate(usual - slowed * (is_b | is_both), start=1)))
+            passed[is_both] += conclude(evidence, compare(evidence, values)) is Verdict.SUPPORTED
+    print(f"{blocks} blocks: b alone {passed[False]}, both {passed[True]} of {EXPERIMENTS}")
+
+    assert most(EXPERIMENTS, 0.025) < passed[False] <= most(EXPERIMENTS, most_often)
+    assert passed[True] <= most(EXPERIMENTS, 0.025)

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -6,7 +7,9 @@ from typing import Any
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.engine.guardrails import note_stop
 from pgtrial.store import layout
+from pgtrial.store.state import State
 from support import EXPERIMENT, Simulation, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -90,6 +93,25 @@ def test_without_a_winner_nothing_is_printed(
     assert said.out == ""
     assert said.err.startswith(f"error: {message}")
     assert "--arm NAME" in said.err
+
+
+def end_for_harm(folder: Path) -> Path:
+    """As a guardrail does it in the last of the planned blocks, which then does not count."""
+    with contextlib.closing(State.open(folder, write=True)) as state:
+        note_stop(state, "a guardrail was breached: it is slow")
+    return folder
+
+
+def test_what_a_guardrail_has_ended_has_no_winner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = end_for_harm(make(tmp_path / "r"))
+
+    assert main(["apply", str(folder)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    ended = "but only provisionally, as a guardrail has ended the experiment"
+    assert said.err.startswith("error: no arm has won")
+    assert ended in said.err
+    assert ended in printed(capsys, str(folder), "--arm", "off").splitlines()[0]
 
 
 @pytest.mark.parametrize(

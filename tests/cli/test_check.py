@@ -124,6 +124,28 @@ def test_without_its_programs_a_file_is_right_and_this_machine_not_ready(
     assert (answer["ok"], answer["ready"]) == (True, False)
 
 
+def test_variables_that_nothing_sets_or_no_script_uses_are_noted(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        'format = 1\nexperiment = { name = "ask" }\ndataset = { kind = "sql", setup = "setup.sql" }\n'
+        'workload = { scenario = [{ name = "one", file = "one.sql" }] }\n'
+        "arms = { a = {}, b = { workload = { variables = { size = 3, spare = 4 } } } }\n"
+    )
+    (tmp_path / "setup.sql").write_text("SELECT 1;\n")
+    (tmp_path / "one.sql").write_text("\\set k random(1, :size)\nSELECT :k, :custmer;\n")
+
+    assert main(["check", str(file), "--no-host", "--json"]) == 0
+
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    unset = 'scenario "one" uses :{}, which nothing sets{}: pgbench sends it as it stands there'
+    assert [note for note in notes if "uses" in note] == [
+        'no script of arm "b" uses its variable "spare"',
+        unset.format("custmer", ""),
+        unset.format("size", " in a"),
+    ]
+
+
 WANTS_EXTENSION = """\
 format = 1
 experiment = { name = "ask" }

@@ -206,6 +206,46 @@ def test_the_summary_shows_what_the_pipeline_said_before(tmp_path: Path, monkeyp
     assert "111111111111" not in before
 
 
+def test_gates_of_one_experiment_have_a_comment_and_a_history_each(tmp_path: Path) -> None:
+    """The same file for two databases, or two files with an experiment of the same name."""
+    history = tmp_path / "history.jsonl"
+    comments: dict[str, str] = {}
+    for number, (gate, tps) in enumerate([("db/shop", FASTER), ("db/erp", EQUAL), ("db/shop", FASTER)]):
+        folder, summary = make_folder(tmp_path / str(number), tps=tps), tmp_path / f"{number}.md"
+        junit = tmp_path / f"{number}.xml"
+        options = ["--summary-markdown", str(summary), "--history", str(history), "--junit", str(junit)]
+        assert main(["report", str(folder), *options, "--gate", gate]) == 0
+        comments[gate] = summary.read_text()
+        assert f"({gate})" in junit.read_text()
+
+    assert comments["db/shop"].startswith("<!-- pgtrial db/shop -->\n## ")
+    assert comments["db/erp"].startswith("<!-- pgtrial db/erp -->\n## ")
+    assert "\nGate: `db/shop`\n" in comments["db/shop"]
+    _, before = comments["db/shop"].split("### Before")
+    assert ("supported" in before, "refuted" in before) == (True, False)
+    assert "### Before" not in comments["db/erp"]
+
+
+def test_a_gate_has_what_was_said_before_gates_had_names(tmp_path: Path) -> None:
+    history, summary = tmp_path / "history.jsonl", tmp_path / "summary.md"
+    history.write_text(json.dumps({"experiment": "another", "verdict": "invalid"}) + "\n")
+    options = ["--summary-markdown", str(summary), "--history", str(history)]
+    faster, equal = make_folder(tmp_path / "faster"), make_folder(tmp_path / "equal", tps=EQUAL)
+    comments = []
+    # The last but one is of a gate that has no name still.
+    for folder, gate in ((faster, ""), (faster, "db/shop"), (equal, ""), (faster, "db/shop")):
+        assert main(["report", str(folder), *options, *(["--gate", gate] if gate else [])]) == 0
+        comments.append(summary.read_text().partition("### Before")[2])
+
+    assert [each.count("supported") for each in comments] == [0, 1, 1, 2]
+    assert not any("refuted" in each or "invalid" in each for each in comments)
+
+
+def test_the_name_of_a_gate_starts_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(make_folder(tmp_path / "folder")), "--gate", "a --> <b>"]) == 2
+    assert "only letters A to Z, digits" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_history_of_somebody_else_starts_no_markup(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "folder")
     assert main(["report", str(folder), "--json"]) == 0

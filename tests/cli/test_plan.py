@@ -41,6 +41,26 @@ placebo = true
 seed = 3
 """
 
+ON_SERVER = """
+format = 1
+[experiment]
+name = "e"
+[target]
+kind = "server"
+database = "shop_copy"
+writes = true
+[dataset]
+kind = "existing"
+[workload]
+mix = "tpcb-like"
+clients = 1
+duration = "1s"
+[arms.a]
+[arms.b.sql]
+apply = "ANALYZE"
+undo = "ANALYZE"
+"""
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -322,3 +342,38 @@ def test_a_plan_without_waivers_does_not_speak_of_them(file: Path, capsys: pytes
     out = capsys.readouterr().out
     assert "Waived" not in out
     assert "run again" not in out
+
+
+def test_a_comment_in_the_sql_of_an_arm_ends_where_it_ends_in_the_file(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "-- harmless; really\nDROP TABLE orders;\nDO $$\nBEGIN\n    PERFORM 1;  -- one\nEND\n$$;\nANALYZE -- all"
+    file.write_text(TEXT.replace("[design]", f'[arms.large.sql]\napply = """\n{sql}\n"""\n[design]'))
+
+    assert main(["plan", str(file)]) == 0
+
+    listed = (
+        "    -- harmless; really\n    DROP TABLE orders;\n"
+        "    DO $$\n    BEGIN\n        PERFORM 1;  -- one\n    END\n    $$;\n"
+        "    ANALYZE -- all\n    ;\n"
+    )
+    assert listed in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("original", ["", "shop"])
+def test_a_copy_is_advised_unless_the_file_is_one(
+    original: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = ON_SERVER.replace("writes = true", f'writes = true\ncopy_of = "{original}"') if original else ON_SERVER
+    file.write_text(text)
+
+    assert main(["plan", str(file)]) == 0
+    planned = " ".join(capsys.readouterr().out.split())
+    assert main(["run", str(file)]) == 2
+    refused = " ".join(capsys.readouterr().err.split())
+
+    assert ("A copy is safer" in planned, "Better try it on a copy" in refused) == (not original, not original)
+    assert ('by the file a copy of "shop"' in planned, 'a copy of "shop". To change it, add' in refused) == (
+        bool(original),
+        bool(original),
+    )

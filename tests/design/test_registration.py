@@ -25,10 +25,13 @@ from support import EXPERIMENT, Simulation, write_result_folder
 CLEAR = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01)
 
 
-def digests(text: str) -> tuple[str, str]:
+SEEDED = EXPERIMENT.replace("[design]\n", "[design]\nseed = 9\n")
+
+
+def digests(text: str, *, rules: int = CURRENT.version) -> tuple[str, str]:
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms = resolve_arms(experiment)
-    registered = register(experiment, arms, rules=CURRENT.version, contents={})
+    registered = register(experiment, arms, rules=rules, contents={})
     return registered.digest, claim_key(experiment, arms, contents={})
 
 
@@ -69,13 +72,45 @@ def test_another_requirement_has_another_digest_and_is_another_attempt() -> None
     assert len({digests(text)[1] for text in (EXPERIMENT, asking, more)}) == 1
 
 
-def test_names_spelling_and_seed_are_not_in_it() -> None:
-    other = EXPERIMENT.replace('name = "commit"', 'name = "other"\ndescription = "x"').replace(
-        "[design]\n", "[design]\nseed = 9\n"
-    )
+def test_names_and_spelling_are_not_in_it() -> None:
+    other = EXPERIMENT.replace('name = "commit"', 'name = "other"\ndescription = "x"')
     spelled = EXPERIMENT.replace('duration = "10s"', 'duration = "10000ms"')
 
     assert digests(EXPERIMENT) == digests(other) == digests(spelled)
+
+
+def test_a_seed_that_was_chosen_is_in_the_digest_and_is_no_other_claim() -> None:
+    others = SEEDED.replace("seed = 9", "seed = 10")
+
+    assert len({digests(text)[0] for text in (EXPERIMENT, SEEDED, others)}) == 3
+    assert len({digests(text)[1] for text in (EXPERIMENT, SEEDED, others)}) == 1
+    # Folders of older rules have digests without it.
+    assert digests(SEEDED, rules=12) == digests(EXPERIMENT, rules=12)
+
+
+def test_a_seed_that_was_chosen_is_told(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", text=SEEDED, simulation=CLEAR)
+    (told,) = (each for each in analyze(folder).caveats if each.code == "chosen-seed")
+
+    assert "the seed 9" in say(told.text)
+    assert not is_post_hoc(folder)
+    drawn = analyze(write_result_folder(tmp_path / "drawn", simulation=CLEAR))
+    assert "chosen-seed" not in {each.code for each in drawn.caveats}
+
+
+def test_a_chosen_seed_that_the_record_does_not_have_is_post_hoc(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", text=SEEDED, simulation=CLEAR)
+    change_record(folder, "UPDATE meta SET value = '10' WHERE key = 'seed'")
+
+    assert is_post_hoc(folder)
+
+
+def test_a_folder_of_older_rules_with_a_seed_keeps_its_verdict(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", text=SEEDED, simulation=CLEAR, rules=12)
+    findings = analyze(folder)
+
+    assert findings.hypothesis.verdict is Verdict.SUPPORTED
+    assert findings.experiment.digest == digests(EXPERIMENT, rules=12)[0]
 
 
 @pytest.mark.parametrize(

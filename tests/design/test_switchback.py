@@ -114,6 +114,58 @@ def test_a_block_has_one_server() -> None:
     assert [step.arms for step in plan.steps] == [step.arms for step in reversed(plan.steps)]
 
 
+def judge_existing(
+    b: Tables, *, settings: str = "server", guardrails: dict[str, Any] | None = None, method: str = "switchback"
+) -> tuple[Judgement, ...]:
+    made = Experiment.model_validate(
+        {
+            "format": 1,
+            "experiment": {"name": "x"},
+            "target": {"kind": "server", "settings": settings},
+            "workload": {"mix": "select-only", "duration": "10min"},
+            "arms": {"a": {}, "b": b},
+            "design": {"method": method, "slice": "2min"},
+            **({} if guardrails is None else {"guardrails": guardrails}),
+        }
+    )
+    return judge_methods(made, resolve_arms(made), load_levels(made.workload), None)
+
+
+def of_switching(judgements: tuple[Judgement, ...]) -> Judgement:
+    return next(one for one in judgements if one.method == "switchback")
+
+
+LIMIT = {"p99": "200ms"}
+COMMIT: Tables = {"postgresql": {"synchronous_commit": "off"}}
+
+
+def test_an_existing_server_is_switched_where_the_file_has_guardrails_and_never_by_itself() -> None:
+    found = of_switching(judge_existing(COMMIT, guardrails=LIMIT))
+
+    assert found.valid, found.reasons
+    assert found.doubtful  # so "auto" does not take it
+
+
+@pytest.mark.parametrize(
+    ("b", "settings", "guardrails", "reason"),
+    [
+        (COMMIT, "server", None, "has no [guardrails]"),
+        (COMMIT, "session", LIMIT, "sessions keep the settings that they begin with"),
+        (COMMIT, "role", LIMIT, "sessions keep the settings that they begin with"),
+        ({"postgresql": {"shared_buffers": "1GB"}}, "server", LIMIT, "not switched while a server runs"),
+        ({"postgresql": {"checkpoint_timeout": "10min"}}, "server", LIMIT, "not switched while a server runs"),
+        ({"sysctl": {"vm.dirty_ratio": 10}}, "server", LIMIT, "between settings of PostgreSQL alone"),
+        ({"sql": {"apply": "SELECT 1"}}, "server", LIMIT, "between settings of PostgreSQL alone"),
+    ],
+)
+def test_an_existing_server_is_not_switched_otherwise(
+    b: Tables, settings: str, guardrails: dict[str, Any] | None, reason: str
+) -> None:
+    found = of_switching(judge_existing(b, settings=settings, guardrails=guardrails))
+
+    assert any(reason in text for text in found.reasons)
+
+
 @pytest.mark.parametrize("version", [15, 16, 17, 18])
 def test_no_setting_is_switched_that_a_server_or_a_session_takes_only_when_it_starts(version: int) -> None:
     wrong = [

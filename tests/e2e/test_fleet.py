@@ -2,9 +2,11 @@
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support import wait_until
-from support.fleet import BLOCKS, assert_restored, assert_whole, fleet_hosts, processes, verdict, wait_for_runs
+from support.fleet import BLOCKS, assert_restored, assert_whole, counted, fleet_hosts, processes, verdict, wait_for_runs
 from support.namespaces import Namespaces
 
 NODE, SESSION = "pgtrial.fleet.node", "pgtrial.fleet.session"
@@ -189,7 +191,7 @@ def small_disk(enterable) -> Iterator[Path]:
     """A file system that has room for an experiment, and not for much more."""
     disk = enterable / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m,mode=755", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m,mode=755", "tmpfs", disk], check=True)
     try:
         yield disk
     finally:
@@ -205,11 +207,11 @@ def fill(disk: Path) -> Path:
     return filler
 
 
-def on_disk(hosts: Namespaces, disk: Path, *names: str) -> str:
-    """hosts.toml, with the data of b on the disk."""
+def on_disk(hosts: Namespaces, disk: Path, *names: str, full: str = "b") -> str:
+    """hosts.toml, with the data of one of them on the disk."""
     return "".join(
         f'[[host]]\nname = "{host.name}"\nssh = "{host.ssh}"\n'
-        + (f'work_directory = "{disk}"\n' if host.name == "b" else "")
+        + (f'work_directory = "{disk}"\n' if host.name == full else "")
         for host in hosts.hosts
         if host.name in names
     )
@@ -247,6 +249,61 @@ def test_a_full_disk_of_the_only_host_is_said_and_with_room_again_resume_finishe
     assert result.returncode == 0, result.stderr
     assert_whole(fleet_place)
     assert_restored(two_hosts)
+
+
+def test_four_hosts_under_every_fault_lose_nothing(new_place, small_disk):
+    blocks, cut, names = 12, 30, "abcd"
+    place = new_place("every-fault")
+    place.write_known_experiment(blocks)
+    file = place.directory / "small.toml"
+    file.write_text(file.read_text().replace('duration = "1s"', 'duration = "3s"'))  # they last as long as the faults
+    with fleet_hosts(*names, ahead={"d": 5}) as hosts, (place.directory / "said").open("w") as said:
+        (place.directory / "hosts.toml").write_text(on_disk(hosts, small_disk, *names, full="c"))
+
+        def go_on(*arguments: str) -> subprocess.Popen[str]:
+            return place.start(*arguments, environment={"PGTRIAL_SSH": hosts.ssh}, stderr=said.fileno())
+
+        def wait_for(*words: str) -> None:
+            wait_until(lambda: Path(said.name).read_text(), lambda text: all(each in text for each in words))
+
+        process = go_on("run", file.name, "--allow-code", "--fleet", "hosts.toml")
+        at_work = place.directory / "state" / "fleet"
+        wait_until(lambda: {path.parts[-3] for path in at_work.glob("*/*/runs/*")}, lambda found: found == set(names))
+        fill(small_disk)
+        wait_for("c gets no more blocks: ")
+        hosts.hosts[1].cut()
+        begun = time.monotonic()
+        try:
+            (victim, *_) = processes(place, NODE, "worker")
+            os.kill(victim, signal.SIGKILL)
+            wait_for("its worker has ended", "b is lost")
+            wait_until(lambda: time.monotonic() - begun, lambda passed: passed >= cut)
+        finally:
+            hosts.hosts[1].mend()
+        wait_for("b gets blocks again.")
+        (victim,) = processes(place, NODE, "scheduler")
+        os.kill(victim, signal.SIGKILL)
+        assert place.finish(process).returncode == 1
+        wait_for("the scheduler of the fleet has ended")
+
+        folder = place.only_folder()
+        before = len(counted(folder))
+        process = go_on("resume", str(folder.path), "--allow-code")
+        wait_until(lambda: len(counted(folder)), lambda found: found > before)
+        process.kill()
+        place.finish(process)
+        assert before < len(counted(folder)) < 2 * blocks
+        process = go_on("resume", str(folder.path), "--allow-code")
+        assert place.finish(process).returncode == 0, Path(said.name).read_text()
+
+        assert_whole(place, blocks=blocks)
+        assert_restored(hosts)
+        found = json.loads((folder.path / "findings.json").read_text())
+        assert found["effects"][0]["ratio"] > 5
+        # Two stops have cut off a run on each host. From half as many as there are blocks on, that allows no verdict.
+        asked = found["hypothesis"]
+        assert asked["verdict"] == "supported" or asked["reason"]["code"] in ("verdict.failures", "verdict.interrupted")
+        assert "Traceback" not in Path(said.name).read_text()
 
 
 def test_a_machine_with_two_addresses_is_one_host(fleet_place, two_hosts):

@@ -1,14 +1,18 @@
 """A load that comes from other machines, which are network namespaces: together, by one clock, and let in alone."""
 
+import contextlib
 import json
+import os
+import signal
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import duckdb
 import pytest
 
 from support import wait_until
-from support.namespaces import Namespaces, namespaces
+from support.namespaces import NamespaceHost, Namespaces, namespaces
 
 AHEAD = 5  # s
 
@@ -83,6 +87,42 @@ def test_two_machines_load_one_server_together(new_place, machines):
         assert counted(folder, name) == pytest.approx(sum(start <= t < end for t in at), rel=1e-3)
     assert_left_alone(machines)
     folder.assert_nothing_left()
+
+
+def test_a_generator_that_is_killed_is_named_and_the_repeat_counts_its_own_transactions_alone(new_place, machines):
+    place = new_place("load-hosts-generator-killed")
+    write_experiment(place, machines)
+    process = place.start("run", "small.toml", environment={"PGTRIAL_SSH": machines.ssh})
+    place.wait_until(lambda folder: folder.query("SELECT 1 FROM run"))
+    assert wait_until(lambda: [logged(host) for host in machines.hosts], all)
+    os.kill(pgbench(machines.hosts[1]), signal.SIGKILL)
+    result = place.finish(process)
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    (first, *others) = folder.runs()
+    assert first[:3] == (1, 1, "invalid")
+    assert f'on "{machines.hosts[1].ssh}": pgbench was killed by SIGKILL' in first[3]
+    assert [(slot, state) for slot, _, state, _ in others] == [(1, "done"), (2, "done")]
+    assert_left_alone(machines)
+    folder.assert_nothing_left()
+
+
+def pgbench(host: NamespaceHost) -> int:
+    """The number of the load's process there, which is at work alone."""
+    (found,) = [pid for pid in processes(host) if Path(f"/proc/{pid}/comm").read_text() == "pgbench\n"]
+    return found
+
+
+def logged(host: NamespaceHost) -> bool:
+    """Whether a load has written to its log there."""
+    with contextlib.suppress(OSError):  # a process has ended meanwhile
+        return any(path.stat().st_size for pid in processes(host) for path in Path(f"/proc/{pid}/cwd").glob("level*"))
+    return False
+
+
+def processes(host: NamespaceHost) -> list[int]:
+    return [int(pid) for path in host.group.rglob("cgroup.procs") for pid in path.read_text().split()]
 
 
 def test_what_a_killed_pgtrial_has_on_machines_ends_and_resume_removes_it(new_place, machines):

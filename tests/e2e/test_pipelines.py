@@ -99,7 +99,7 @@ def test_the_action_gates_a_pull_request(shop: Path, tmp_path: Path, variables: 
         assert job.steps == {"Experiment": INVALID, "Summary": 0, "Comment": 0}
         assert "ALTER TABLE goods ADD COLUMN note text" in job.printed
         summary = (temp / "step_summary").read_text()
-        assert summary.startswith("<!-- pgtrial gate -->\n")
+        assert summary.startswith("<!-- pgtrial performance/gate -->\n")
         # The second run knows of the first, whose history went through the cache.
         assert summary.count("0123456") == run_id - 1
 
@@ -111,7 +111,9 @@ def test_the_action_gates_a_pull_request(shop: Path, tmp_path: Path, variables: 
         ]
         * 2
     )
-    assert sorted(path.name for path in caches.iterdir()) == ["pgtrial-history-1-1", "pgtrial-history-2-1"]
+    assert sorted(path.name for path in caches.iterdir()) == [
+        f"pgtrial-history--performance_gate.toml-{run_id}-1-migrations_next.sql" for run_id in (1, 2)
+    ]
 
 
 @needs_gh
@@ -146,7 +148,7 @@ def test_the_second_run_of_the_action_replaces_the_comment_of_the_first(
     ]
     (author, text) = forge.comments[1]
     assert author == "github-actions[bot]"
-    assert text.startswith("<!-- pgtrial gate -->\n## ")
+    assert text.startswith("<!-- pgtrial performance/gate -->\n## ")
     assert text == (shop / "performance/pgtrial.md").read_text()
     assert text.count("0123456") == 1  # the second run knows of the first
 
@@ -195,7 +197,7 @@ def test_the_job_for_gitlab_warns_where_nothing_is_decided(
     assert (artifacts / "performance/pgtrial.xml").exists()
     assert (artifacts / "performance/pgtrial.md").exists()
     assert list(artifacts.glob("performance/results/gate-*/findings.json"))
-    assert (caches / "pgtrial-history/pgtrial-history.jsonl").exists()
+    assert (caches / "pgtrial-history-pgtrial-gate/pgtrial-history.jsonl").exists()
 
 
 def test_the_second_run_of_the_job_for_gitlab_replaces_the_note_of_the_first(

@@ -9,7 +9,7 @@ from pgtrial.engine.events import HostChanged, HostRestored
 from pgtrial.errors import PreflightError, RestoreError, SettingError, StoreError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId
-from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext, Note
 from pgtrial.knobs.kernel_values import undo_values
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store.journal import Journal
@@ -227,6 +227,33 @@ def test_whatever_a_knob_raises_is_a_failure_of_its_own(place, runner, error, te
 
     assert found.value.detail.startswith(f"a from 0 to 1: {text}")
     assert place.values() == "110000"
+
+
+def test_how_far_a_change_and_its_undoing_came_is_in_the_journal(place, journal, runner, monkeypatch) -> None:
+    knob, seen = type(place.knobs[0]), []
+
+    async def apply(self: HostKnob, context: KnobContext, change: Change) -> Mapping[str, str]:
+        context.note({"applied": "half"})
+        raise SettingError("the other half cannot be had")
+
+    async def undo_in_steps(self: HostKnob, host: Host, entry: JournalEntry, note: Note) -> Undone:
+        seen.append(entry.got)
+        note({**(entry.got or {}), "undone": str(len(seen))})
+        return Undone(outcome=Outcome.RESTORED if len(seen) == 3 else Outcome.FAILED)
+
+    monkeypatch.setattr(knob, "apply", apply)
+    monkeypatch.setattr(knob, "undo_in_steps", undo_in_steps)
+    changes = place.changes(journal)
+    for work in (changes.make(place.context, {"first": {"a": "1"}}, run=1), changes.undo()):
+        with pytest.raises(RestoreError):
+            runner.run(work)
+    (record,) = journal.open_entries()
+    assert record.entry.got == {"applied": "half", "undone": "2"}
+
+    runner.run(changes.undo())
+
+    assert seen == [{"applied": "half"}, {"applied": "half", "undone": "1"}, {"applied": "half", "undone": "2"}]
+    assert journal.open_entries() == ()
 
 
 def test_a_failure_is_told_even_if_nobody_can_be_told_of_the_rest(place, journal, runner, refuse) -> None:

@@ -132,6 +132,16 @@ def test_a_program_may_end_as_it_likes_once_it_is_told_to(play):
         ("echo nonsense; sleep 60", "printed a line that tells of no request: it is no JSON object. The line is 'non"),
         ('echo \'{"t": 1, "latency": 1}\'; sleep 60', '"t" is not when it ended, in seconds since 1970-01-01 UTC'),
         ('echo \'{"t": 1e12, "latency": 1}\'; sleep 60', '"t" is not when it ended, in seconds since 1970-01-01 UTC'),
+        # The unit of a latency is easily taken for another one.
+        (f"{ONCE.replace('0.25', '3.1')}; sleep 60", "a request that took 3.1 s would have begun before the program"),
+        (
+            'echo "{\\"t\\": $(date +%s), \\"latencies\\": {\\"0.1\\": 5, \\"45\\": 1}}"; sleep 60',
+            "a request that took 45 s would have begun before the program",
+        ),
+        (
+            'echo "{\\"t\\": $(date +%s), \\"seconds\\": 1, \\"count\\": 9, \\"mean\\": 31}"; sleep 60',
+            "a request that took 31 s would have begun before the program",
+        ),
         ("head -c 2000000 /dev/zero; sleep 60", "printed a line that tells of no request"),
         ("echo cannot connect >&2; exit 3", "cannot connect"),
         ("exit 3", "it ended with status 3 and said nothing"),
@@ -157,6 +167,16 @@ def test_a_program_that_says_nothing_is_not_waited_for(play, monkeypatch):
     outcome, _ = play("exec sleep 600")
 
     assert "it printed nothing within 0.3 s" in error_of(outcome)
+
+
+def test_what_a_program_waits_for_is_told_as_it_says_it(play, monkeypatch):
+    monkeypatch.setattr(results, "PATIENCE", 0.5)
+
+    outcome, _ = play("echo 'no answer from the broker, trying again' >&2; exec sleep 600")
+
+    assert 'nothing within 0.5 s, but on its standard error "no answer from the broker, trying again"' in error_of(
+        outcome
+    )
 
 
 def test_a_program_that_does_not_end_is_killed_and_does_not_count(play, monkeypatch):

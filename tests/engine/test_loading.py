@@ -1,6 +1,7 @@
 """Data of pg_dump and psql, loaded for real."""
 
 import asyncio
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,7 @@ def test_file_for_psql_reads_others_and_a_second_file_follows(
         ("CREATE TABLE t (a int);\ncopy t\nfrom stdin;\n1\n2\nx\n3\n\\.\n", r"^load.sql, line 6: invalid input syntax"),
         ("\\i part.sql\n", r"^part.sql, line 1: division by zero$"),
         ("\\nonsense\n", r"^load.sql, line 1: invalid command \\nonsense$"),
+        ("\\set ON_ERROR_STOP off\nSELECT 1/0;\nSELECT 1;\n", r"^load.sql, line 2: division by zero$"),
     ],
 )
 @pytest.mark.usefixtures("database")
@@ -100,6 +102,23 @@ def test_error_has_file_and_line(served: ThrowawayCluster, tmp_path: Path, text:
 
     with pytest.raises(TargetError, match=message):
         load(served, tmp_path, "load.sql")
+
+
+@pytest.mark.parametrize(
+    "text", ["BEGIN;\nCREATE TABLE t (a int);\n", "\\set AUTOCOMMIT off\nCREATE TABLE t (a int);\n\\q\n"]
+)
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_transaction_that_is_left_open_are_not_lost_in_silence(
+    served: ThrowawayCluster, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "rows.sql").write_text(text)
+
+    with pytest.raises(TargetError) as caught:
+        load(served, tmp_path, "rows.sql")
+
+    assert caught.value.message == (
+        "rows.sql: a transaction that begins in it is not committed, and leaves nothing behind"
+    )
 
 
 def test_error_of_an_archive_has_the_statement(served: ThrowawayCluster, dumps: Path, database: str) -> None:
@@ -140,7 +159,8 @@ def test_program_that_psql_does_not_miss_is_not_started_either(
     mark = served.data / "mark"
     (tmp_path / "load.sql").write_text(f"/*\nCOPY t FROM stdin;\n*/\n{line.format(mark=mark)}\n")
 
-    load(served, tmp_path, "load.sql")
+    with contextlib.suppress(TargetError):  # where psql says a word of it
+        load(served, tmp_path, "load.sql")
 
     assert not mark.exists()
 

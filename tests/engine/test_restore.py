@@ -8,7 +8,9 @@ from pgtrial.engine.restore import find_unrestored, forget, refuse_unrestored, u
 from pgtrial.errors import ConnectError, PreflightError, RestoreError, StoreError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.model.change import Change, JournalEntry, Outcome
+from pgtrial.knobs import HOST_KNOBS
+from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, Change, JournalEntry, Outcome, Undone
+from pgtrial.postgres.existing.knobs import restoring_knobs
 from pgtrial.store.journal import Journal, Owner
 
 DEAD = Owner(pid=1, start_ticks=0, boot_id="an earlier boot")
@@ -81,6 +83,30 @@ def test_other_hosts_can_be_left_out(journal) -> None:
     refuse_unrestored(journal, host="local")
     with pytest.raises(PreflightError):
         refuse_unrestored(journal, host="ssh://db1")
+
+
+def test_all_that_changes_nothing_but_a_server_is_known_to_do_so() -> None:
+    assert {knob.name for knob in restoring_knobs({})} - {knob.name for knob in HOST_KNOBS} == OF_SERVERS
+
+
+@pytest.mark.parametrize("knob", sorted(OF_SERVERS))
+def test_what_another_experiment_does_on_an_existing_server_is_no_hindrance_for_one_apart(
+    journal, start_process, knob
+) -> None:
+    other = begin(journal, "a", owner=owner_of(start_process()), knob=knob)
+
+    refuse_unrestored(journal, is_apart=True)
+    if knob != OWN_DATABASE:
+        with pytest.raises(PreflightError, match="in use by another experiment"):
+            refuse_unrestored(journal)
+
+    journal.end(other, Undone(outcome=Outcome.RESTORED), t=1.0)
+    begin(journal, "b", knob=knob)
+    with pytest.raises(PreflightError, match="has not been put back"):
+        refuse_unrestored(journal, is_apart=True)
+    begin(journal, "c", owner=owner_of(start_process()))
+    with pytest.raises(PreflightError, match="in use by another experiment"):
+        refuse_unrestored(journal, is_apart=True)
 
 
 @pytest.mark.parametrize("change", [{"pid": 2**22 + 1}, {"start_ticks": 1}, {"boot_id": "an earlier boot"}])

@@ -30,13 +30,16 @@ FILES = {collector.name: collector for collector in COLLECTORS if isinstance(col
 class End:
     """This end of a reader, and what it has been told."""
 
-    def __init__(self, wanted: Wanted, *, command: Sequence[str] = HERE, interval: float = INTERVAL) -> None:
+    def __init__(
+        self, wanted: Wanted, *, command: Sequence[str] = HERE, interval: float = INTERVAL, clock_offset: float = 0.0
+    ) -> None:
         self.readings: list[tuple[float, str, str]] = []
         self.troubles: list[str] = []
         self.files = RemoteFiles(
             command,
             wanted,
             interval=interval,
+            clock_offset=clock_offset,
             add=lambda *reading: self.readings.append(reading),
             troubles=Troubles(self.troubles.append),
         )
@@ -186,6 +189,88 @@ def test_what_is_read_there_is_what_is_read_here() -> None:
     assert here[0][0] <= end.readings[0][0] <= here[count][0]
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [
+        '[{now}.5, "sessions", {{"polls": 1}}]',
+        '[{now}.5, "sessions", "text"]',
+        '[{now}.5, "source", 5]',
+        '[{now}.5, "source", "\\ud800"]',
+        '[{now}.5, "source", "text", 1]',
+        '["now", "source", "text"]',
+        '[NaN, "source", "text"]',
+        '[1e300, "source", "text"]',
+        '[{now}00.5, "source", "text"]',
+        '[0.0, "source", "text"]',
+        '[1{zeros}, "source", "text"]',
+        "[[], [], []]",
+        "[" * 100000,
+    ],
+)
+def test_what_was_not_asked_for_is_no_reading(end: End, reading: str) -> None:
+    end.files.start()
+    count = len(end.readings)
+    text = '{"readings": [' + reading.format(now=int(time.time()), zeros="0" * 400) + '], "troubles": [], "late": 0}'
+    end.files._take(text.encode())
+    end.files._take(b"[]")
+    end.wait_for(count + 1)
+
+    (trouble,) = end.troubles
+    assert "sent what is not a reading" in trouble
+    assert set(end.texts("source")) == {"first"}
+    assert len(end.texts("source")) == len(end.readings)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"late": "1", "readings": [], "troubles": []}',
+        '{"late": 1e9, "readings": [], "troubles": []}',
+        '{"late": -1, "readings": [], "troubles": []}',
+        '{"late": 0, "readings": [], "troubles": [5]}',
+    ],
+)
+def test_a_message_of_another_form_is_a_trouble(end: End, message: str) -> None:
+    end.files.start()
+    end.files._take(message.encode())
+
+    (trouble,) = end.troubles
+    assert "sent what is not a reading" in trouble
+    assert end.files.late == 0
+
+
+def test_times_are_near_by_the_clock_of_that_machine(path: Path) -> None:
+    ahead = "import time; now = time.time; time.time = lambda: now() + 86400; "
+    python, *options, program = HERE
+    with closing(
+        End([("source", [str(path)])], command=(python, *options, ahead + program), clock_offset=86400)
+    ) as end:
+        end.files.start()
+    assert end.troubles == []
+
+    end = End([("source", [str(path)])], command=(python, *options, ahead + program))
+    with pytest.raises(ReaderError, match="does not answer"):
+        end.files.start()
+
+
+def test_sources_that_nobody_asked_for_are_no_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler_files, "_START_PATIENCE", 0.3)
+    hello = """echo '{"sources": ["sessions"], "absent": {}}'; sleep 60"""
+    with pytest.raises(ReaderError, match="does not answer"):
+        End([("source", [str(path)])], command=("sh", "-c", hello))
+
+
+def test_a_line_without_an_end_ends_the_reader(end: End, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    end.files.start()
+    monkeypatch.setattr(sampler_files, "_LONGEST_LINE", 1 << 17)
+    path.write_text("x" * 300_000)
+    end.files._receive_until(lambda: False, patience=PATIENCE)
+
+    assert end.troubles == ["the reader on the server's machine sent a line of more than 131072 bytes"]
+    assert end.files.fd is None
+    assert not Path(f"/proc/{end.pid}").exists()
+
+
 def test_reader_that_is_killed_is_a_trouble(end: End) -> None:
     end.files.start()
     os.kill(end.pid, signal.SIGKILL)
@@ -257,11 +342,14 @@ def test_what_is_no_reading_is_a_trouble(end: End) -> None:
         (("/nowhere/ssh", "db1"), 'cannot start "/nowhere/ssh": No such file or directory'),
         (("sleep", "60"), "does not answer"),
         (("sh", "-c", "echo hello; sleep 60"), "does not answer"),
+        (("yes",), "does not answer"),
+        (("sh", "-c", "head -c 300000 /dev/zero; sleep 60"), "sent a line of more than 131072 bytes"),
     ],
 )
 def test_reader_that_does_not_start_says_why(
     command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler_files, "_START_PATIENCE", 0.3)
+    monkeypatch.setattr(sampler_files, "_LONGEST_LINE", 1 << 17)
     with pytest.raises(ReaderError, match=re.escape(words)):
         End([], command=command)

@@ -1,17 +1,35 @@
 import asyncio
+import errno
+import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
+from pgtrial.engine.guardrails import Guard, ServerLook
 from pgtrial.engine.sampler.parse import ReadingError
 from pgtrial.engine.schedule import Schedule
-from pgtrial.errors import PgTrialError, RestoreError, WorkloadError, WrittenError
+from pgtrial.errors import (
+    ConnectError,
+    HarmError,
+    LostHostError,
+    PgTrialError,
+    RestoreError,
+    SettingError,
+    WorkloadError,
+    WrittenError,
+)
+from pgtrial.experiment_file.guardrails_table import GuardrailsTable
+from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.store import layout
+from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.state import STOPPED
 from support import EXPERIMENT
 from support.schedules import make_schedule
 
@@ -51,6 +69,25 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
 
     assert (state, reason) == (RunState.INTERRUPTED, "stopped on request")
     assert ended.reason == reason
+
+
+@pytest.mark.parametrize("happens", [WorkloadError("the log is cut off"), InvalidRunError("the log is cut off")])
+@pytest.mark.parametrize(("free", "is_full"), [(1 << 20, True), (1 << 30, False)])
+def test_what_fails_on_a_full_disk_is_said_to_be_on_one(tmp_path, monkeypatch, happens, free, is_full) -> None:
+    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        raise happens
+
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+    monkeypatch.setattr(schedule.target.host.ops, "space", lambda path: (1 << 40, free))
+    Belongings.of(tmp_path).add_directory(Made(path=tmp_path / "pgtrial-0123abcd", host=schedule.target.host.name))
+    with pytest.raises(WorkloadError) as caught:
+        asyncio.run(schedule.run(schedule.planned.slots[:1]))
+    schedule.state.close()
+
+    assert "the log is cut off" in caught.value.message
+    assert (f"is full ({os.strerror(errno.ENOSPC)})" in caught.value.message) is is_full
 
 
 @pytest.mark.parametrize(
@@ -108,6 +145,134 @@ def test_what_a_repeat_would_make_worse_ends_the_experiment_at_once(attempt, err
 
     assert (state, reason) == (RunState.INVALID, error.message)
     assert len(ended) == 1
+
+
+@dataclass
+class SwitchedServer:
+    """Whether it has been switched, and can be put back."""
+
+    has_switched: bool = True
+    problem: PgTrialError | None = None
+    asked: int = 0
+
+    async def put_back(self) -> None:
+        self.asked += 1
+        if self.problem is not None:
+            raise self.problem
+
+
+@pytest.fixture
+def guarded(tmp_path, monkeypatch) -> Iterator[Callable[..., Schedule]]:
+    """A schedule on a server that others use, of whose runs each does the same."""
+    made = []
+
+    def make(happens: Callable[[Guard], Awaitable[None]], server: SwitchedServer, **hooks: Any) -> Schedule:
+        async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+            assert self.guard is not None
+            await happens(self.guard)
+            return {}
+
+        async def ask() -> ServerLook:
+            return ServerLook(may_see=True, standbys=(), lag=None, committed=0, rolled_back=0, active=0)
+
+        monkeypatch.setattr(Schedule, "_execute", execute)
+        monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+        schedule = make_schedule(tomllib.loads(EXPERIMENT) | hooks, tmp_path)
+        schedule.guard = Guard(
+            table=GuardrailsTable(), arms=tuple(schedule.arms), board=server, ask=ask, state=schedule.state
+        )
+        made.append(schedule)
+        return schedule
+
+    yield make
+    for schedule in made:
+        schedule.state.close()
+
+
+def failing(error: BaseException) -> Callable[[Guard], Awaitable[None]]:
+    async def happens(guard: Guard) -> None:
+        raise error
+
+    return happens
+
+
+def masked(error: BaseException) -> Callable[[Guard], Awaitable[None]]:
+    """A breach, on top of which something else fails."""
+
+    async def happens(guard: Guard) -> None:
+        with suppress(PgTrialError):
+            await guard.stop("a guardrail was breached: it is slow")
+        raise error
+
+    return happens
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (failing(ConnectError("cannot connect to the server", detail="refused")), "cannot connect to the server"),
+        (failing(SettingError("somebody else has changed postgresql.auto.conf")), "somebody else has changed"),
+        (failing(WorkloadError("the load failed")), "the load failed"),
+        (failing(LostHostError("the connection is lost")), "the connection is lost"),
+        (masked(ConnectError("cannot connect to the server")), "it is slow"),
+        (masked(InvalidRunError("the load ended early")), "it is slow"),
+        (masked(ZeroDivisionError()), "it is slow"),
+    ],
+)
+def test_what_fails_on_a_switched_server_is_not_repeated_and_not_resumed(guarded, happens, why) -> None:
+    server = SwitchedServer()
+    schedule = guarded(happens, server)
+    with pytest.raises(HarmError, match=why):
+        asyncio.run(schedule.run(schedule.planned.slots[:2]))
+    runs, meta, ((_, caveat),) = schedule.state.runs(), schedule.state.meta(), schedule.state.caveats()
+
+    assert [(run.state, run.attempt) for run in runs] == [(RunState.INVALID, 1)]
+    assert why in meta[STOPPED]
+    assert (caveat.code, caveat.severity) == ("stopped-for-harm", Severity.WARNING)
+    assert server.asked
+
+
+def test_what_fails_before_anything_was_switched_is_repeated(guarded) -> None:
+    schedule = guarded(failing(ConnectError("cannot connect to the server")), SwitchedServer(has_switched=False))
+    with pytest.raises(WorkloadError, match="was invalid 3 times"):
+        asyncio.run(schedule.run(schedule.planned.slots[:1]))
+
+    assert STOPPED not in schedule.state.meta()
+
+
+def test_a_breach_is_not_resumed_though_nothing_could_be_put_back(guarded) -> None:
+    server = SwitchedServer(problem=RestoreError("the server does not answer"))
+    schedule = guarded(masked(RestoreError("the server does not answer")), server)
+    with pytest.raises(RestoreError):
+        asyncio.run(schedule.run(schedule.planned.slots[:2]))
+
+    assert "it is slow" in schedule.state.meta()[STOPPED]
+    assert [run.attempt for run in schedule.state.runs()] == [1]
+
+
+def test_a_hook_that_fails_after_a_breach_does_not_hide_it(guarded) -> None:
+    hook = {"hooks": {"after_run": ["false"]}}
+    schedule = guarded(masked(HarmError("a guardrail was breached: it is slow")), SwitchedServer(), **hook)
+    with pytest.raises(HarmError, match="it is slow"):
+        asyncio.run(schedule.run(schedule.planned.slots[:2]))
+
+    assert [run.attempt for run in schedule.state.runs()] == [1]
+
+
+def test_a_host_that_is_lost_says_nothing_of_the_arm_and_is_not_tried_again(tmp_path, monkeypatch) -> None:
+    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        raise LostHostError('lost the connection to "ssh://a"')
+
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+    with pytest.raises(WorkloadError, match='was broken off: lost the connection to "ssh://a"') as caught:
+        asyncio.run(schedule.run(schedule.planned.slots[:1]))
+    (run,) = schedule.state.runs()
+    schedule.state.close()
+
+    assert run.state is RunState.INTERRUPTED
+    assert isinstance(caught.value.__cause__, ConnectError)  # as which a fleet knows that the host may return
 
 
 @pytest.mark.parametrize("valid_from", [1, 2, 3])

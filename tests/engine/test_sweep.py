@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine import leftovers
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, clear, find_leftovers, mark_of, remove_memory, sweep, worker_text
 from pgtrial.engine.status import read_status
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL
+from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
@@ -217,6 +219,32 @@ def test_leftovers_of_folders_that_are_gone_are_cleared(folder, start_sleeper, t
     assert find_leftovers() == ((), ())
 
 
+def test_what_a_hook_left_running_on_purpose_is_no_leftover(folder, start_sleeper, tmp_path):
+    """It ends with a pgtrial that is killed, and before a resume goes on, which calls its hooks again."""
+    own, place = start_sleeper(), tmp_path / "pgtrial-00000005"
+    record(folder, own, OWN_ROLE)
+    own.kill()
+    own.wait()
+    daemon = start_sleeper(**{MARK: mark_of(folder)})
+    while not find_marked(mark_of(folder)):
+        time.sleep(0.01)
+    ((killed,), _) = find_leftovers()
+    assert [process.pid for process in killed.processes] == [daemon.pid]
+
+    Belongings.of(folder).add_ended()
+    assert find_leftovers() == ((), ())
+    place.mkdir()
+    Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
+    ((left,), _) = find_leftovers()
+    clear(left)
+    assert not place.exists()
+    assert daemon.poll() is None
+    assert find_leftovers() == ((), ())
+
+    assert sweep(folder) == 1
+    assert daemon.wait(timeout=PATIENCE) != 0
+
+
 def test_what_an_experiment_at_work_has_is_no_leftover(folder, start_sleeper, tmp_path):
     place = tmp_path / "pgtrial-00000004"
     place.mkdir()
@@ -314,3 +342,16 @@ def test_what_follows_a_line_that_was_cut_off_is_read(tmp_path: Path, monkeypatc
     belongings.add_directory(Made(path=tmp_path / "pgtrial-00000002", host=LOCAL))
 
     assert [path.name for path in belongings.paths(LOCAL)] == ["pgtrial-00000001", "pgtrial-00000002"]
+
+
+def test_what_an_experiment_had_left_running_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ("sleep 900", "", "\x1b[31mpsql", "cat", "dd")
+    monkeypatch.setattr(leftovers, "end_strays", lambda *_: lines)
+
+    leftovers.end_all_strays("folder", LocalHost())
+
+    assert caplog.messages == [
+        r"ended on local what the experiment had left running: sleep 900, one without a name, \x1b[31mpsql and 2 more"
+    ]

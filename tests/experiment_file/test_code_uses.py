@@ -34,6 +34,24 @@ def test_plain_experiment_executes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "protocol", "is_listed"),
+    [
+        ("\"1; COPY t TO PROGRAM 'id'\"", "simple", True),
+        ('"PROGRAM"', "simple", True),  # the rest of it may be in the script
+        ('"PROGRAM"', "prepared", False),  # a parameter, and no text of the statement
+        ("100", "simple", False),
+        ('"-2.5e-3"', "simple", False),
+    ],
+)
+def test_a_variable_becomes_text_of_a_statement(value, protocol, is_listed) -> None:
+    load = f'[arms.b.workload]\nvariables = {{ x = {value} }}\nprotocol = "{protocol}"\n'
+
+    found = uses(TEXT.replace('[arms.b.postgresql]\nwork_mem = "8MB"\n', load))
+
+    assert [where for where, _ in found] == ["arms.b.workload.variables.x"] * is_listed
+
+
+@pytest.mark.parametrize(
     "line",
     [
         r"\setshell x id",
@@ -317,6 +335,13 @@ def test_what_concerns_a_whole_server_is_listed_where_it_is_not_ours(line: str) 
         "NOTIFY jobs",
         "SELECT pg_notify('jobs', 'x')",
         "SELECT pg_try_advisory_xact_lock(1)",
+        "SELECT brin_desummarize_range('i', 0)",
+        "SELECT brin_summarize_new_values('i')",
+        "SELECT gin_clean_pending_list('i')",
+        "SELECT pg_clear_relation_stats('public', 'victim')",
+        "SELECT pg_restore_attribute_stats('relname', 'victim')",
+        "SELECT pg_truncate_visibility_map('victim')",
+        "SELECT heap_force_kill('victim', ARRAY['(0,1)']::tid[])",
     ],
 )
 def test_what_read_only_transactions_allow_is_listed_where_nothing_may_be_written(line: str) -> None:

@@ -16,10 +16,11 @@ database = "erp"
 
 
 def test_copy_on_the_server_may_be_written() -> None:
-    assert tomllib.loads(for_database(FILE, "erp_copy"))["target"] == {
+    assert tomllib.loads(for_database(FILE, "erp_copy", original="erp"))["target"] == {
         "kind": "server",
         "connection": "host=db1",
         "database": "erp_copy",
+        "copy_of": "erp",
         "writes": True,
     }
 
@@ -33,7 +34,7 @@ def test_dump_is_loaded_into_a_throw_away_cluster() -> None:
 
 @pytest.mark.parametrize("name", ['a"b', "a\nb", "a\x7f", "a\\u", "\U0001f600", "\x1b[2J", "]\n[hooks]"])
 def test_any_name_of_a_database_is_written_as_it_is(name: str) -> None:
-    assert tomllib.loads(for_database(FILE, name))["target"]["database"] == name
+    assert tomllib.loads(for_database(FILE, name, original="erp"))["target"]["database"] == name
 
 
 @pytest.mark.parametrize(
@@ -49,4 +50,4 @@ def test_any_name_of_a_database_is_written_as_it_is(name: str) -> None:
 def test_a_file_that_would_name_the_original_still_is_not_written(text: str) -> None:
     """Run with --allow-writes as the copy, it would change the original."""
     with pytest.raises(SpecError, match="cannot be made out of this one"):
-        for_database(text, "erp_copy")
+        for_database(text, "erp_copy", original="erp")

@@ -29,6 +29,7 @@ ARMS = "[arms.a]\n[arms.b]\n"
         ARMS + "[target.sysctl]\n'net.ipv4.neigh.eth0/1.gc_stale_time' = 0\n'kernel.sched_domain.cpu0.x' = '1 2'\n",
         ARMS + "[target.server]\npostgres = '/opt/pgsql-18.1'\n",
         ARMS + "[arms.b.sql]\napply = 'CREATE INDEX ON a (b)'\n",
+        ARMS + "[arms.b.sql]\napply = 'SET lock_timeout = 5; ALTER TABLE a ADD b int; RESET lock_timeout;'\n",
         ARMS + "[arms.b.sysctl]\n'kernel.numa_balancing' = false\n'net.ipv4.neigh.br-1:2.gc_stale_time' = 1\n",
         ARMS + "[arms.b.sysctl]\n'net/ipv4/neigh/eth0.100/gc_stale_time' = 0\n",
         ARMS + "[arms.b.filesystem]\noptions = 'noatime,commit=30,compress=zstd:3'\n",
@@ -51,6 +52,27 @@ def test_what_goes_together_is_not_refused(find: Find, text: str) -> None:
             "[target.memory_pressure]\nsize = '1GB'\n[arms.b.memory_pressure]\nshare = '5%'\n",
             "arms.b.memory_pressure.share",
             "as a size and as a share",
+        ),
+        ("[arms.b.sql]\napply = ''\n", "arms.b.sql.apply", "it has no statement"),
+        ('[arms.b.sql]\napply = "/* later */;\\n-- none\\n"\n', "arms.b.sql.apply", "it has no statement"),
+        (
+            '[arms.b.sql]\napply = "-- for the report\\nSET work_mem = 1; reset jit;"\n',
+            "arms.b.sql.apply",
+            "only sets something in its own session",
+        ),
+        *(
+            (
+                f"[arms.b.sql]\napply = '''\nCREATE INDEX ON t (a);\n{mark}\nDROP INDEX t_a_idx;\n'''\n",
+                "arms.b.sql.apply",
+                "it is for a migration tool: what stands from line 2 on undoes the rest, and would be executed too",
+            )
+            for mark in (
+                "-- +goose Down",
+                "-- +migrate Down notransaction",
+                "--migrate:down transaction:false",
+                "-- rambler down",
+                "---- create above / drop below ----",
+            )
         ),
         ("[arms.b.filesystem]\ntype = 'xfs'\n", "arms.b.filesystem.type", "of type xfs has no size"),
         ("[arms.b.filesystem]\nsize = '1GB'\n", "arms.b.filesystem.size", "has a size but no type"),

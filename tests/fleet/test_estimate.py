@@ -5,7 +5,7 @@ import pytest
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.fleet.estimate import estimate_fleet
+from pgtrial.fleet.estimate import AtWork, estimate_fleet, seconds_left
 from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.hosts_file import parse_fleet
 from support import EXPERIMENT
@@ -56,8 +56,49 @@ def test_what_does_not_go_with_a_fleet_is_refused(old: str, new: str, place: str
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("design", ['stop = "decision"', 'soak = "10min"'])
-def test_what_looks_at_one_host_s_blocks_is_refused(design: str) -> None:
+@pytest.mark.parametrize(
+    ("design", "place"),
+    [
+        ('stop = "decision"', "design.stop"),
+        ('stop = "precision"\nprecision = "3%"', "design.stop"),
+        ('soak = "10min"', "design.soak"),
+    ],
+)
+def test_what_looks_at_one_host_s_blocks_is_refused(design: str, place: str) -> None:
     text = EXPERIMENT.replace("placebo = true", "").replace("blocks = 6", design)
-    with pytest.raises(SpecError, match="cannot be used with 2 hosts"):
+    with pytest.raises(SpecError) as caught:
         refuse_unfit(plan(text))
+
+    assert [problem.path for problem in caught.value.problems] == [place]
+    assert caught.value.exit_code == 2
+    assert caught.value.hint
+
+
+def test_an_experiment_of_fixed_length_goes_to_several_hosts() -> None:
+    refuse_unfit(plan())
+
+
+def test_nothing_is_said_of_the_time_left_before_a_block_is_done() -> None:
+    assert seconds_left(3, [AtWork(seconds=None, has_been=5.0)]) is None
+
+
+def test_the_time_left_is_that_of_hosts_as_fast_as_they_were() -> None:
+    """Of 4 waiting blocks the fast host is done with 3 after 30 s, and the slow one with the other after 25 s; a fifth
+    goes to the slow one, which is free first.
+    """
+    fast, slow = AtWork(seconds=10.0, has_been=None), AtWork(seconds=25.0, has_been=None)
+
+    assert seconds_left(4, [fast, slow]) == 30.0
+    assert seconds_left(5, [fast, slow]) == 50.0
+
+
+def test_what_is_begun_is_taken_off_the_time_left() -> None:
+    assert seconds_left(0, [AtWork(seconds=10.0, has_been=4.0), AtWork(seconds=25.0, has_been=30.0)]) == 6.0
+    assert seconds_left(1, [AtWork(seconds=10.0, has_been=4.0)]) == 16.0
+
+
+def test_a_host_without_a_block_is_taken_for_a_usual_one() -> None:
+    known = [AtWork(seconds=seconds, has_been=0.0) for seconds in (10.0, 12.0, 50.0)]
+
+    assert seconds_left(1, [*known, AtWork(seconds=None, has_been=None)]) == 50.0
+    assert seconds_left(0, [known[0], AtWork(seconds=None, has_been=4.0)]) == 10.0

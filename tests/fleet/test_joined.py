@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import socketserver
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError
 from pgtrial.fleet import joined
+from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.joined import Joined, OfferedHosts, ask_for_hosts
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
 from support.waiting import wait_until
@@ -171,6 +173,25 @@ def test_a_worker_of_another_version_is_refused(configured, tmp_path, monkeypatc
             async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
                 with pytest.raises(PreflightError, match=r"and this is 0\.0\.1"):
                     await found.add_worker("a")
+
+        asyncio.run(use())
+
+
+def test_a_worker_that_fails_is_lost_and_does_not_end_the_experiment(configured, tmp_path):
+    with dask_cluster(tmp_path) as cluster:
+        configured(cluster.environment)
+        cluster.add_worker("host:a")
+        hosts = offered(cluster)
+        (tmp_path / "state.sqlite").write_text("no database " * 100)
+
+        async def use() -> None:
+            async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
+                (address,) = found._present
+                with pytest.raises(LostError, match="its worker fails: DatabaseError: file is not a database"):
+                    await found._serve(address, "state", json.dumps({"folder": str(tmp_path)}))
+                found._remote["a"] = (str(tmp_path), "of another name")
+                with pytest.raises(LostError, match="its worker could not run it: TypeError"):
+                    await found.run_block("a", json.dumps({"block": [], "permission": ""}))
 
         asyncio.run(use())
 

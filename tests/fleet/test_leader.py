@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import tempfile
 import tomllib
 from collections import Counter
@@ -19,10 +20,12 @@ from hypothesis import strategies as st
 from pgtrial.design.plan import make_plan
 from pgtrial.engine.experiment import Permission
 from pgtrial.engine.folder import load_stored
+from pgtrial.engine.signals import until_signalled
 from pgtrial.errors import ConnectError, PgTrialError, RestoreError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.fleet import experiment, fence, gather
+from pgtrial.fleet import experiment, fence, gather, hosts_file
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.dispatch import MOST_LOSSES
 from pgtrial.fleet.experiment import Leader
 from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs
@@ -199,7 +202,7 @@ def lead(
             tell=told.append,
             make_cluster=lambda: cluster,  # type: ignore[arg-type,return-value]
         )
-        asyncio.run(leader.run())
+        asyncio.run(until_signalled(leader.run()))
     return told
 
 
@@ -321,6 +324,73 @@ def test_a_host_that_comes_back_gets_blocks_again() -> None:
     assert reasons == {"its block was given up on a: lost the connection"}
 
 
+def test_a_host_that_is_lost_while_it_is_made_ready_is_asked_again() -> None:
+    class Losing(Simulated):
+        losses = 1
+
+        async def add_worker(self, host: str) -> None:
+            if host == "a" and self.losses:
+                self.losses -= 1
+                raise LostError("its worker is gone")
+
+    with main_folder() as folder:
+        told = lead(folder, Losing({}), fleet(HOSTS[0]))
+
+        assert_whole(folder)
+    assert "a is lost: its worker is gone." in told
+    assert "a gets blocks again." in told
+
+
+def test_a_host_that_is_always_lost_while_it_is_made_ready_gets_no_more() -> None:
+    class Losing(Simulated):
+        async def add_worker(self, host: str) -> None:
+            if host == "a":
+                raise LostError("its worker is gone")
+
+    with main_folder() as folder:
+        cluster = Losing({})
+        told = lead(folder, cluster)
+
+        assert_whole(folder)
+    assert {host for host, _ in cluster.asked} == {"b"}
+    assert told.count("a is lost: its worker is gone.") <= MOST_LOSSES
+
+
+def test_a_host_that_leaves_the_list_while_it_is_made_ready_gets_no_block(monkeypatch) -> None:
+    monkeypatch.setattr(hosts_file, "_EVERY", 0.01)
+    with main_folder() as folder:
+        listed = folder.parent / "hosts.toml"
+        listed.write_text(listing(*HOSTS))
+
+        class Slow(Simulated):
+            """b is ready when it is off the list, and a has half of the blocks."""
+
+            has_left = False
+
+            async def add_worker(self, host: str) -> None:
+                async with asyncio.timeout(60):
+                    while host == "b" and len(self.asked) < 2:
+                        await asyncio.sleep(0.01)
+
+            async def end_worker(self, host: str) -> None:
+                self.has_left |= host == "b"
+
+            async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+                if not self.asked:
+                    listed.write_text(listing(HOSTS[0]))
+                async with asyncio.timeout(60):
+                    while host == "a" and len(self.asked) == 2 and not self.has_left:
+                        await asyncio.sleep(0.01)
+                return await super().run_block(host, request)
+
+        cluster = Slow({})
+        told = lead(folder, cluster, fleet(*HOSTS), path=listed)
+
+        assert_whole(folder)
+    assert {host for host, _ in cluster.asked} == {"a"}
+    assert "b gets no more blocks: it is not on the list any more." in told
+
+
 def test_where_no_host_is_left_the_reasons_are_told_and_others_go_on() -> None:
     with main_folder() as folder:
         with pytest.raises(TargetError) as caught:
@@ -364,6 +434,79 @@ def test_hosts_join_late_and_are_given_back_by_the_list() -> None:
     assert "a gets no more blocks: it is not on the list any more." in told
 
 
+class Edited(Simulated):
+    """Its list becomes another one when so many blocks were handed out; of ``waits`` the block of a number
+    lasts until a host has one, too.
+    """
+
+    def __init__(self, listed: Path, edits: Mapping[int, str], *, waits: tuple[int, str] | None = None) -> None:
+        super().__init__({})
+        self.listed, self.edits, self.waits = listed, edits, waits
+
+    async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+        number = len(self.asked)
+        if (text := self.edits.get(number)) is not None:
+            self.listed.write_text(text)
+        if self.waits is not None and number == self.waits[0] and host != self.waits[1]:
+            async with asyncio.timeout(60):
+                while self.waits[1] not in [name for name, _ in self.asked[number:]]:
+                    await asyncio.sleep(0.01)
+        return await super().run_block(host, request)
+
+
+def lead_edited(
+    folder: Path, edits: Mapping[int, str], *hosts: str, waits: tuple[int, str] | None = None
+) -> tuple[Edited, list[str]]:
+    listed = folder.parent / "hosts.toml"
+    listed.write_text(listing(*hosts))
+    cluster = Edited(listed, edits, waits=waits)
+    return cluster, lead(folder, cluster, fleet(*hosts), path=listed)
+
+
+def listing(*hosts: str) -> str:
+    return "".join(f"[[host]]\n{host}\n" for host in hosts)
+
+
+RENAMED = 'name = "new"\nssh = "ssh://a"'
+
+
+def test_a_host_that_is_renamed_meanwhile_keeps_its_name() -> None:
+    with main_folder() as folder:
+        cluster, told = lead_edited(folder, {0: listing(RENAMED)}, HOSTS[0])
+
+        assert {host for host, _ in cluster.asked} == {"a"}
+        assert_whole(folder)
+    assert "new has the address of a, and keeps that name." in told
+
+
+def test_a_host_that_was_renamed_before_a_resume_does_not_count_as_two() -> None:
+    with main_folder() as folder:
+        with pytest.raises(TargetError):
+            lead(folder, Simulated({"a": ["done", "out of order"]}), fleet(HOSTS[0]))
+        told = lead(folder, Simulated({}), fleet(RENAMED, HOSTS[1]))
+
+        assert_whole(folder)
+    assert any(text.startswith('new gets no blocks: "ssh://a" has run blocks as host "a".') for text in told)
+
+
+def test_a_host_that_is_put_on_the_list_again_gets_blocks_again(monkeypatch) -> None:
+    monkeypatch.setattr(hosts_file, "_EVERY", 0.01)
+    with main_folder() as folder:
+        edits = {0: listing(HOSTS[1]), 2: listing(*HOSTS)}
+        _, told = lead_edited(folder, edits, *HOSTS, waits=(2, "a"))
+
+        assert_whole(folder)
+    assert "a is on the list again." in told
+
+
+def test_an_address_that_is_changed_meanwhile_is_said_to_count_later() -> None:
+    with main_folder() as folder:
+        _, told = lead_edited(folder, {0: listing('name = "a"\nssh = "ssh://other"', HOSTS[1])}, *HOSTS)
+
+        assert_whole(folder)
+    assert "a is listed otherwise now; it stays what it was until pgtrial ends." in told
+
+
 def test_a_list_that_is_wrong_meanwhile_stays_as_it_was() -> None:
     with main_folder() as folder:
         listed = folder.parent / "hosts.toml"
@@ -394,6 +537,24 @@ def test_a_host_that_cannot_be_put_back_is_an_error_at_the_end_and_costs_no_bloc
         lead(folder, Simulated({}))  # when it can be reached again
 
         assert_whole(folder)
+
+
+def test_a_host_that_could_not_be_put_back_while_it_was_cut_off_is_before_it_gets_blocks_again(monkeypatch) -> None:
+    tried = []
+
+    async def undo(place: Path, **_: object) -> None:
+        if place.name == "b":
+            tried.append(place)
+            if len(tried) == 1:
+                raise RestoreError("1 change could not be undone")
+
+    with main_folder() as folder:
+        monkeypatch.setattr(fence, "undo_own", undo)
+        told = lead(folder, Simulated({"b": ["cut off"]}), fleet(HOSTS[1]))
+
+        assert_whole(folder)
+        assert told.index("b is lost, with block 1: lost the connection.") < told.index("b gets blocks again.")
+        assert len(tried) > 1
 
 
 def test_a_machine_under_two_addresses_gets_blocks_under_one_of_them():
@@ -451,3 +612,120 @@ def test_virtual_machines_of_one_snapshot_are_two():
 
     assert not first.is_same(later)
     assert not first.has_kernel_of(later)
+
+
+class Stopped(Simulated):
+    """A signal comes at a ``moment``, once, and whatever is done then takes a while longer."""
+
+    def __init__(
+        self, moment: str, *, number: signal.Signals = signal.SIGINT, deeds: Mapping[str, list[str]] | None = None
+    ) -> None:
+        super().__init__(deeds or {})
+        self.moment, self.number = moment, number
+        self.was_opened = self.is_open = False
+        self.passed: list[str] = []
+
+    async def at(self, moment: str) -> None:
+        if moment == self.moment:
+            self.moment = ""
+            os.kill(os.getpid(), self.number)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        self.passed.append(moment)
+
+    def through(self, moment: str, really: Callable[..., Any]) -> Callable[..., Any]:
+        async def pass_by(*arguments: Any, **named: Any) -> Any:
+            await self.at(moment)
+            return await really(*arguments, **named)
+
+        return pass_by
+
+    async def __aenter__(self) -> "Stopped":
+        await self.at("opening")
+        self.was_opened = self.is_open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.at("closing")
+        self.is_open = False
+
+    async def leave(self) -> dict[str, PgTrialError]:
+        await self.at("leaving")
+        return {}
+
+    async def ask_machine(self, host: FleetHost) -> Machine:
+        await self.at("asking")
+        return await super().ask_machine(host)
+
+    async def add_worker(self, host: str) -> None:
+        await self.at("adding")
+
+
+def lead_stopped(folder: Path, cluster: Stopped, hosts: Fleet | None = None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Fence, "fence", cluster.through("fencing", Fence.fence))
+        patch.setattr(Fence, "clear", cluster.through("clearing", Fence.clear))
+        lead(folder, cluster, hosts)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", ["leaving", "closing", "fencing", "clearing"])
+def test_a_signal_behind_the_last_block_leaves_nothing_behind(moment: str, number: signal.Signals) -> None:
+    with main_folder() as folder:
+        cluster = Stopped(moment, number=number)
+        with pytest.raises(KeyboardInterrupt):
+            lead_stopped(folder, cluster)
+
+        assert Counter(cluster.passed)["fencing"] == len(HOSTS)
+        assert Counter(cluster.passed)["clearing"] == len(HOSTS)
+        assert not cluster.is_open
+        assert_whole(folder)
+
+
+@pytest.mark.parametrize(
+    ("moment", "deeds"),
+    [
+        ("opening", {}),
+        ("asking", {}),
+        ("adding", {}),
+        ("fencing", {"a": ["lost in the middle"] * 2, "b": ["cut off"] * 2}),
+    ],
+)
+def test_a_signal_at_any_moment_fences_every_host_and_the_rest_is_resumed(
+    moment: str, deeds: dict[str, list[str]]
+) -> None:
+    with main_folder() as folder:
+        cluster = Stopped(moment, deeds=deeds)
+        with pytest.raises(KeyboardInterrupt):
+            lead_stopped(folder, cluster)
+
+        assert not cluster.is_open
+        assert not cluster.was_opened or "leaving" in cluster.passed
+        assert Counter(cluster.passed)["fencing"] >= len(host_folders(folder))
+        lead(folder, Simulated({}))
+        assert_whole(folder)
+
+
+def test_a_signal_while_a_host_is_put_back_does_not_hide_that_it_could_not_be(monkeypatch) -> None:
+    async def undo(place: Path, **_: object) -> None:
+        if place.name == "b":
+            raise ConnectError("no route to b")
+
+    monkeypatch.setattr(fence, "undo_own", undo)
+    with main_folder() as folder:
+        with pytest.raises(RestoreError):
+            lead(folder, Simulated({"a": ["out of order"], "b": ["out of order"]}))
+        cluster = Stopped("fencing")
+        with pytest.raises(RestoreError, match="not everything could be put back on b: no route to b"):
+            lead_stopped(folder, cluster)
+
+        assert not cluster.asked
+
+
+def test_a_signal_while_the_last_block_is_found_to_be_whole_leaves_nothing_behind() -> None:
+    with main_folder() as folder:
+        cluster = Stopped("fencing", deeds={"a": [WELL] * (BLOCKS - 1) + ["lost at the end"]})
+        with pytest.raises(KeyboardInterrupt):
+            lead_stopped(folder, cluster, fleet(HOSTS[0]))
+
+        assert_whole(folder)

@@ -1,6 +1,8 @@
 """Each contender on series made by hand, and pgtrial's against what the product itself concludes."""
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +13,15 @@ from gym.contenders.pgtrial import MARGIN, Pgtrial, Series, compare, conclude, p
 from gym.machine import Measured
 from scipy import stats
 
+from calibration.test_04_failures import CASES
+from calibration.test_04_failures import simulate as simulate_failures
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.effects.estimate import estimate_primary
+from pgtrial.analysis.effects.failures import bound_primary
+from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.model.metric import Better
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.fade import Turns, bound_fade
@@ -146,6 +154,28 @@ def test_the_verdict_is_that_of_an_analysed_folder(tmp_path, gain, stop):
 
     assert verdict is findings.hypothesis.verdict
     assert (found.comparison.low, found.comparison.high) == pytest.approx((effect.low, effect.high))
+
+
+def test_failures_decide_as_in_the_product():
+    """The gym went on with the interval alone where one arm fails so much more often that nothing is decided."""
+    seeds, told = random.Random(9), []
+    for _ in range(60):
+        evidence, values = simulate_failures(seeds, CASES[0], blocks=6)
+        evidence = replace(evidence, rules=replace(evidence.rules, bears_carry_over=False))
+        effect = estimate_primary(evidence, values)
+        bounded = bound_primary(evidence, effect)
+        wanted, _ = judge_claim(evidence, effect.comparison, better=Better.HIGHER, bounded=bounded)
+        pairs = evidence.pairs("b")
+        failed = Counter(run.slot.block for run in evidence.runs if run.state is RunState.INVALID)
+        found = Series(
+            log_ratios=np.log([ratio for ratio in effect.effect.block_ratios if ratio is not None]),
+            after=np.array([run.slot.position > control.slot.position for control, run in pairs]),
+            failed=np.array([failed[run.slot.block] for _, run in pairs]),
+        ).at(6, confidence=0.95)
+        _, verdict = conclude([found, found], "not-worse", shifted(MARGIN, 0.0))
+        assert verdict is wanted
+        told.append((bounded is not None and bounded.decides, found.decide))
+    assert {(True, True)} <= set(told) <= {(True, True), (False, False)}
 
 
 def test_failures_can_hide_that_arms_are_not_equivalent():

@@ -160,6 +160,40 @@ def _steps(experiments, ticks):
     return np.tile(np.where((np.arange(ticks) * TICK) % 40 < 20, 0.0, -0.1), (experiments, 1))
 
 
+@pytest.mark.parametrize(("name", "every", "lasts"), [("stalls", 30, 1), ("stalls-rare", 80, 1)])
+def test_an_arm_that_stalls_gets_as_much_done_in_the_long_run(name, every, lasts):
+    values = BY_NAME[name].stalls(400, 8000, rng())
+    slow, fast = np.unique(values)
+    is_slow = values == slow
+    begins = (is_slow[:, 1:] & ~is_slow[:, :-1]).sum()
+
+    assert slow - fast == pytest.approx(math.log(0.1))
+    assert values.size * TICK / begins == pytest.approx(every, rel=0.05)
+    assert is_slow.sum() * TICK / begins == pytest.approx(lasts, rel=0.05)
+    assert np.exp(values).mean() == pytest.approx(1, abs=0.003)
+
+
+@pytest.mark.parametrize("method", ["blocks", "interleaved", "duet"])
+@pytest.mark.parametrize("name", ["stalls", "stalls-rare"])
+def test_stalls_are_of_the_arm_with_the_change_alone(name, method):
+    schedule = Pgtrial(method=method).schedule(12, 400, rng())
+    measured = measure(quiet(name), schedule, rng())
+    steady = measure(quiet("white"), schedule, rng())
+
+    assert measured.control == pytest.approx(steady.control)
+    assert (measured.treated / steady.treated).mean() == pytest.approx(1, abs=0.006)
+
+
+@pytest.mark.parametrize("name", ["stalls", "stalls-rare"])
+def test_the_mean_of_the_logs_of_blocks_is_below_the_log_of_their_mean_by_half_their_variance(name):
+    """Which of both an effect is of makes less of a difference than a sixth of the margin."""
+    measured = measure(quiet(name), Pgtrial(method="blocks").schedule(40, 500, rng()), rng())
+    logs = np.log(measured.treated / measured.control)
+
+    assert -0.005 < logs.mean() < -0.001
+    assert logs.mean() == pytest.approx(-logs.var() / 2, abs=0.0015)
+
+
 @pytest.mark.parametrize("load", recording.LOADS)
 def test_recorded_noise_reads_contiguous_stretches_of_the_recording(load):
     counts = np.maximum(recording.read(load).counts, 1)

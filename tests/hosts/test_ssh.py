@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.errors import ConnectError, HostCommandError, StoreError, TargetError
+from pgtrial.errors import ConnectError, HostCommandError, LostHostError, StoreError, TargetError
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
@@ -473,7 +473,7 @@ def test_programs_end_when_ssh_is_killed_and_who_waits_is_told(own_remote, runne
             await process.wait()
         with pytest.raises(ConnectError):
             await process.stdout.read()
-        with pytest.raises(ConnectError):
+        with pytest.raises(LostHostError):
             own_remote.ops.clock()
         return process.pid
 

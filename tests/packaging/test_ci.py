@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pgtrial.cli.gate import check_gate_name
+
 ROOT = Path(__file__).parents[2]
 GATE = """
 format = 1
@@ -79,7 +81,7 @@ def test_the_gate_adds_the_migration_and_exits_by_the_verdict(pipeline: Path) ->
     assert not Path(ran.split()[5]).exists()  # a directory that only the user changes, while it measures
     assert (pipeline / "results/findings.json").read_text() == "measured\n"
     assert done.stdout.splitlines()[-1] == "kept: ./results/gate/report.html"  # what pgtrial named is gone by now
-    assert ran.endswith("--history ./pgtrial-history.jsonl --allow-code")
+    assert ran.endswith("--gate gate --history ./pgtrial-history.jsonl --allow-code")
     assert "ADD COLUMN note text" in (pipeline / "gate-with-migration.toml").read_text()
 
 
@@ -106,6 +108,61 @@ def test_the_gate_refuses_what_would_make_another_experiment(
     assert "run" not in ((pipeline / "log").read_text() if (pipeline / "log").exists() else "")
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "gate"),
+    [
+        ("db/erp.toml", "", "db/erp"),
+        ("db/shop.toml", "", "db/shop"),  # an experiment of the same name
+        ("db/erp.toml", "erp-copy", "erp-copy"),
+        ("db/two words.toml", "", "db/two-words-1270634973"),
+    ],
+)
+def test_a_gate_is_named_by_its_file_unless_it_has_a_name(pipeline: Path, file: str, name: str, gate: str) -> None:
+    (pipeline / "db").mkdir()
+    (pipeline / file).write_text(GATE)
+
+    assert run(ROOT / "ci/gate.sh", file, "next.sql", folder=pipeline, PGTRIAL_GATE=name).returncode == 3
+
+    assert f" --gate {gate} --history " in (pipeline / "log").read_text()
+
+
+def test_gates_whose_names_only_look_alike_are_two(pipeline: Path) -> None:
+    """Not every name can stand in a comment's first line; --gate takes 200 characters of some kinds."""
+    long = "/".join(["some-directory"] * 16)
+    files = [
+        *("größe.toml", "grüße.toml", "a b.toml", "a-b.toml"),
+        *(f"{long}/{name}.toml" for name in ("erp", "shop")),
+    ]
+    for file in files:
+        (pipeline / file).parent.mkdir(parents=True, exist_ok=True)
+        (pipeline / file).write_text(GATE)
+        assert run(ROOT / "ci/gate.sh", file, "next.sql", folder=pipeline).returncode == 3
+
+    gates = re.findall("^run .* --gate ([^ ]+) --history", (pipeline / "log").read_text(), re.MULTILINE)
+    assert len(set(gates)) == len(files)
+    assert all(check_gate_name(gate) == gate for gate in gates)
+    assert "a-b" in gates
+
+
+def test_a_gate_that_comes_to_nothing_leaves_no_summary_of_an_earlier_one(pipeline: Path) -> None:
+    for name in ("pgtrial.md", "pgtrial.xml"):
+        (pipeline / name).write_text("supported")
+    (pipeline / "gate.toml").write_text("no = experiment")
+
+    done = run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", folder=pipeline)
+
+    assert done.returncode == 2
+    assert not list(pipeline.glob("pgtrial.*"))
+
+
+def test_each_experiment_of_a_workflow_keeps_what_its_gates_said() -> None:
+    restored, kept = steps()["What the gate said before"]["with"], steps()["Keep what it says now"]["with"]
+
+    assert kept == {name: value for name, value in restored.items() if name != "restore-keys"}
+    assert kept["key"].startswith(restored["restore-keys"])
+    assert {"inputs.experiment", "inputs.name"} == set(re.findall(r"inputs\.\w+", restored["restore-keys"]))
+
+
 def test_the_steps_of_the_action_run_the_gate(pipeline: Path) -> None:
     step = steps()["Experiment"]
     variables: dict[str, str | Path] = {
@@ -114,6 +171,7 @@ def test_the_steps_of_the_action_run_the_gate(pipeline: Path) -> None:
         "ARM": "after",
         "OPTIONS": "--allow-code\n--work-directory=/tmp/a b",
         "ACTION": ROOT,
+        "PGTRIAL_GATE": "shop",
         "PGTRIAL_HISTORY": pipeline / "history.jsonl",
     }
     assert set(step["env"]) == set(variables)
@@ -122,7 +180,7 @@ def test_the_steps_of_the_action_run_the_gate(pipeline: Path) -> None:
 
     assert done.returncode == 3
     ran = (pipeline / "log").read_text().splitlines()[-1]
-    assert ran.endswith(f"--history {pipeline}/history.jsonl --allow-code --work-directory=/tmp/a b")
+    assert ran.endswith(f"--gate shop --history {pipeline}/history.jsonl --allow-code --work-directory=/tmp/a b")
 
     summary = pipeline / "summary"
     run(
@@ -179,18 +237,22 @@ def test_every_value_from_outside_reaches_a_script_through_its_environment() -> 
 
 def test_the_job_for_gitlab_runs_the_gate_with_its_inputs(pipeline: Path) -> None:
     header, jobs = yaml.safe_load_all((ROOT / "templates/gate.yml").read_text())
-    (job,) = jobs.values()
+    ((name, job),) = jobs.items()
     text = (ROOT / "templates/gate.yml").read_text()
     assert set(re.findall(r"\$\[\[ inputs\.(\w+) \]\]", text)) == set(header["spec"]["inputs"])
     assert job["allow_failure"] == {"exit_codes": [4]}
+    # So the file can be included once more: its job, history and note have another name then.
+    assert name == job["variables"]["PGTRIAL_GATE"] == "$[[ inputs.name ]]"
+    assert job["cache"]["key"] == "pgtrial-history-$[[ inputs.name ]]"
 
     (line,) = job["script"]
     installed = line.replace("/usr/share/pgtrial", str(ROOT))
     variables = {"EXPERIMENT": "gate.toml", "MIGRATION": "next.sql", "ARM": "after", "PGTRIAL_HISTORY": "h.jsonl"}
-    done = run("sh", "-e", "-c", installed, folder=pipeline, **variables)
+    options = "--allow-code --work-directory /fast"
+    done = run("sh", "-e", "-c", installed, folder=pipeline, OPTIONS=options, **variables)
 
     assert done.returncode == 3
-    assert "--history h.jsonl" in (pipeline / "log").read_text()
+    assert (pipeline / "log").read_text().endswith(f"--history h.jsonl {options}\n")
     (after,) = job["after_script"]
     done = run(
         "sh", "-e", "-c", after.replace("/usr/share/pgtrial", str(ROOT)), folder=pipeline, EXPERIMENT="gate.toml"

@@ -66,6 +66,18 @@ def test_the_first_run_writes_and_the_second_replaces(forge, summary, write, cha
 
 
 @writers
+def test_gates_of_one_request_have_a_comment_each(forge, summary, write, change) -> None:
+    texts = {name: f"<!-- pgtrial {name} -->\n## gate: refuted\n" for name in ("db/erp.v2", "db/erp-v2", "erp")}
+    for text in [*texts.values(), *texts.values()]:
+        summary.write_text(text)
+        done = write(forge, summary)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    assert [method for method, _ in forge.changes] == ["POST"] * 3 + [change] * 3
+    assert forge.comments == [("gate", text) for text in texts.values()]
+
+
+@writers
 def test_what_somebody_else_wrote_in_our_form_stays_theirs(forge, summary, write, change) -> None:
     """They could change it after us."""
     forge.comments = [("mallory", FIRST)]

@@ -132,3 +132,19 @@ def test_embedded_servers_are_installed_when_asked_for(machine: Machine) -> None
     machine.set_up(PGTRIAL_EMBEDDED="1")
 
     assert "-r requirements/embedded.lock" in machine.calls()
+
+
+def test_an_environment_of_another_place_is_not_emptied_through_a_link(machine: Machine, tmp_path: Path) -> None:
+    machine.has("ensurepip")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "pyvenv.cfg").write_text(f"command = python3 -m venv {other}\n")
+    (machine.checkout / ".venv").symlink_to(other)
+
+    done = machine.set_up()
+
+    assert done.returncode == 1
+    assert f".venv is a link to {other}" in done.stderr
+    assert "rm .venv" in done.stderr
+    assert (other / "pyvenv.cfg").exists()
+    assert "-m venv" not in (machine.programs / "calls").read_text()

@@ -234,7 +234,9 @@ def _make(server: ForeignServer) -> None:
             "GRANT EXECUTE ON FUNCTION pg_read_binary_file(text) TO tuner",
         ):
             connection.execute(statement)  # type: ignore[call-overload]
-    (server.data / "pg_hba.conf").write_text("host all all 127.0.0.1/32 md5\nlocal all all trust\n")
+    (server.data / "pg_hba.conf").write_text(
+        "host all all 127.0.0.1/32 md5\nlocal all all trust\nlocal replication all trust\n"
+    )
     server.run(*server.ctl("restart"))
 
 

@@ -1,7 +1,9 @@
 import asyncio
 import contextlib
 import dataclasses
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,17 @@ def test_sql_error_without_a_position_has_the_line_where_the_statement_begins(se
     assert caught.value.message == 'arms.after.sql.apply, line 5: relation "nope" does not exist'
 
 
+def test_a_transaction_that_a_script_leaves_open_is_an_error_and_not_lost_in_silence(served, runner):
+    script = "SELECT 1;\nBEGIN;\nCREATE TABLE lost (a int);\nCREATE INDEX ON lost (a);\n"
+    with pytest.raises(TargetError) as caught:
+        runner.run(execute_script(served.conninfo(), script, name="arms.after.sql.apply"))
+
+    assert caught.value.message == (
+        "arms.after.sql.apply, line 2: the transaction that begins here is not committed, and leaves nothing behind"
+    )
+    runner.run(execute_script(served.conninfo(), f"{script}COMMIT;\nDROP TABLE lost;", name="arms.after.sql.apply"))
+
+
 def test_stopped_server_leaves_no_process_and_no_socket(throwaway, runner):
     pid = throwaway.process.pid
     runner.run(throwaway.stop())
@@ -135,6 +148,19 @@ def test_server_that_was_killed_leaves_no_process_and_no_shared_memory(throwaway
     assert not [path for path in mapped if Path(path).exists()]
     runner.run(throwaway.start())  # the data are as the kill left them
     runner.run(throwaway.stop())
+
+
+def test_the_logger_has_ended_when_the_server_has(throwaway, runner):
+    (logger,) = (
+        child
+        for child in find_server_children(str(throwaway.data))
+        if any("logger" in text for text in titles([child]))
+    )
+    os.kill(logger.pid, signal.SIGSTOP)  # it ends after all others, however long that takes it
+
+    runner.run(throwaway.stop())
+
+    assert find_server_children(str(throwaway.data)) == ()
 
 
 def segments() -> set[str]:

@@ -256,6 +256,21 @@ def test_a_table_that_is_too_wide_cuts_its_first_column():
     assert "…" in lines[1]
 
 
+def test_names_that_would_be_the_same_when_cut_stand_above_their_rows():
+    rows = [("latency p95, 2 clients", "less than × 0.0001"), ("latency p99, 2 clients", "17"), ("b", "18")]
+
+    lines = align_table(("", "interval"), rows, left=("",), width=30)
+
+    assert lines == [
+        "                      interval",
+        "  latency p95, 2 clients",
+        "            less than × 0.0001",
+        "  latency p99, 2 clients",
+        "                            17",
+        "  b                         18",
+    ]
+
+
 def test_hostile_names_stay_text_on_the_page():
     plain, hostile = (Page(render_comparison(make_experiments(names))) for names in (PLAIN, HOSTILE))
 

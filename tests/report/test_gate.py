@@ -1,9 +1,10 @@
 import pytest
 
-from pgtrial.findings.findings import Findings
+from pgtrial.findings.findings import ClaimPart, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
+from pgtrial.report.words import primary_effect
 
 
 def with_verdict(findings: Findings, verdict: Verdict, *, complete: bool = True) -> Findings:
@@ -128,6 +129,51 @@ def test_the_claims_own_effect_is_not_listed_twice(sample):
     assert "effect.off.pgbench.tps.level0" in keys
     assert len(set(keys)) == len(keys)
     assert {"ratio", "low", "high", "p", "blocks", "margin", "decision"} <= set(find(sample, "claim").figures)
+
+
+@pytest.mark.parametrize(
+    ("decision", "expect", "verdict", "word"),
+    [
+        (Decision.INCONCLUSIVE, "not-worse", Verdict.SUPPORTED, "not worse"),
+        (Decision.INCONCLUSIVE, "better", Verdict.REFUTED, "not better"),
+        (Decision.EQUIVALENT, "not-worse", Verdict.INCONCLUSIVE, "inconclusive"),  # of too few blocks
+        (Decision.BETTER, "better", Verdict.SUPPORTED, "better"),
+    ],
+)
+def test_what_is_decided_of_the_claim_is_told_in_the_words_of_the_summary(sample, decision, expect, verdict, word):
+    claimed = primary_effect(sample)
+    effects = tuple(one.model_copy(update={"decision": decision}) if one == claimed else one for one in sample.effects)
+    asked = sample.hypothesis.model_copy(update={"expect": expect})
+    changed = sample.model_copy(update={"effects": effects, "hypothesis": asked})
+
+    assert find(with_verdict(changed, verdict), "claim").figures["decision"] == word
+    early = with_verdict(changed, verdict, complete=False)
+    assert find(early, "claim").figures["decision"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "complete", "outcome", "word"),
+    [
+        (Verdict.SUPPORTED, True, Outcome.PASSED, "not worse"),
+        (Verdict.INCONCLUSIVE, True, Outcome.SKIPPED, "inconclusive"),
+        (Verdict.SUPPORTED, False, Outcome.SKIPPED, "inconclusive"),
+    ],
+)
+def test_a_part_of_the_claim_is_known_where_its_verdict_is(sample, verdict, complete, outcome, word):
+    p99 = "pgbench.latency_p99"
+    effects = tuple(
+        one.model_copy(update={"decision": Decision.INCONCLUSIVE}) if one.metric == p99 else one
+        for one in sample.effects
+    )
+    part = ClaimPart(
+        metric=p99, scenario=None, expect="not-worse", margin=0.1, verdict=verdict, reason=sample.hypothesis.reason
+    )
+    asked = sample.hypothesis.model_copy(update={"parts": (part,)})
+    changed = sample.model_copy(update={"effects": effects, "hypothesis": asked})
+    case = find(with_verdict(changed, Verdict.INCONCLUSIVE, complete=complete), f"effect.off.{p99}.all")
+
+    assert (case.outcome, case.figures["decision"]) == (outcome, word)
+    assert case.text.endswith(f": {word}")
 
 
 def test_an_experiment_without_a_run_is_invalid_and_has_no_effects(minimal):

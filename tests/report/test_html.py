@@ -9,6 +9,7 @@ from pgtrial.findings.record import Estimate
 from pgtrial.findings.soak import Drift, Soak, SoakArm
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
+from pgtrial.report.markdown import render_summary
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.verdict import VERDICT
 from pgtrial.report.text import render_text
@@ -144,6 +145,9 @@ def test_shares_of_transactions_show_the_latency_of_each_scenario_first(sample):
     assert list(dict.fromkeys(effect.scenario for effect in scenario_latencies(mixed))) == ["update", "read"]
     text = render_text(mixed)
     assert text.index("Mean latency by scenario") < text.index("throughput  ")
+    summary = render_summary(mixed)
+    assert summary.index("Mean latency by scenario") < summary.index("| throughput")
+    assert "Mean latency by scenario" not in render_summary(sample)
     effects = next(section for section in SECTIONS if section.name == "effects")
     assert "latency mean by scenario" in effects.build(mixed)["charts"][0].title
 

@@ -160,6 +160,24 @@ def test_the_first_screen_says_the_next_step_of_the_story(sample) -> None:
     assert VERDICT.build(sample)["step"] == step
 
 
+def test_the_first_screen_says_what_the_better_arm_costs(sample) -> None:
+    found = with_scenario(sample, "read", 5.64)
+
+    step = " ".join(text_of(sentence) for sentence in next_step(found))
+
+    assert "prefer “off” to “on”" in step
+    assert "Weigh what it costs: latency mean of “read” +464 %" in step
+    assert step in paragraph(found, "next")
+
+
+def test_what_a_worse_arm_costs_is_not_weighed(sample) -> None:
+    worse = with_primary(sample, ratio=0.5, low=0.4, high=0.6, decision=Decision.WORSE)
+    found = change(with_scenario(worse, "read", 5.64), "hypothesis", verdict=Verdict.REFUTED)
+
+    assert "stay with “on”" in paragraph(found, "next")
+    assert "Weigh" not in paragraph(found, "next")
+
+
 @pytest.mark.parametrize(
     ("expect", "better", "verdict", "expected"),
     [

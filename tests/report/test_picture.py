@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pgtrial.findings.findings import ClaimPart
 from pgtrial.findings.message import verbatim
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours
@@ -115,6 +116,33 @@ def test_badge_chart_and_table_of_a_claim_on_one_side_agree(sample, expect, verd
     forest = primary_forest(decided)
     assert forest is not None
     assert f", {word}" in forest.text
+
+
+@pytest.mark.parametrize(
+    ("decision", "verdict", "words"),
+    [
+        (
+            Decision.INCONCLUSIVE,
+            Verdict.REFUTED,
+            "“off” is not worse by more than the margin of ±3 %: its interval",
+        ),
+        (
+            Decision.BETTER,
+            Verdict.INCONCLUSIVE,
+            "“off” is better by more than the margin of ±3 %: its whole",
+        ),
+    ],
+)
+def test_of_a_claim_of_several_metrics_the_picture_says_what_is_said_of_its_own(sample, decision, verdict, words):
+    changed = change_primary(sample, decision=decision)
+    reason, metric = sample.hypothesis.reason, primary_effect(sample).metric
+    of = {"scenario": None, "expect": "not-worse", "margin": 0.03, "reason": reason}
+    own = ClaimPart(metric=metric, verdict=Verdict.SUPPORTED, **of)
+    other = ClaimPart(metric="pgbench.latency_p99", verdict=verdict, **of)
+    asked = {"expect": "not-worse", "verdict": verdict, "parts": (own, other)}
+    told = changed.model_copy(update={"hypothesis": sample.hypothesis.model_copy(update=asked)})
+
+    assert effect_picture(told).title.startswith(words)
 
 
 def test_less_is_better_of_a_latency(sample):

@@ -3,8 +3,11 @@ from markdown_it import MarkdownIt
 
 from pgtrial.findings.findings import ClaimPart, Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.model.caveat import STOPPED_FOR_HARM
 from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.gate import list_cases
 from pgtrial.report.markdown import render_summary
+from pgtrial.report.text import render_text
 from pgtrial.report.words import primary_effect
 
 RENDERER = MarkdownIt("commonmark").enable("table").enable("strikethrough")
@@ -70,6 +73,19 @@ def test_the_table_of_what_is_not_finished_does_not_decide_its_claim(sample: Fin
 
     assert _word_of_the_claim(sample) == "better"
     assert _word_of_the_claim(sample.model_copy(update={"experiment": early})) == "inconclusive"
+    claimed = primary_effect(sample)
+    assert claimed is not None
+    part = ClaimPart(
+        metric=claimed.metric,
+        scenario=None,
+        expect="better",
+        margin=0.03,
+        verdict=Verdict.SUPPORTED,
+        reason=sample.hypothesis.reason,
+    )
+    asked = sample.hypothesis.model_copy(update={"parts": (part,)})
+    several = sample.model_copy(update={"experiment": early, "hypothesis": asked})
+    assert _word_of_the_claim(several) == "inconclusive"
 
 
 def test_of_a_claim_of_several_metrics_each_effect_has_the_word_of_its_part(sample: Findings) -> None:
@@ -114,6 +130,20 @@ def test_an_experiment_that_is_not_finished_says_so(sample):
 
     assert text.startswith("## ? synchronous-commit: inconclusive\n")
     assert "Not finished: 3 of 6 blocks complete; `pgtrial resume` goes on." in text
+
+
+def test_one_that_a_guardrail_has_ended_is_not_said_to_go_on(sample):
+    harm = sample.caveats[0].model_copy(update={"code": STOPPED_FOR_HARM})
+    ended = sample.model_copy(
+        update={
+            "experiment": sample.experiment.model_copy(update={"complete": False, "blocks_complete": 3}),
+            "caveats": (harm,),
+        }
+    )
+
+    assert "Not finished: 3 of 6 blocks complete; a guardrail has ended it." in render_summary(ended)
+    assert "goes on" not in render_text(ended)
+    assert "a guardrail has ended it" in next(case.message for case in list_cases(ended) if case.key == "schedule")
 
 
 def test_nothing_measured_is_said_in_words(minimal):

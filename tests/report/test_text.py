@@ -4,7 +4,7 @@ from pgtrial.findings.caveat import as_finding
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.text import render_text
+from pgtrial.report.text import align_columns, render_text
 
 
 def test_the_verdict_comes_first(sample):
@@ -116,3 +116,23 @@ def test_terminal_escapes_in_names_are_written_out(hostile):
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert r"a\x1b[31m\u202eb" in text
+
+
+def test_arms_whose_names_would_be_the_same_when_cut_are_told_apart() -> None:
+    table = [
+        ("arm", "metric", "change"),
+        ("partitions_by_month", "throughput", "+17 %"),
+        ("partitions_by_month", "latency p50", "−17 %"),
+        ("partitions_by_quarter", "throughput", "+18 %"),
+    ]
+
+    lines = align_columns(table, left=(True, True, False), width=32, narrowest=8)
+
+    assert lines == [
+        "  arm        metric       change",
+        "  partitions_by_month",
+        "             throughput    +17 %",
+        "             latency p50   −17 %",
+        "  partitions_by_quarter",
+        "             throughput    +18 %",
+    ]

@@ -6,6 +6,7 @@ from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.sequential import (
     Spending,
     hide_interval,
+    most_lean,
     nominal_confidence,
     nominal_levels,
     precision_confidence,
@@ -198,3 +199,45 @@ def test_the_error_of_looking_after_every_block(spending, cap):
 
     low, high = bounds(0.05, experiments)
     assert low <= crossings(looks, levels, running_t(values)[0]).mean() <= high
+
+
+def ended(cap, truth, *, bounds, experiments):
+    """Estimates of experiments that end when all of an interval is on one side of the bounds, or between them; and
+    their standard errors.
+    """
+    looks = tuple(range(6, cap + 1))
+    _, mean, sd = running_t(np.random.default_rng([cap, round(1000 * truth)]).normal(truth, 1, (experiments, cap)))
+    estimate, error = np.full((2, experiments), np.nan)
+    for blocks in looks:
+        here, own = mean[:, blocks - 1], sd[:, blocks - 1] / np.sqrt(blocks)
+        confidence = nominal_confidence(looks, blocks=blocks, confidence=0.95)
+        is_decided = np.full(experiments, blocks == cap)
+        if confidence is not None:
+            wide, narrow = (special.stdtrit(blocks - 1, level) * own for level in ((1 + confidence) / 2, confidence))
+            is_decided |= (here - wide > bounds[-1]) | (here + wide < bounds[0])
+            is_decided |= (here - narrow > bounds[0]) & (here + narrow < bounds[-1])
+        ends = np.isnan(estimate) & is_decided
+        estimate[ends], error[ends] = here[ends], own[ends]
+    return estimate, error
+
+
+def assert_lean(cap, truth, bounds, experiments):
+    estimate, error = ended(cap, truth, bounds=bounds, experiments=experiments)
+    lean = (estimate - truth).mean() / error.mean()
+
+    assert abs(lean) <= most_lean((6, cap)) + 3 * estimate.std() / error.mean() / np.sqrt(experiments)
+    return lean
+
+
+@pytest.mark.simulated
+def test_an_estimate_that_ended_when_it_was_decided_leans_away_from_the_bound():
+    assert assert_lean(40, 0.5, (0.0,), 4000) > 0.15
+    assert assert_lean(40, 1.0, (-0.5, 0.5), 4000) > 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", [(0.0,), (-0.25, 0.25), (-0.5, 0.5), (-1.0, 1.0)])
+@pytest.mark.parametrize("cap", [12, 20, 40, 100])
+def test_what_estimates_lean_by_is_bounded_whatever_the_truth(cap, bounds):
+    for truth in np.arange(0, bounds[-1] + 1.6, 0.1):
+        assert_lean(cap, truth, bounds, 10_000)

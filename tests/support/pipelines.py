@@ -94,10 +94,15 @@ class GitHub:
             if not wanted or step["name"] in self.without:
                 continue
             if "uses" in step:
-                assert step["uses"].startswith("actions/cache@"), step["uses"]
                 options = {name: _fill(value, context) for name, value in step["with"].items()}
+                used = step["uses"].partition("@")[0]
+                if used == "actions/cache/save":
+                    self._keep(options)
+                    continue
+                assert used in ("actions/cache", "actions/cache/restore"), used
                 self._restore(options)
-                to_keep.append(options)
+                if used == "actions/cache":
+                    to_keep.append(options)
                 continue
             added = [line for line in files["GITHUB_PATH"].read_text().splitlines() if line]
             search = os.pathsep.join([*map(str, reversed(added)), *map(str, self.programs), os.environ["PATH"]])
@@ -108,21 +113,27 @@ class GitHub:
             statuses[step["name"]] = done.returncode
             printed.append(done.stdout)
             status = status or done.returncode
-        for options in to_keep:
+        for options in to_keep if status == 0 else ():  # as its "post-if: success()" says
             self._keep(options)
         return Job(status=status, steps=statuses, printed="".join(printed))
 
     def _restore(self, options: Mapping[str, str]) -> None:
         """The newest entry that begins with one of the keys to restore."""
         for beginning in (options["key"], *options.get("restore-keys", "").splitlines()):
-            found = sorted(self.caches.glob(f"{beginning}*"), key=lambda path: path.stat().st_mtime_ns)
+            found = sorted(self.caches.glob(f"{_as_name(beginning)}*"), key=lambda path: path.stat().st_mtime_ns)
             if found:
                 shutil.copy(found[-1], options["path"])
                 return
 
     def _keep(self, options: Mapping[str, str]) -> None:
         if Path(options["path"]).exists():
-            shutil.copy(options["path"], self.caches / options["key"])
+            shutil.copy(options["path"], self.caches / _as_name(options["key"]))
+
+
+def _as_name(key: str) -> str:
+    """Of a file for a key, in which no comma may be."""
+    assert "," not in key, key
+    return key.replace("/", "_")
 
 
 @dataclass(kw_only=True)
@@ -143,6 +154,7 @@ class GitLab:
         declared = header["spec"]["inputs"]
         known = {name: each["default"] for name, each in declared.items() if "default" in each} | inputs
         assert known.keys() == declared.keys(), declared.keys() - known.keys()
+        assert all(re.search(each.get("regex", ""), known[name]) for name, each in declared.items())
         filled = _INPUT.sub(lambda match: known[match[1]], text.partition("\n---\n")[2])
         ((name, job),) = yaml.safe_load(filled).items()
         assert job["image"]["entrypoint"] == [""]  # else the runner's shell is an argument of the image's own

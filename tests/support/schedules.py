@@ -1,4 +1,4 @@
-"""Schedules whose runs a test replaces: there is no target."""
+"""Schedules whose runs a test replaces: of a target there is the host alone."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Observer = 
     state = State.create(folder)
     write_plan(state, planned)
     plan: Any = SimpleNamespace(measured_time=1.0)
-    target: Any = None
+    target: Any = SimpleNamespace(host=LocalHost())
     return Schedule(
         planned=planned,
         folder=folder,

@@ -11,6 +11,7 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.store import parquet
 from pgtrial.watch import alarms
+from pgtrial.watch.alarm_words import contract_text
 from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
@@ -193,6 +194,24 @@ def test_the_command_names_the_next_one(
     assert document["compare"] in line
 
 
+def test_a_stricter_contract_needs_more_evidence_and_is_said(
+    found: Watched, shifted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict = find_alarms(shifted, one_in=365)
+
+    assert strict.alarms[0].at >= found.alarms[0].at
+    assert strict.alarms[0].onset <= strict.alarms[0].at
+    assert "at most 1 false alarm in 365 days for" in contract_text(strict.audit, strict.one_in)
+
+
+@pytest.mark.parametrize("words", ["6d", "400d", "soon"])
+def test_a_contract_that_two_weeks_cannot_hold_is_a_usage_error(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["alarms", str(tmp_path), "--contract", words]) == 2
+    assert "--contract" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("after", "status"), [(HOUR, 3), (2 * HOUR, 0)])
 def test_an_alarm_of_the_last_hour_fails_where_asked_for(
     found: Watched, shifted: Path, monkeypatch: pytest.MonkeyPatch, after: int, status: int
@@ -201,6 +220,33 @@ def test_an_alarm_of_the_last_hour_fails_where_asked_for(
     monkeypatch.setattr(alarms, "find_alarms", lambda *_: ended)
     assert main(["alarms", str(shifted), "--fail-on-alarm"]) == status
     assert main(["alarms", str(shifted)]) == 0
+
+
+@pytest.mark.parametrize("command", ["compare-times", "question"])
+def test_an_alarm_is_the_one_of_the_same_contract_and_calm_time(
+    command: str, found: Watched, shifted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Window | None, float]] = []
+
+    def find(_root: Path, window: Window | None, one_in: float) -> Watched:
+        asked.append((window, one_in))
+        return found
+
+    monkeypatch.setattr(alarms, "find_alarms", find)
+    words = [command, str(shifted), "2026-12-13T09:00/10:00", "--alarm", "1"]
+    more = [] if command == "compare-times" else ["--server", f"host={tmp_path}", "-o", str(tmp_path / "q")]
+    main([*words, *more, "--contract", "90d", "--calm", "2026-11-29T00:00/2026-12-13T00:00"])
+    main([*words, *more])
+
+    assert asked == [(Window(START + DAY, START + 15 * DAY), 90.0), (None, 30.0)]
+
+
+@pytest.mark.parametrize("option", [("--contract", "90d"), ("--calm", "2026-11-29T00:00/2026-12-13T00:00")])
+def test_what_chooses_among_alarms_goes_with_an_alarm(
+    option: tuple[str, str], shifted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare-times", str(shifted), "now-1h", *option]) == 2
+    assert f"{option[0]} goes with --alarm" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from pgtrial.cli.compare_times import choose_windows
 from pgtrial.cli.main import main
+from pgtrial.cli.options import WhichAlarm
 from pgtrial.errors import SpecError
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
@@ -197,7 +198,7 @@ def test_wrong_windows_are_usage_errors(locked: Path, capsys: pytest.CaptureFixt
 
 def test_an_alarm_needs_calm_time_first(locked: Path) -> None:
     with pytest.raises(SpecError, match="too little calm time"):
-        choose_windows(locked, (), 1)
+        choose_windows(locked, (), WhichAlarm(number=1, calm=None, one_in=None))
 
 
 def test_statements_have_blocks_per_call(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """pgtrial question against a real server: what it writes passes "pgtrial check", and what has no answer is said."""
 
 import asyncio
+import re
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ def shop(
             for customer in range(20):
                 connection.execute("SELECT * FROM event WHERE customer = %s", [customer])
                 connection.execute("UPDATE event SET body = 'y' WHERE id = %s", [customer])
+                connection.execute("SELECT pg_sleep(%s)", [0.01])
         yield cluster
 
 
@@ -74,7 +76,12 @@ def test_an_index_that_is_missing_and_memory_that_is_too_small(
     assert spill["target"]["postgresql"]["work_mem"] == "2MB"
     assert spill["hypothesis"]["expect"] == "better"
     assert sorted(each["share"] for each in spill["workload"]["scenario"])[-2:] == [20, 20]
-    assert "pg_dump --format=custom" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pg_dump --format=custom" in said
+    assert "% of the time): it calls pg_sleep, which may do more than read and write rows" in said
+    (kept,) = re.findall(r"The load has ([\d.]+) % of the time", said)
+    assert 0 < float(kept) < 99
+    assert f"The load has {kept} % of the time" in rows["experiment"]["description"]
 
 
 def test_a_lock_is_no_question_of_a_setting(

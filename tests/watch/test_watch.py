@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pgtrial.cli.main import main
 from pgtrial.engine.sampler import loop
+from pgtrial.engine.sampler.spool import Header
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
-from pgtrial.watch.folder import Ages, open_folder
+from pgtrial.watch.folder import Ages, Rows, open_folder
 from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
-from pgtrial.watch.reach import reach
+from pgtrial.watch.reach import find_first_process, reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.watcher import Options, Watcher
 from support import wait_until
@@ -429,3 +432,191 @@ def _pids(cluster: ThrowawayCluster) -> list[int]:
     with psycopg.connect(cluster.conninfo()) as connection:
         query = "SELECT pid FROM pg_stat_activity WHERE usename = %s AND backend_type = 'client backend'"
         return [pid for (pid,) in connection.execute(query, (ROLE,)).fetchall()]
+
+
+def _readers() -> list[int]:
+    """Processes of this machine that read its files for a pgtrial on another one."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if b"exec(sys.stdin.buffer.read(" in each.read_bytes() and not each.read_bytes().startswith(b"ssh"):
+                found.append(int(each.parent.name))
+    return found
+
+
+MACHINE = "SELECT t, value FROM {files} WHERE metric = 'proc_stat.cpu_user' ORDER BY t"
+
+
+def test_a_machine_is_watched_by_ssh(
+    shop: ThrowawayCluster, sshd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+    root, begun = tmp_path / "w", time.time()
+    with load(shop), watching(shop, root, "--host", sshd.address) as process:
+        wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 4)
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 4)
+        assert _readers()
+        process.terminate()
+        assert process.wait(60) == 0
+
+    assert "its machine as well" in process.said  # type: ignore[attr-defined]
+    metrics = {row[0] for row in rows(root, SAMPLES, "SELECT DISTINCT metric FROM {files}")}
+    assert {"backend_cpu.run", "proc_meminfo.MemAvailable", "pg_stat_database.xact_commit"} <= metrics
+    assert all(begun - 1 < t < time.time() + 1 for t, _ in rows(root, SAMPLES, MACHINE))
+    assert all(value > 0 for _, value in rows(root, SAMPLES, MACHINE))
+
+
+def test_a_machine_that_does_not_let_the_watch_in_is_said_at_the_beginning(
+    shop: ThrowawayCluster,
+    sshd: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh(key="stranger"))
+    command = [sys.executable, "-m", "pgtrial", "watch", dsn(shop), "-o", str(tmp_path / "w"), "--host", sshd.address]
+
+    assert subprocess.run([*command, "--once"], check=False).returncode == 1
+    assert "permission denied" in capfd.readouterr().err
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_machine_that_is_lost_is_a_gap_of_the_machine_alone_and_comes_back(
+    shop: ThrowawayCluster, sshd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+    monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 30 * INTERVAL)
+    monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 30 * INTERVAL)
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {}, machine=sshd.address)
+    assert first.remote is not None
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+            os.kill(first.remote.host.connection.pid, signal.SIGKILL)
+            wait_until(lambda: any("the reader on the server's machine ended" in text for text in said))
+            lost = time.time()
+            wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > lost)
+            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: found[-1][0] > lost)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
+    assert not any("connection to the server is lost" in text for text in said)
+    wait_until(lambda: not _readers())
+
+
+def test_a_machine_that_cannot_be_read_leaves_the_server_watched_and_is_tried_again(
+    shop: ThrowawayCluster, sshd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where sshd lets nobody have a second session (MaxSessions 1)."""
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+    monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 10 * INTERVAL)
+    monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 10 * INTERVAL)
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {}, machine=sshd.address)
+    assert first.remote is not None
+    refusing = replace(first.remote.reader, command=("sh", "-c", "echo open failed >&2; exit 1"))
+    first = replace(first, remote=replace(first.remote, reader=refusing))
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            machine = wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
+    before = [t for t, _ in rows(root, SAMPLES, COMMITS) if t < machine[0][0] - 2 * INTERVAL]
+    assert len(before) >= 5
+    assert said[0] == "the reader on the server's machine ended: open failed: without its machine for now"
+    assert not any("connect" in text for text in said)
+
+
+def test_the_machine_of_several_servers_is_a_usage_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["watch", "dbname=a", "dbname=b", "-o", str(tmp_path / "w"), "--host", "ssh://db1"]
+
+    assert main(words) == 2
+    assert "--host is the machine of one server" in capsys.readouterr().err
+
+
+def test_the_unit_reaches_the_machine_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["watch", "dbname=a", "-o", str(tmp_path), "--host", "ssh://watcher@db1:22", "--unit"]) == 0
+    assert "--host ssh://watcher@db1:22" in capsys.readouterr().out
+
+
+def test_a_server_of_another_machine_is_not_taken_for_one_with_its_number(tree: Any) -> None:
+    tree.add({"/proc/7/cmdline": "postgres: watcher shop 10.0.0.1(5) idle\0", "/proc/7/stat": "7 (postgres) S 3 7"})
+    tree.add({"/proc/8/cmdline": "postgres: watcher shop2 [local] idle\0", "/proc/8/stat": "8 (postgres) S 3 8"})
+    tree.add({"/proc/9/cmdline": "vi postgres: shop \0", "/proc/9/stat": "9 (vi) S 3 9"})
+
+    found = [find_first_process(tree, pid, database="shop") for pid in (7, 8, 9, 10)]
+
+    assert found == [3, None, None, None]
+
+
+class Written:
+    """In place of a folder, what a recorder writes."""
+
+    def __init__(self) -> None:
+        self.rows: list[Rows] = []
+
+    def write(self, rows: Rows) -> None:
+        self.rows.append(rows)
+
+    def maintain(self, now: float) -> tuple[()]:
+        return ()
+
+    def times(self, source: str) -> set[float]:
+        return {one.t for rows in self.rows for one in rows.samples if one.metric.startswith(source)}
+
+
+FOREIGN = Header(
+    version_num=160000,
+    interval=1.0,
+    session_interval=0.1,
+    sources=("proc_loadavg", "proc_meminfo"),
+    devices=(),
+    absent={},
+    foreign=("proc_loadavg", "proc_meminfo"),
+    clock_offset=5.0,
+)
+
+
+def test_readings_of_another_machine_have_times_of_this_one() -> None:
+    written = Written()
+    recorder = Recorder(written, tell=lambda _: None)  # type: ignore[arg-type]
+    recorder.add_header(100.0, FOREIGN)
+    recorder.add(107.0, "proc_loadavg", "1.5 0.5 0.25 2/300 4711\n")
+    recorder.flush()
+    recorder.finish()
+
+    assert written.times("proc_loadavg") == {102.0}
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("proc_loadavg", f"{'9' * 400} 0.5 0.25 2/300 4711\n"),
+        ("proc_loadavg", "nan 0.5 0.25 2/300 4711\n"),
+        ("proc_meminfo", f"MemTotal: {'9' * 400} kB\n"),
+        ("proc_meminfo", f"MemTotal: {'9' * 5000} kB\n"),
+    ],
+)
+def test_a_number_of_another_machine_that_is_none_ends_nothing(source: str, text: str) -> None:
+    written, said = Written(), list[str]()
+    recorder = Recorder(written, tell=said.append)  # type: ignore[arg-type]
+    recorder.add_header(100.0, FOREIGN)
+    recorder.add(107.0, source, text)
+    recorder.add(108.0, "proc_loadavg", "1.5 0.5 0.25 2/300 4711\n")
+    recorder.flush()
+    recorder.finish()
+
+    assert [each.partition(":")[0] for each in said] == [f"cannot understand what {source} said"]
+    assert written.times("proc_") == {103.0}

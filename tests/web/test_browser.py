@@ -17,7 +17,7 @@ from pgtrial.report.html import write_html
 from pgtrial.store import layout
 from pgtrial.store.findings_file import read_findings
 from pgtrial.store.state import State
-from support import write_result_folder
+from support import incident, write_result_folder
 
 PATIENCE = 60_000  # ms
 SIZE = {"width": 1200, "height": 900}
@@ -94,6 +94,28 @@ def test_the_list_is_reached_by_the_printed_address_alone(tab: Tab, client) -> N
     assert "supported" in tab.page.inner_text("table")
     assert "interrupted" in tab.page.inner_text("table")
     assert tab.complaints == []
+    assert all(url.startswith((client.server.address.partition("?")[0], "data:")) for url in tab.asked)
+
+
+def test_a_watched_server_shows_its_last_hour_and_any_time_beside_one_like_it(tab: Tab, tmp_path: Path, serve) -> None:
+    incident.write(tmp_path / "shop", incident.lock)
+    client = serve(tmp_path)
+    client.server.watches.clock = lambda: incident.B.end + 10.0
+    tab.open(client)
+    tab.page.get_by_role("link", name="shop").click()
+    tab.page.get_by_text("Read until 2026-11-28 00:12 UTC").wait_for()
+
+    assert tab.page.inner_text("#subtitle") == "database shop at db1:5432"
+    assert incident.SELL in tab.page.inner_text("#statements")
+    assert tab.page.locator("table.arms polyline").count() > 2
+    tab.page.get_by_role("textbox", name="Time").fill(str(incident.B))
+    tab.page.get_by_role("button", name="Compare").click()
+    frame = tab.page.frame_locator("iframe.report")
+    frame.get_by_text("A lock that is held too long").first.wait_for()
+    frame.locator("html[data-charts=drawn]").wait_for(state="attached")
+    assert tab.complaints == []
+    tab.page.get_by_role("button", name="Look for alarms").click()
+    tab.page.get_by_text("too little calm time to learn from").wait_for()
     assert all(url.startswith((client.server.address.partition("?")[0], "data:")) for url in tab.asked)
 
 

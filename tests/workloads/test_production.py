@@ -1,5 +1,6 @@
 """A load like that of a server: what its texts may be, which statements belong together, and one from end to end."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -13,13 +14,15 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.engine.production_check import name_scripts
-from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.postgres.connect import execute
+from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.parameters import Role, is_fresh, read_shape
 from pgtrial.workloads.production.scripts import make_plan, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
 from support import wait_until
+from support.loading import empty_database
 
 INT = "integer"
 CUSTOMER = ("public", "customer")
@@ -157,6 +160,51 @@ def test_what_makes_a_new_row_unique_is_a_column_of_which_there_are_new_values(t
     uses = read_shape(statement(text, text.count("$")), load).uses
 
     assert [use.column for use in uses if is_fresh(use, load)] == fresh
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("INSERT INTO daily (day, n) VALUES ($1, $2)", "a new row needs a value of daily (day) that no row has"),
+        ("INSERT INTO daily (day, n) VALUES ($1, $2) ON CONFLICT (day) DO UPDATE SET n = $3", ""),
+        ("INSERT INTO daily (n) VALUES ($1)", ""),
+        ("INSERT INTO country (code) VALUES ($1)", "a new row needs a value of country (code) that no row has"),
+        ("INSERT INTO basket (customer, orders) VALUES ($1, $2)", "needs a value of basket (customer, orders)"),
+        ("INSERT INTO basket (customer) VALUES ($1)", ""),
+        ("UPDATE daily SET mood = $1", "no value is known for the type of a parameter"),
+    ],
+)
+def test_a_row_that_would_break_a_constraint_is_left_out(text, left_out):
+    days = {"day": Column(type="date"), "n": Column(type=INT), "mood": Column(type="mood", nulls=1)}
+    basket = {
+        "customer": Column(type=INT, references=(CUSTOMER, "id")),
+        "orders": Column(type=INT, references=(ORDERS, "id")),
+    }
+    tables = {
+        **TABLES,
+        ("public", "daily"): Table(rows=100, pages=1, columns=days, unique=(("day",),)),
+        ("public", "country"): Table(
+            rows=100, pages=1, columns={"code": Column(type="character(2)")}, unique=(("code",),)
+        ),
+        ("public", "basket"): Table(rows=100, pages=1, columns=basket, unique=(("customer", "orders"),)),
+    }
+    asked = replace(statement(text, text.count("$")), types=("mood",) if "mood" in text else (INT,) * text.count("$"))
+
+    plan = make_plan(replace(load_of(asked), tables=tables), with_values=False)
+
+    assert [each.reason for each in plan.left_out] == [] if not left_out else left_out in plan.left_out[0].reason
+    assert len(plan.scripts) == (not left_out)
+
+
+def test_a_value_of_a_type_that_is_not_known_is_never_missing():
+    moods = {"id": Column(type=INT, is_unique=True), "mood": Column(type="mood", nulls=0.5)}
+    table = ("public", "mind")
+    asked = replace(statement("UPDATE mind SET mood = $1 WHERE id = $2"), types=("mood", INT))
+    load = replace(load_of(asked), tables={table: Table(rows=100, pages=1, columns=moods)})
+
+    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+
+    assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
 
 
 def test_an_error_names_the_script_and_not_its_number():
@@ -312,6 +360,55 @@ def test_no_value_leaves_the_server(written):
     assert [path for path, text in texts.items() if "planted" in text or "7654321" in text] == []
 
 
+def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
+    shop.psql("postgres", "CREATE DATABASE views")
+    shop.psql(
+        "views",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE TABLE booking AS SELECT n AS id, n % 10 AS place FROM generate_series(1, 1000) AS n",
+        "CREATE UNIQUE INDEX ON booking (place, (id + 0))",
+        "CREATE VIEW all_of_them AS SELECT * FROM booking",
+        "CREATE VIEW open AS SELECT id AS number, place FROM all_of_them WHERE place < 5",
+        # Immutable by its own word, so that whoever plans the view executes it.
+        "CREATE FUNCTION owned() RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planned'; END $$",
+        "CREATE VIEW trap AS SELECT id FROM booking WHERE place = owned()",
+        "CREATE MATERIALIZED VIEW kept AS SELECT * FROM booking",
+        "ANALYZE",
+        "SELECT count(*) FROM open JOIN kept USING (place) WHERE number = 3 AND kept.id = 4",
+    )
+
+    load = asyncio.run(read_load(shop.dsn("views")))
+
+    (asked,) = [each for each in load.statements if "JOIN kept" in each.text]
+    open_, kept = ("public", "open"), ("public", "kept")
+    uses = read_shape(asked, load).uses
+    assert [(use.role, use.table, use.column) for use in uses] == [
+        (Role.EQUAL, open_, "number"),
+        (Role.EQUAL, kept, "id"),
+    ]
+    assert load.tables["public", "booking"].unique == (("place", "id"),)
+    assert load.tables[open_].pages == 0
+    assert load.tables[open_].rows == 1000  # of the table below it
+    assert load.tables["public", "trap"].rows == 1000
+    assert "planned" not in shop.cluster.log.read_text()
+    assert (load.tables[kept].rows, load.tables[kept].columns["place"].distinct) == (1000, 10)
+    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+    assert 'FROM "public"."open"' in setup
+
+
+def test_no_sample_is_drawn_of_a_view():
+    asked = statement("SELECT * FROM orders WHERE id = $1 AND customer = $2", 2)
+    load = load_of(asked)
+    large = replace(TABLES[ORDERS], rows=1e9)
+    setups = []
+    for table in (large, replace(large, pages=0)):
+        load = replace(load, tables={**TABLES, ORDERS: table})
+        setups.append(write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup)
+
+    of_table, of_view = ("TABLESAMPLE" in setup for setup in setups)
+    assert (of_table, of_view) == (True, False)
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 
@@ -342,8 +439,10 @@ def test_values_leave_the_server_if_that_is_asked_for(shop, tmp_path):
 def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert main(["workload", shop.dsn("copy"), "--check", str(written), "--seconds", "2", "--allow-writes"]) == 0
 
-    said = capsys.readouterr().out
+    said, meanwhile = capsys.readouterr()
     assert [line.partition(":")[0] for line in said.splitlines()[1:5]] == ["rows", "keys", "hot", "nearest"]
+    at_work = [line.partition(":")[0] for line in meanwhile.splitlines() if "it is sent for 2 s" in line]
+    assert at_work[:4] == ["rows", "keys", "hot", "nearest"]
     assert re.match(r"s\d+: keys ", said)  # a look-up by a column that is not unique
     assert "failed" not in said
     truth = (written / "truth.md").read_text()
@@ -497,3 +596,13 @@ def test_a_server_that_counts_no_statements_is_an_error(shop, tmp_path, capsys):
     assert main(["workload", shop.dsn("postgres"), "--output", str(tmp_path / "load")]) == 1
     assert "no pg_stat_statements" in capsys.readouterr().err
     assert not (tmp_path / "load").exists()
+
+
+def test_a_server_that_has_not_loaded_what_counts_statements_is_told_so(served, tmp_path, capsys):
+    with empty_database(served) as conninfo:
+        asyncio.run(execute(conninfo, "CREATE EXTENSION pg_stat_statements"))
+        assert main(["workload", conninfo, "--output", str(tmp_path / "load")]) == 1
+
+    said = capsys.readouterr().err
+    assert "the server has not loaded pg_stat_statements" in said
+    assert "shared_preload_libraries" in said

@@ -160,6 +160,7 @@ def test_files_that_are_read_are_found_through_variables_and_each_other(tmp_path
         (r"\i missing.sql", "does not exist"),
         (r"\i load.sql", "is read by itself"),
         (r"\connect shop", r"load.sql, line 1: \\connect shop: the data are loaded into one database"),
+        ("-- +goose Up\nSELECT 1;\n-- +goose Down", "^it is for a migration tool: what stands from line 3 on undoes"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:

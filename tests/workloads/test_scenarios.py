@@ -116,3 +116,10 @@ def test_set_up_that_is_for_psql_is_to_be_loaded(tmp_path: Path, text: str, kind
         setup_sql(experiment({"mix": "select-only"}, setup="shop.sql"), tmp_path)
 
     assert 'load = "shop.sql"' in caught.value.problems[0].hint
+
+
+def test_set_up_for_a_migration_tool_is_not_done_and_undone(tmp_path: Path) -> None:
+    (tmp_path / "next.sql").write_text("-- migrate:up\nCREATE TABLE t (a int);\n-- migrate:down\nDROP TABLE t;\n")
+
+    with pytest.raises(SpecError, match=r'cannot execute "next.sql": it is for a migration tool: .* from line 3 on'):
+        setup_sql(experiment({"mix": "select-only"}, setup="next.sql"), tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgtrial.workloads.statements import planned_statements
+from pgtrial.workloads.statements import planned_statements, unset_variables
 
 
 def test_variables_become_parameters_and_pgbenchs_own_commands_go() -> None:
@@ -22,3 +22,18 @@ def test_variables_become_parameters_and_pgbenchs_own_commands_go() -> None:
 @pytest.mark.parametrize("script", ["", "BEGIN; COMMIT;", "VACUUM t; CREATE TABLE u (a int);", "\\set a 1"])
 def test_what_has_no_plan_is_left_out(script: str) -> None:
     assert list(planned_statements(script)) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "unset"),
+    [
+        ("\\set a random(1, 9)\nSELECT :a, :b;\n", {"b"}),
+        ("\\set a :c * 2\n\\if :d\nSELECT 1;\n\\endif\n", {"c", "d"}),
+        ("SELECT :scale, :client_id, :given, :random_seed, :default_seed;\n", set()),
+        ("SELECT x::int, '12:ab', \":d\", a[1:n], a[i:n] FROM t; -- :e\n/* :f */", set()),
+        ("SELECT 1 AS a \\gset p_\nSELECT :p_a;\n", set()),
+        ("SELECT f(a := 1, b => :b);\n", {"b"}),
+    ],
+)
+def test_variables_that_nothing_sets_are_found(script: str, unset: set[str]) -> None:
+    assert unset_variables(script, {"given": "1"}) == unset

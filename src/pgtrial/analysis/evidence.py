@@ -10,7 +10,7 @@ from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
-from pgtrial.model.caveat import Caveat
+from pgtrial.model.caveat import STOPPED_FOR_HARM, Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
@@ -254,6 +254,10 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
                 hint="Restore it from a copy.",
             )
         is_switched = plan.method.method == "switchback"
+        caveats = state.caveats()
+        # What was censored by the arm itself is never done: the block in which it was at its worst is missing.
+        was_harmed = any(caveat.code == STOPPED_FOR_HARM for _, caveat in caveats)
+        is_open = STOPPED not in meta and _is_unfinished(plan.slots, runs)
         runs = tuple(replace(run, is_switched=is_switched) for run in runs)
         return Evidence(
             folder=folder,
@@ -276,8 +280,8 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             settings=state.settings(),
             fingerprints=state.fingerprints(),
             fingerprints_after=state.fingerprints(Moment.AFTER),
-            caveats=state.caveats(),
-            is_provisional=plan.rules.is_provisional and STOPPED not in meta and _is_unfinished(plan.slots, runs),
+            caveats=caveats,
+            is_provisional=was_harmed or (plan.rules.is_provisional and is_open),
             hosts=hosts,
             lacks_record=lacks_record(state),
         )

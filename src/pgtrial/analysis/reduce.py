@@ -70,9 +70,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             _create_source(db, evidence, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
             _check_counted(db, transactions, may_lack=evidence.experiment.workload.kind == COMMAND)
-            db.execute(_query("latencies"))
-            _check_buckets(db, transactions)
-            buckets = db.execute(_query("buckets")).fetchnumpy()
+            latencies = _latencies(db, evidence, transactions)
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, evidence, waits, is_kept=is_little)
             sessions, polls = _sessions(db) if waits else ({}, {})
@@ -80,9 +78,9 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
-                histograms=_histograms(db),
-                bins=_bins(db, buckets),
-                latency_rows=_latency_rows(buckets),
+                histograms=latencies.histograms,
+                bins=_bins(db, latencies.p95),
+                latency_rows=latencies.rows,
                 stalls=_stalls(db, with_sessions=bool(waits)),
                 widths=widths,
                 increases=counters.increases,
@@ -176,7 +174,7 @@ def _create_source(
         [list(files), [str(path) for path in files.values()]],
     )
     db.execute(
-        f"CREATE TEMP {'TABLE' if is_kept else 'VIEW'} {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
+        f"CREATE TEMP {'TABLE' if is_kept else 'VIEW'} {name} AS SELECT {name}_file.run, rows.* "
         f"FROM {source} AS rows JOIN {name}_file ON file = filename"
     )
 
@@ -194,6 +192,28 @@ def _check_counted(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, 
     ).fetchone()
     if found is not None:
         raise StoreError(f'file "{files[found[0]]}" is damaged: its times or counts are no numbers')
+
+
+@dataclass(frozen=True, slots=True)
+class _Latencies:
+    """See Reduction; ``p95`` is by run, level and bin, in seconds."""
+
+    histograms: dict[Cell, Histogram] = field(default_factory=dict)
+    rows: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
+    p95: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+
+def _latencies(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]) -> _Latencies:
+    """Of some runs at a time: those of all runs together have no room in memory where the runs are long."""
+    found = _Latencies()
+    for runs in read_together(evidence.valid):
+        db.execute(_query("latencies"), [[str(files[run.id]) for run in runs]])
+        _check_buckets(db, files)
+        buckets = db.execute(_query("buckets")).fetchnumpy()
+        found.histograms.update(_histograms(db))
+        found.rows.update(_latency_rows(buckets))
+        found.p95.update(_p95(buckets))
+    return found
 
 
 def _check_buckets(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> None:
@@ -231,8 +251,8 @@ def _histograms(db: duckdb.DuckDBPyConnection) -> dict[Cell, Histogram]:
     }
 
 
-def _bins(db: duckdb.DuckDBPyConnection, buckets: _Columns) -> dict[tuple[int, int], tuple[Bin, ...]]:
-    """The 95th percentile is the first bucket at or below which 95 % of the bin's transactions lie."""
+def _p95(buckets: _Columns) -> dict[tuple[int, int, int], float]:
+    """The first bucket of each bin at or below which 95 % of the bin's transactions lie."""
     starts = _starts(buckets["run"], buckets["level"], buckets["bin"])
     up_to = np.cumsum(buckets["count"])
     ends = np.append(starts[1:], up_to.size)[: starts.size] - 1
@@ -240,7 +260,12 @@ def _bins(db: duckdb.DuckDBPyConnection, buckets: _Columns) -> dict[tuple[int, i
     # In whole numbers: 95 % of a count may be a count as well.
     wanted = np.searchsorted(up_to * 100, before * 100 + (up_to[ends] - before) * 95)
     keys = zip(*(buckets[name][starts].tolist() for name in ("run", "level", "bin")), strict=True)
-    p95 = dict(zip(keys, map(bucket_value, buckets["bucket"][wanted].tolist()), strict=True))
+    return dict(zip(keys, map(bucket_value, buckets["bucket"][wanted].tolist()), strict=True))
+
+
+def _bins(
+    db: duckdb.DuckDBPyConnection, p95: Mapping[tuple[int, int, int], float]
+) -> dict[tuple[int, int], tuple[Bin, ...]]:
     bins: dict[tuple[int, int], list[Bin]] = {}
     for run, level, index, count, latency_mean in _rows(db, "bins"):
         bins.setdefault((run, level), []).append(

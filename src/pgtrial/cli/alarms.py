@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +16,15 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
-from pgtrial.units import format_change
 
 if TYPE_CHECKING:
-    from pgtrial.stats.alarms.audit import Audit
-    from pgtrial.watch.alarms import ServerAlarm, Shift, Watched
+    from pgtrial.watch.alarms import ServerAlarm, Watched
     from pgtrial.watch.folder import Mark
     from pgtrial.watch.webhook import Webhook
 
 _SCHEMA_VERSION = 1
 _ALARM = 3  # exit code
 _LAST = 3600  # s
-_TEXT = 60
-OBSERVATION = (
-    "An alarm is observation, not cause: it says that something has changed, and not why, nor whether it matters. "
-    "What a change does, an experiment shows (pgtrial run)."
-)
-CONTRACT = "The contract is at most 1 false alarm in 30 days for all signals together."
-_WORDS = {
-    "holds": "It holds, even if each of these alarms was false.",
-    "broken": "There are more than that: unless some of these alarms were true, it is broken.",
-    "too-short": "The time is too short to know whether it holds, if each of these alarms was false.",
-}
-_DIRECTIONS = {
-    ("level", True): "higher",
-    ("level", False): "lower",
-    ("spread", True): "less even",
-    ("spread", False): "more even",
-    ("share", True): "larger share",
-    ("share", False): "smaller share",
-}
 
 
 def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | None) -> "Webhook | None":
@@ -65,6 +43,15 @@ def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | No
     metavar="START/END",
     help="A time in which all was as usual, two weeks or more. Default: the first two weeks.",
 )
+@click.option(
+    "--contract",
+    "one_in",
+    metavar="TIME",
+    default="30d",
+    show_default=True,
+    callback=options.contract_days,
+    help="At most one false alarm in this time, for all signals together.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--fail-on-alarm", is_flag=True, help="Exit with 3 after an alarm in the last hour that was read.")
 @click.option(
@@ -75,13 +62,21 @@ def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | No
     callback=_webhook,
     help="Post alarms that it has not got yet to this address, as JSON; https only, or this machine.",
 )
-def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: bool, webhook: "Webhook | None") -> None:
+def command(
+    *,
+    folder: Path,
+    calm: str | None,
+    one_in: float,
+    as_json: bool,
+    fail_on_alarm: bool,
+    webhook: "Webhook | None",
+) -> None:
     """Find changes in FOLDER, which "pgtrial watch" writes, after a calm time.
 
     What is usual at each hour and weekday is learned from the calm time. Shown
-    are the changes since then, with at most one false alarm in 30 days for all
-    signals together: throughput, sessions, time per commit, waits, statements
-    and CPU. START/END are in UTC. docs/alarms.md says where that fails.
+    are the changes since then, with at most one false alarm in 30 days, or the
+    time of --contract, for all signals together: throughput, sessions, time per
+    commit, waits, statements and CPU. START/END are in UTC. docs/alarms.md says where that fails.
 
     \b
     Examples:
@@ -96,7 +91,7 @@ def command(*, folder: Path, calm: str | None, as_json: bool, fail_on_alarm: boo
 
     window = None if calm is None else parse_window(calm, now=time.time())
     mark = read_mark(folder)
-    found = find_alarms(folder, window)
+    found = find_alarms(folder, window, one_in)
     if as_json:
         echo(escape_json(json.dumps(_document(mark.server, mark.database, folder, found), indent=2)))
     else:
@@ -120,15 +115,16 @@ def _post(folder: Path, webhook: "Webhook", mark: "Mark", found: "Watched") -> N
 
 def _summary(mark: "Mark", alarms: "Sequence[ServerAlarm]") -> str:
     """A line for each alarm, without texts of statements: chats have markup of their own."""
+    from pgtrial.watch.alarm_words import moment, summary
+
     return "\n".join(
-        f"{_moment(alarm.at)} UTC, database {mark.database} at {mark.server}: {first.signal} "
-        f"{_DIRECTIONS[first.aspect.value, first.is_more]} ({format_change(first.size)}) since {_moment(first.onset)}"
-        for alarm in alarms
-        for first in alarm.shifts[:1]
+        f"{moment(alarm.at)} UTC, database {mark.database} at {mark.server}: {summary(alarm)}" for alarm in alarms
     )
 
 
 def _document(server: str, database: str, folder: Path, found: "Watched") -> dict[str, Any]:
+    from pgtrial.watch.alarm_words import OBSERVATION, contract_text
+
     known = asdict(found)
     high = found.audit.high
     return {
@@ -137,13 +133,15 @@ def _document(server: str, database: str, folder: Path, found: "Watched") -> dic
         "database": database,
         **known,
         "audit": {**known["audit"], "high": high if math.isfinite(high) else None},
-        "contract": _contract(found.audit),
+        "contract": contract_text(found.audit, found.one_in),
         "compare": _compare(folder, found),
         "note": OBSERVATION,
     }
 
 
 def _lines(folder: Path, found: "Watched") -> Iterator[str]:
+    from pgtrial.watch.alarm_words import OBSERVATION, contract_text, moment, shift_cells
+
     width = shutil.get_terminal_size((100, 24)).columns
     yield f"calm: {found.calm} UTC"
     yield "watched: nothing after it yet" if found.rest is None else f"watched: {found.rest} UTC"
@@ -152,7 +150,7 @@ def _lines(folder: Path, found: "Watched") -> Iterator[str]:
     yield ""
     if found.alarms:
         rows = [
-            (str(number) if place == 0 else "", _moment(alarm.at) if place == 0 else "", *_cells(shift))
+            (str(number) if place == 0 else "", moment(alarm.at) if place == 0 else "", *shift_cells(shift))
             for number, alarm in enumerate(found.alarms, start=1)
             for place, shift in enumerate(alarm.shifts)
         ]
@@ -161,36 +159,10 @@ def _lines(folder: Path, found: "Watched") -> Iterator[str]:
     else:
         yield "no alarm"
     yield ""
-    yield _contract(found.audit)
+    yield contract_text(found.audit, found.one_in)
     yield OBSERVATION
     if compare := _compare(folder, found):
         yield f"The time of the last alarm beside the hour before it: {compare}"
-
-
-def _cells(shift: "Shift") -> tuple[str, str, str, str, str]:
-    name = " ".join(shift.text.split())[:_TEXT] or shift.part
-    return (
-        f"{shift.signal}: {name}" if shift.part else shift.signal,
-        _DIRECTIONS[shift.aspect.value, shift.is_more],
-        format_change(shift.size),
-        f"{format_change(shift.low)} to {format_change(shift.high)}",
-        _moment(shift.onset),
-    )
-
-
-def _moment(t: int) -> str:
-    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M")
-
-
-def _contract(audit: "Audit") -> str:
-    """How many alarms there were, against how many may be false."""
-    if audit.rate is None:
-        return f"{CONTRACT} Nothing was read after the calm time yet."
-    number = f"{audit.alarms} alarm{'' if audit.alarms == 1 else 's'}"
-    return (
-        f"{number} in {audit.days:.1f} days without gaps: {audit.rate:.3g} in 30 days, 95 % interval {audit.low:.3g} "
-        f"to {audit.high:.3g}. {CONTRACT} {_WORDS[audit.contract.value]}"
-    )
 
 
 def _compare(folder: Path, found: "Watched") -> str | None:

@@ -12,7 +12,7 @@ from pgtrial.cli.terminal import echo
 from pgtrial.errors import PgTrialError
 
 if TYPE_CHECKING:
-    from pgtrial.findings.findings import HypothesisFinding
+    from pgtrial.findings.findings import Findings
     from pgtrial.knobs.declaration import Lasting
     from pgtrial.model.arm import Arm
 
@@ -63,21 +63,28 @@ def _find_arm(arms: "Mapping[str, Arm]", name: str) -> "Arm":
 def _tell_verdict(folder: Path) -> str:
     """What whoever names an arm, and does not ask who won, should know."""
     try:
-        claim = _read_claim(folder)
+        findings = _read_findings(folder)
     except PgTrialError as err:
         return f"chosen by --arm; there is no verdict: {' '.join(err.message.split())}"
-    return f'chosen by --arm; the claim, about "{claim.arm}", is {_state(claim)}'
+    return f'chosen by --arm; the claim, about "{findings.hypothesis.arm}", is {_state(findings)}'
 
 
-def _read_claim(folder: Path) -> "HypothesisFinding":
+def _read_findings(folder: Path) -> "Findings":
     from pgtrial.cli.findings import find_findings
     from pgtrial.language import ENGLISH, find_language
 
-    return find_findings(folder, find_language(ENGLISH)).hypothesis
+    return find_findings(folder, find_language(ENGLISH))
 
 
-def _state(claim: "HypothesisFinding") -> str:
-    return f"{claim.verdict}, but only provisionally" if claim.provisional else str(claim.verdict)
+def _state(findings: "Findings") -> str:
+    from pgtrial.model.caveat import STOPPED_FOR_HARM
+
+    claim = findings.hypothesis
+    if not claim.provisional:
+        return str(claim.verdict)
+    was_harmed = any(caveat.code == STOPPED_FOR_HARM for caveat in findings.caveats)
+    why = ", as a guardrail has ended the experiment" if was_harmed else ""
+    return f"{claim.verdict}, but only provisionally{why}"
 
 
 def _find_winner(folder: Path) -> tuple[str, str]:
@@ -86,10 +93,11 @@ def _find_winner(folder: Path) -> tuple[str, str]:
     from pgtrial.model.observable import find_observable
     from pgtrial.model.verdict import Verdict
 
-    claim = _read_claim(folder)
+    findings = _read_findings(folder)
+    claim = findings.hypothesis
     reason = " ".join(in_english(claim.reason).split())
     if claim.verdict is not Verdict.SUPPORTED or claim.provisional:
-        raise PgTrialError(f"no arm has won: the claim is {_state(claim)}", detail=reason, hint=_ANY)
+        raise PgTrialError(f"no arm has won: the claim is {_state(findings)}", detail=reason, hint=_ANY)
     if claim.expect == "different":
         raise PgTrialError("no arm has won: the claim is only that they differ", detail=reason, hint=_ANY)
     known = find_observable(claim.metric)

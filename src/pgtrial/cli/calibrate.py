@@ -83,7 +83,11 @@ def command(
     checked = check_file(file, allow_code=allow_code, allow_files=allow_files)
     loaded = checked.loaded
     code = get_consent(uses_of(loaded.experiment, checked.plan.arms, loaded.folder), allowed=allow_code)
-    writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
+    writes = get_write_consent(
+        writes_of(loaded.experiment, checked.plan.arms),
+        copy_of=loaded.experiment.target.copy_of,
+        allowed=allow_writes,
+    )
     plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment, loaded.folder), budget=budget)
     permission = Permission(
         work_base=work_directory,

@@ -30,9 +30,7 @@ _LESS, _OPEN = 3, 4  # exit codes, as of a claim that is refuted, and of one tha
 @click.command()
 @options.folder
 @click.argument("windows", nargs=-1, metavar="[A] [B]")
-@click.option(
-    "--alarm", metavar="N", default=None, type=click.IntRange(min=1), help='B is the time of this alarm of "alarms".'
-)
+@options.alarm
 @click.option(
     "--promised",
     default=None,
@@ -52,7 +50,7 @@ def command(
     *,
     folder: Path,
     windows: tuple[str, ...],
-    alarm: int | None,
+    alarm: options.WhichAlarm | None,
     promised: Path | None,
     output: Path | None,
     as_json: bool,
@@ -105,7 +103,9 @@ def _judge(promised: Path, found: "Comparison") -> tuple[tuple[str, ...], int]:
     return promise_lines(promise, found.time), code
 
 
-def choose_windows(folder: Path, texts: Sequence[str], alarm: int | None) -> "tuple[Window, Window, str]":
+def choose_windows(
+    folder: Path, texts: Sequence[str], alarm: options.WhichAlarm | None
+) -> "tuple[Window, Window, str]":
     """The windows that are meant, and what is to be said of A where nobody has named it."""
     from pgtrial.watch.comparable import comparable_window
     from pgtrial.watch.windows import parse_window
@@ -115,9 +115,11 @@ def choose_windows(folder: Path, texts: Sequence[str], alarm: int | None) -> "tu
     now = time.time()
     windows = [parse_window(each, now=now) for each in texts]
     if alarm is not None:
+        from pgtrial.stats.alarms.audit import CONTRACT_DAYS
         from pgtrial.watch.alarms import find_alarms
 
-        windows.append(find_alarms(folder).time_of(alarm))
+        calm = None if alarm.calm is None else parse_window(alarm.calm, now=now)
+        windows.append(find_alarms(folder, calm, alarm.one_in or CONTRACT_DAYS).time_of(alarm.number))
     if len(windows) == 2:
         return windows[0], windows[1], ""
     a, words = comparable_window(folder, windows[0])

@@ -26,12 +26,12 @@ def get_consent(uses: Sequence[CodeUse], *, allowed: bool) -> bool:
     )
 
 
-def get_write_consent(writes: Sequence[CodeUse], *, allowed: bool) -> bool:
+def get_write_consent(writes: Sequence[CodeUse], *, copy_of: str | None, allowed: bool) -> bool:
     """The same for what it changes on a server that is not its own."""
     return _ask(
         writes,
         allowed=allowed,
-        refusal=refuse_writes(writes),
+        refusal=refuse_writes(writes, copy_of=copy_of),
         told="The experiment changes a server that is not its own:",
         question="Change it?",
     )

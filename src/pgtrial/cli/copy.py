@@ -70,14 +70,21 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
         raise PreflightError(f'"{output}" already exists', hint="Name another one with --output.")
     name, caller = name or f"{target.database}_copy", forget_caller()
     if dump is None:
-        new_text = for_database(text, name)
-        size, made = copy_on_server(experiment, name, caller), f'database "{name}"'
+        new_text = for_database(text, name, original=target.database)
+        copied = copy_on_server(experiment, name, caller)
+        size, made = copied.size, f'database "{name}"'
+        lacking = "The copy lacks settings of the original, which your role may not give it", copied.left_out
     else:
         for_dump(text, str(dump.absolute()), version=0)  # what is wrong with the file is told before
-        size, major = dump_database(experiment, dump, caller)
-        new_text, made = for_dump(text, str(dump.absolute()), version=major), f'"{dump}"'
+        dumped = dump_database(experiment, dump, caller)
+        size, made = dumped.size, f'"{dump}"'
+        new_text = for_dump(text, str(dump.absolute()), version=dumped.major)
+        lacking = "Sessions of the original begin with settings that belong into [target.postgresql]", dumped.settings
     write_file(output, new_text)
     echo(f'made {made} of database "{target.database}", {format_bytes(size)}')
+    what, settings = lacking
+    if settings:
+        echo(f"{what}: {', '.join(settings)}.")
     echo(f'wrote "{output}"')
     if dump is None:
         command = f"pgtrial run {shell_word(output)} --allow-writes"

@@ -26,18 +26,21 @@ if TYPE_CHECKING:
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 # In which links lead to standard output and the like, and only root makes any; not below them, as in /dev/shm.
 _PLACES_OF_DEVICES = frozenset((Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")))
+# It stands in the first line of a comment, by which that is found again.
+_NAME = re.compile(r"[A-Za-z0-9_./-]{0,200}")
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The requested outputs; without any it does nothing."""
+    """The requested outputs; without any it does nothing. ``name`` tells gates of one experiment apart."""
 
     asserts: bool = False
     junit: Path | None = None
     summary: Path | None = None
     github: bool = False
     history: Path | None = None
+    name: str = ""
 
     def prepare(self) -> None:
         """Fail now, not after hours, if a file cannot be written, and remove the output of an earlier call.
@@ -82,18 +85,19 @@ class Gate:
         if self.junit is not None:
             from pgtrial.report.gate import render_junit
 
-            yield self.junit, render_junit(findings), False
+            yield self.junit, render_junit(findings, gate=self.name), False
         if self.summary is not None or self.github:
             from pgtrial.report.markdown import render_summary
 
-            summary = render_summary(findings)
+            summary = render_summary(findings, gate=self.name)
             if self.history is not None:
                 from pgtrial.findings.history import render_history
                 from pgtrial.report.history import entry_of, render_comment
 
                 earlier = self._read_history()
-                summary = render_comment(findings, earlier)
-                yield self.history, render_history([*earlier, entry_of(findings, commit=pipeline_commit())]), False
+                summary = render_comment(findings, earlier, gate=self.name)
+                entry = entry_of(findings, gate=self.name, commit=pipeline_commit())
+                yield self.history, render_history([*earlier, entry]), False
             if self.summary is not None:
                 yield self.summary, summary, False
             if self.github:
@@ -114,6 +118,13 @@ class Gate:
 
 
 NO_GATE = Gate()
+
+
+def check_gate_name(name: str) -> str:
+    """The name, which others read in comments and files. Raises BadParameter."""
+    if not _NAME.fullmatch(name):
+        raise click.BadParameter('only letters A to Z, digits and "_", ".", "/" and "-", at most 200 of them')
+    return name
 
 
 def pipeline_commit() -> str:

@@ -51,6 +51,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("compare", "Compare experiments."),
     ("watch", "Watch a live server, read-only, and keep what is read."),
     ("compare-times", "Compare two times of a watched server."),
+    ("statements", "List a watched server's statements, or show one over time."),
     ("question", "Write experiment files for what two such times point to."),
     ("alarms", "Find changes on a watched server, with few false alarms."),
     ("serve", "Show experiments in a browser, also while they run."),

@@ -3,13 +3,17 @@
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pgtrial.cli.gate import Gate, pipeline_commit
+from pgtrial.cli.gate import Gate, check_gate_name, pipeline_commit
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
+
+_DAY = 86400  # s
+_LEAST_DAYS, _MOST_DAYS = 7, 365  # of a contract, of which a bootstrap of two weeks can still tell something
 
 
 class FolderPath(click.Path):
@@ -122,6 +126,15 @@ _GATE = (
         type=_file,
         help="Note the result in this file, and show in the Markdown what it has of earlier runs of the pipeline.",
     ),
+    click.option(
+        "--gate",
+        "gate_name",
+        default="",
+        metavar="NAME",
+        callback=lambda _context, _parameter, name: check_gate_name(name),
+        help="Name of this gate, where a pipeline has several: with it each has a comment and a history of its own. "
+        "Default: the experiment's name.",
+    ),
 )
 
 
@@ -136,12 +149,79 @@ def gate(function: Callable[..., None]) -> Callable[..., None]:
         summary: Path | None,
         github: bool,
         history: Path | None,
+        gate_name: str,
         **others: Any,
     ) -> None:
-        gate = Gate(asserts=asserts, junit=junit, summary=summary, github=github, history=history)
+        gate = Gate(asserts=asserts, junit=junit, summary=summary, github=github, history=history, name=gate_name)
         function(gate=gate, **others)
 
     for option in reversed(_GATE):
+        option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhichAlarm:
+    """The ``number``-th of those that "alarms" lists with this calm time, and with a contract of ``one_in`` days."""
+
+    number: int
+    calm: str | None
+    one_in: float | None
+
+
+def contract_days(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+    """The days of a contract; None where none was asked for."""
+    from pgtrial.units import parse_duration
+
+    if text is None:
+        return None
+    try:
+        days = parse_duration(text) / _DAY
+    except ValueError as err:
+        raise click.BadParameter(str(err)) from None
+    if not _LEAST_DAYS <= days <= _MOST_DAYS:
+        raise click.BadParameter(f'"{text}" is not from {_LEAST_DAYS} to {_MOST_DAYS} days')
+    return days
+
+
+_ALARM = (
+    click.option(
+        "--alarm",
+        "number",
+        metavar="N",
+        default=None,
+        type=click.IntRange(min=1),
+        help='B is the time of this alarm of "alarms".',
+    ),
+    click.option(
+        "--contract",
+        "one_in",
+        metavar="TIME",
+        default=None,
+        callback=contract_days,
+        help='With --alarm: the --contract of "alarms", where it had one.',
+    ),
+    click.option(
+        "--calm", metavar="START/END", default=None, help='With --alarm: the --calm of "alarms", where it had one.'
+    ),
+)
+
+
+def alarm(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that name an alarm, passed to a command as one argument, ``alarm``; None where none is named."""
+
+    @functools.wraps(function)
+    def command(*, number: int | None, one_in: float | None, calm: str | None, **others: Any) -> None:
+        if number is not None:
+            others["alarm"] = WhichAlarm(number=number, calm=calm, one_in=one_in)
+        elif one_in is not None or calm is not None:
+            name = "--calm" if one_in is None else "--contract"
+            raise click.UsageError(f'{name} goes with --alarm: it says which alarms "pgtrial alarms" finds')
+        else:
+            others["alarm"] = None
+        function(**others)
+
+    for option in reversed(_ALARM):
         option(command)
     return command
 

@@ -167,14 +167,22 @@ def _sql(checked: Checked) -> list[str]:
             statements = [text for _, text in split_statements(arm.knobs.get("sql", {}).get(key, ""))]
             lines += [f"  {arm.name}, {when}:"] if statements else []
             for statement in statements:
-                text = f"{' '.join(statement.split())};"
-                lines.append(
-                    textwrap.fill(
-                        text, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6, break_on_hyphens=False
-                    )
-                )
+                lines += _in_its_lines(statement)
     if lines and checked.loaded.experiment.target.database is not None:
         lines.append(_fill("Running this needs --allow-writes. Each arm's SQL is in the journal before it runs."))
+    return lines
+
+
+def _in_its_lines(statement: str) -> list[str]:
+    """A statement in the lines that it has in the file: a comment ends where its line ends, there as here."""
+    own = [line for line in textwrap.dedent(statement).expandtabs(4).splitlines() if line.strip()]
+    own = [*own, ";"] if "--" in own[-1] else [*own[:-1], f"{own[-1].rstrip()};"]
+    lines = []
+    for line in own:
+        deeper = " " * (6 + len(line) - len(line.lstrip()))
+        lines.append(
+            textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=deeper, break_on_hyphens=False)
+        )
     return lines
 
 
@@ -246,7 +254,8 @@ def _hosts(fleet: "FleetEstimate") -> list[str]:
     rows = [(share.name, share.where, str(share.blocks)) for share in fleet.shares]
     together, alone = format_duration(round(fleet.seconds)), format_duration(round(fleet.alone))
     texts = [
-        f"Together about {together}, instead of {alone} on one. Hosts take the next block as they get free.",
+        f"Together about {together} if all are equally fast, instead of {alone} on one.",
+        "Hosts take the next block as they get free: a slow one gets fewer.",
         "" if fleet.is_balanced else "Not every host gets equally many blocks: a multiple of the hosts would do that.",
         f"There is no block for {', '.join(fleet.idle)}." if fleet.idle else "",
         "The load of all hosts is made on this machine, at the same time." if fleet.loaded_here else "",

@@ -26,6 +26,7 @@ from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Outlook, Scope
 from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.workload import VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
@@ -33,7 +34,8 @@ from pgtrial.postgres.existing.session import is_of_session
 from pgtrial.postgres.programs import kind_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS
 from pgtrial.units import format_duration, format_share
-from pgtrial.workloads.scenarios import scenarios_of
+from pgtrial.workloads.scenarios import of_arm, read_arm_scripts, scenarios_of
+from pgtrial.workloads.statements import unset_variables, used_variables
 
 # What arms set around the server's own settings without changing the host.
 _AROUND = (Scope.SETTINGS, Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
@@ -308,6 +310,7 @@ def plan_notes(checked: Checked) -> Iterator[str]:
             "published results; after each run the data are checked for consistency"
         )
     yield from idle_notes(checked)
+    yield from variable_notes(checked)
     if plan.attempts_before:
         yield (
             f"attempt {plan.attempts_before + 1} at this claim on this machine: it will be decided by the "
@@ -339,6 +342,30 @@ def idle_notes(checked: Checked) -> Iterator[str]:
         why = acts.idle(outlook) if acts is not None else ""
         if why:
             yield f"{difference.label} will have nothing to act on: {why}"
+
+
+def variable_notes(checked: Checked) -> Iterator[str]:
+    """Variables of scripts that nothing sets, and those of arms that no script uses."""
+    loaded = checked.loaded
+    if not loaded.experiment.workload.scenario:
+        return
+    shared = scenarios_of(loaded.experiment, loaded.folder)
+    arms = [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    texts = read_arm_scripts(arms, loaded.folder)
+    unset: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        used: set[str] = set()
+        for each in of_arm(shared, arm, texts.get(arm.name, {})):
+            script = each.script or ""  # pgbench's own set what they use
+            used |= used_variables(script)
+            for name in sorted(unset_variables(script, dict(each.variables))):
+                unset.setdefault((each.name, name), []).append(arm.name)
+        given = {key.removeprefix(VARIABLES) for key in arm.knobs.get(WORKLOAD, {}) if key.startswith(VARIABLES)}
+        for name in sorted(given - used):
+            yield f'no script of arm "{arm.name}" uses its variable "{name}"'
+    for (scenario, name), names in unset.items():
+        where = "" if len(names) == len(arms) else f" in {', '.join(names)}"
+        yield f'scenario "{scenario}" uses :{name}, which nothing sets{where}: pgbench sends it as it stands there'
 
 
 def _arm_label(arm: Arm) -> str:

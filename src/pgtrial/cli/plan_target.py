@@ -8,6 +8,7 @@ from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.cli.plan_soak import soak_schedule
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
+from pgtrial.design.slices import LENGTH_SPREAD
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import SCALED, Experiment
@@ -20,7 +21,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.postgres.existing.session import READ_ONLY, split_settings
 from pgtrial.postgres.programs import has_library
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS, STATEMENTS
-from pgtrial.units import format_bytes
+from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.data_files import data_files
 
 # What a plan says of the host: every change with the value now, and what cannot be had.
@@ -185,7 +186,8 @@ def starts_text(checked: Checked) -> str:
         return plan_files.runs_text(checked)
     if experiment.target.kind == "server":
         restart = experiment.target.restart
-        started = f"{runs} runs. The server is " + (
+        by_turns = ", all of a block at once" if plan.method.method == "switchback" else ""
+        started = f"{runs} runs{by_turns}. The server is " + (
             f'restarted by "{" ".join(restart)}" before and after runs whose settings need it'
             if restart
             else "never restarted"
@@ -274,7 +276,15 @@ def place_texts(checked: Checked) -> Iterator[str]:
         )
     elif own:
         yield f"Only the load's sessions have the arm's {', '.join(sorted(own))}; no other application feels it."
-    if shared:
+    if shared and experiment.guardrails is not None:
+        longest = checked.plan.method.slice_in(2) * (1 + LENGTH_SPREAD)
+        yield (
+            f"Every application of the server feels {', '.join(sorted(shared))}, which is switched back and forth by "
+            f"ALTER SYSTEM and a reload at each turn, the longest of about {format_duration(longest)}; read back, and "
+            "undone after each block: postgresql.auto.conf is then byte for byte as before. Where a guardrail is "
+            "breached it is put back first, and the experiment ends. Running this needs --allow-host-changes."
+        )
+    elif shared:
         yield (
             f"Every application of the server feels the arm's {', '.join(sorted(shared))}, which it gets by ALTER "
             "SYSTEM and a reload for the time of a run; read back, and undone after it: postgresql.auto.conf is then "
@@ -288,9 +298,11 @@ def _database_text(experiment: Experiment, size: str) -> str:
         return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
     compared = "Its catalogue, what is written to its tables and sequences, and its size are compared before and after."
     if target.writes:
+        a_copy = "" if target.copy_of is None else f', by the file a copy of "{target.copy_of}",'
+        safer = 'A copy is safer: "pgtrial copy" makes one.' if target.copy_of is None else ""
         return (
-            f'Database "{target.database}" is changed: the arms\' SQL runs in it, and the scripts may write to it. '
-            f'{compared} Running this needs --allow-writes. A copy is safer: "pgtrial copy" makes one.'
+            f'Database "{target.database}"{a_copy} is changed: the arms\' SQL runs in it, and the scripts may write to '
+            f"it. {compared} Running this needs --allow-writes. {safer}".rstrip()
         )
     is_program = experiment.workload.kind == COMMAND
     who = "The program" if is_program else "A function that a script calls"

@@ -7,11 +7,13 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 
+_TOLD = 0.01  # share of the time: what is left out of a load, and worth a line
+
 
 @click.command()
 @options.folder
 @click.argument("windows", nargs=-1, metavar="[A] [B]")
-@click.option("--alarm", metavar="N", default=None, type=click.IntRange(min=1), help="B is the time of this alarm.")
+@options.alarm
 @click.option("--server", "dsn", required=True, metavar="DSN", help="The watched server, as for psql; it is only read.")
 @click.option(
     "-o",
@@ -21,7 +23,9 @@ from pgtrial.cli.terminal import echo
     type=click.Path(path_type=Path),
     help="The folder to write; it does not exist yet.",
 )
-def command(*, folder: Path, windows: tuple[str, ...], alarm: int | None, dsn: str, output: Path) -> None:
+def command(
+    *, folder: Path, windows: tuple[str, ...], alarm: options.WhichAlarm | None, dsn: str, output: Path
+) -> None:
     """Write experiment files that ask what the windows A and B of FOLDER point to.
 
     FOLDER is one of "pgtrial watch"; A and B are those of compare-times. Each
@@ -39,6 +43,7 @@ def command(*, folder: Path, windows: tuple[str, ...], alarm: int | None, dsn: s
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import make_directories, write_file
     from pgtrial.safe_text import shell_word
+    from pgtrial.units import format_share
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark
     from pgtrial.watch.question import questions, write_order
@@ -71,6 +76,9 @@ def command(*, folder: Path, windows: tuple[str, ...], alarm: int | None, dsn: s
             continue
         echo(f"  {output / each.name}.toml")
     if any(each.text for each in asked):
+        echo(f"The load has {format_share(plan.kept)} of the time of the statements that the server remembers.")
+        for text in plan.left_out_texts(least=_TOLD):
+            echo(f"  {text}")
         dump, files = shell_word(output / "copy.dump"), shell_word(output)
         echo(f"Then the data: pg_dump --format=custom --file={dump} {shell_word(dsn)}")
         echo(f"and each of them: pgtrial check {files}/NAME.toml; pgtrial run {files}/NAME.toml")

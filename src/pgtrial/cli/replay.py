@@ -42,10 +42,15 @@ def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag
       pgtrial replay app.csv
       pgtrial replay app.csv --speed 2 --database shop
     """
-    from pgtrial.errors import WorkloadError
+    from pgtrial.errors import SpecError, WorkloadError
+    from pgtrial.experiment_file.connection import read_connection
     from pgtrial.workloads.replay.log import read_log
     from pgtrial.workloads.replay.play import Played, play
 
+    try:
+        read_connection(dsn)
+    except ValueError as err:
+        raise SpecError(f"--dsn: {err}") from err
     found = read_log(log, database=database, allow_code=allow_code)
     for reason, count in found.left_out.items():
         echo(f"left out {count} of the statements: {reason}", err=True)

@@ -48,7 +48,8 @@ def command(
     gate.prepare()
     hosts = hosts_of(folder, read_hosts(fleet))
     code = get_consent(all_uses_left(folder, allow_files), allowed=allow_code)
-    writes = get_write_consent(writes_left(folder), allowed=allow_writes)
+    left, copy_of = writes_left(folder)
+    writes = get_write_consent(left, copy_of=copy_of, allowed=allow_writes)
     permission = Permission(
         work_base=work_directory, host_changes=host_changes, code=code, writes=writes, files=allow_files
     )

@@ -131,7 +131,11 @@ def command(
     uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
     # Who gives options instead of a file has named everything in it.
     code = get_consent(uses, allowed=allow_code or file is None)
-    writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
+    writes = get_write_consent(
+        writes_of(loaded.experiment, checked.plan.arms),
+        copy_of=loaded.experiment.target.copy_of,
+        allowed=allow_writes,
+    )
     permission = Permission(
         work_base=work_directory,
         host_changes=host_changes,

@@ -22,13 +22,16 @@ _PORT = 8417
 def command(*, folder: Path, port: int) -> None:
     """Show experiments in a browser: what there is in FOLDER, and what runs there.
 
-    FOLDER is a result folder, or the directory of them; left out: results. Prints the address to open. Only this
-    machine can reach it, only with the token in the address, and nothing can be changed there. Ctrl-C ends it.
+    FOLDER is a result folder, that of a watch, or the directory of them; left
+    out: results. Prints the address to open. Only this machine can reach it,
+    only with the token in the address, and nothing can be changed there.
+    Ctrl-C ends it.
 
     \b
     Examples:
       pgtrial serve
       pgtrial serve results/first-20260120T101500Z --port 0
+      pgtrial serve watch
     """
     import signal
 

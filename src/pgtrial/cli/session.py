@@ -80,7 +80,10 @@ def run_new(
     """
     # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
     import pgtrial.cli.console
-    import pgtrial.engine.experiment  # noqa: F401
+    import pgtrial.engine.experiment
+
+    if hosts is not None:
+        import pgtrial.fleet.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
     from pgtrial.knobs.slowdown import require_compiler
 

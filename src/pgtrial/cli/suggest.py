@@ -36,6 +36,7 @@ def command(*, folder: Path, output: Path) -> None:
     from pgtrial.experiment_file.reach import OPTION
     from pgtrial.export.follow_ups import follow_ups
     from pgtrial.language import ENGLISH, find_language
+    from pgtrial.report.words import goes_on
     from pgtrial.safe_files import make_directories, read_file, write_file
     from pgtrial.safe_text import shell_word
     from pgtrial.store import layout
@@ -50,8 +51,8 @@ def command(*, folder: Path, output: Path) -> None:
     except ValueError as err:
         raise StoreError(f'"{path}" is damaged: {err}') from err
     if findings.hypothesis.provisional:
-        go_on = f"pgtrial resume {shell_word(folder)}"
-        echo(f'The experiment is not finished, and its verdict is provisional: "{go_on}" goes on.')
+        is_left = f'"pgtrial resume {shell_word(folder)}" goes on' if goes_on(findings) else "a guardrail has ended it"
+        echo(f"The experiment is not finished, and its verdict is provisional: {is_left}.")
     if not found:
         echo("No question follows from this experiment.")
         return

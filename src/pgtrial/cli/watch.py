@@ -48,6 +48,12 @@ def _quantity(parse: Callable[[str], float], least: float, most: float, unit: st
     type=FolderPath(),
     help="The folder to write into; the next watch of the same server goes on in it.",
 )
+@click.option(
+    "--host",
+    default=None,
+    metavar="ADDRESS",
+    help="The server's machine where that is another one, as ssh://user@host: its figures are read as well.",
+)
 @click.option("--once", is_flag=True, help="Read for two intervals, and end: to see whether it works.")
 @click.option(
     "--for",
@@ -118,6 +124,7 @@ def command(
     *,
     dsn: tuple[str, ...],
     output: Path,
+    host: str | None,
     once: bool,
     duration: float | None,
     interval: float,
@@ -133,18 +140,21 @@ def command(
     """Watch the live servers at DSN, read-only, and keep what is read.
 
     The role needs pg_monitor and nothing else. Where the server runs on this
-    machine, the machine's figures are read as well. Gaps stay gaps: a server
-    that restarts, and a network that goes, are waited for.
+    machine, or on that of --host, the machine's figures are read as well. Gaps
+    stay gaps: a server that restarts, and a network that goes, are waited for.
 
     \b
     Examples:
       pgtrial watch "service=shop" --output watch/shop
       pgtrial watch "host=db1 dbname=shop" --output watch/shop --once
+      pgtrial watch "host=db1 dbname=shop" -o watch/shop --host ssh://watcher@db1
       pgtrial watch "service=shop" --output /var/lib/pgtrial --unit
       pgtrial watch "service=shop" -o watch/shop --textfile /var/lib/node-exporter
     """
     if once and duration is not None:
         raise click.UsageError("give --once or --for TIME, not both")
+    if host is not None and len(dsn) > 1:
+        raise click.UsageError("--host is the machine of one server: watch each such server by a command of its own")
     if unit:
         from pgtrial.watch.unit import unit_text
 
@@ -161,6 +171,7 @@ def command(
         ages=Ages(readings=keep_polls, minutes=keep_minutes, hours=keep_hours),
         keep_free=int(keep_free),
         textfiles=textfile,
+        machine=host,
     )
     watch(dsn, output, forget_caller(), options=options, tell=lambda text: echo(text, err=True))
 
@@ -172,7 +183,9 @@ def _given() -> list[str]:
     for parameter in context.command.params:
         name = parameter.name or ""
         is_typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if is_typed and name in ("interval", "poll", "keep_polls", "keep_minutes", "keep_hours", "keep_free"):
+        if is_typed and name == "host":
+            found += [parameter.opts[-1], context.params[name]]
+        elif is_typed and name in ("interval", "poll", "keep_polls", "keep_minutes", "keep_hours", "keep_free"):
             value = context.params[name]
             unit = "B" if name == "keep_free" else "s"
             found += [parameter.opts[-1], f"{value:.0f}{unit}" if value == int(value) else f"{value:g}{unit}"]

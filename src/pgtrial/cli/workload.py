@@ -1,5 +1,6 @@
 """pgtrial workload: a load like that of an existing server, and how true it is."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -65,13 +66,10 @@ def command(
     caller = forget_caller()
     if output is not None:
         plan = write_workload(dsn, output, caller, with_values=values)
-        members = [member for script in plan.scripts for member in script.members]
-        kept = format_share(sum(member.statement.time for member in members) / plan.time)
-        echo(f'wrote "{output}": {len(members)} statements in {len(plan.scripts)} scripts, {kept} of the time')
-        for each in plan.left_out:
-            command = f"{each.command}, " if each.command else ""
-            share = format_share(each.time / plan.time)
-            echo(f"left out {each.statements} ({command}{share} of the time): {each.reason}")
+        number, kept = sum(len(script.members) for script in plan.scripts), format_share(plan.kept)
+        echo(f'wrote "{output}": {number} statements in {len(plan.scripts)} scripts, {kept} of the time')
+        for text in plan.left_out_texts():
+            echo(text)
         told = plan.told
         echo(f"transactions: {told.explained} of {told.commits} told by statements that are called equally often")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')
@@ -81,7 +79,8 @@ def command(
         raise ConsentError(
             "the load writes to the database", hint="Add --allow-writes, if that is a copy and nobody else's."
         )
-    found = check_workload(dsn, checked, caller, clients=clients, seconds=seconds, in_place=in_place)
+    tell = partial(echo, err=True)
+    found = check_workload(dsn, checked, caller, clients=clients, seconds=seconds, in_place=in_place, tell=tell)
     for fit in found.fits:
         echo(
             f"{fit.script}: {fit.kind} {fit.told:.3g} → {fit.fitted.value:.3g}, "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.workload_table import RampTable, WorkloadTable
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.knobs.workload import WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
@@ -18,7 +18,7 @@ def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
     their lengths differ.
     """
     clients = workload.client_levels
-    rates = rate_levels(workload)
+    rates = workload.rate_levels
     count = max(len(clients), len(rates))
     if {len(clients), len(rates)} - {1, count}:
         raise SpecError(f"clients has {len(clients)} levels, rate has {len(rates)}; they must match")
@@ -40,13 +40,6 @@ def part_of(level: LoadLevel, number: int, *, of: int) -> LoadLevel:
     clients = each + (number < more)
     rate = None if level.rate is None else level.rate * clients / level.clients
     return replace(level, clients=clients, rate=rate)
-
-
-def rate_levels(workload: WorkloadTable) -> Sequence[float | None]:
-    rate = workload.rate
-    if isinstance(rate, RampTable):
-        return rate.expand()
-    return rate if isinstance(rate, tuple) else (rate,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -215,9 +215,8 @@ def _check_place(case: Case) -> Iterator[Objection]:
 
 def _check_sessions(case: Case) -> Iterator[Objection]:
     """Arms of one existing server, which has no twin: their sessions can share its time, and nothing else can."""
-    text = "only a server of pgtrial's own is switched while it runs"
-    yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
     target = case.experiment.target
+    yield from _check_server_switch(case)
     for one in case.differences:
         name = one.label.lower()
         known = None if case.facts is None else case.facts.session_settings
@@ -249,6 +248,25 @@ def _check_sessions(case: Case) -> Iterator[Objection]:
     yield Objection(methods=_BOTH, weight=Weight.NOTE, text=f"{text}cached look smaller")
     text = "a statement at work when its arm's turn ends goes on in the next turn, whose first half does not count"
     yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
+
+
+def _check_server_switch(case: Case) -> Iterator[Objection]:
+    """Everybody who uses an existing server feels how it is switched, so only a file that says so twice has it done."""
+    experiment = case.experiment
+    if experiment.guardrails is None:
+        text = "an existing server is switched for all who use it, and the file has no [guardrails] to end that"
+        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+        return
+    if experiment.target.settings != "server":
+        text = 'sessions keep the settings that they begin with; settings = "server" in [target] changes the server'
+        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+    others = [one.label for one in case.differences if one.knob != POSTGRESQL]
+    if others:
+        text = f"{', '.join(others)}: an existing server is switched between settings of PostgreSQL alone"
+        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+    yield from _check_switches(case)
+    text = "all who use the server feel each switch"
+    yield Objection(methods=_ONE, weight=Weight.DOUBT, text=text)
 
 
 def _check_cache(case: Case) -> Iterator[Objection]:

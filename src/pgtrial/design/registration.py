@@ -10,6 +10,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.knobs.values import Table
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.rules import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Registration:
 
 
 def register(experiment: Experiment, arms: Sequence[Arm], *, rules: int, contents: Mapping[str, str]) -> Registration:
-    """Of claim, metric, margin, rules, arms, load, data and design: without names, descriptions, and the seed.
+    """Of claim, metric, margin, rules, arms, load, data and design: without names, descriptions, and a seed that is
+    drawn.
 
     The same for a file, whatever its spelling, and for the result folder that is made of it. contents : digests of the
     scripts and data by name.
@@ -35,10 +37,11 @@ def register(experiment: Experiment, arms: Sequence[Arm], *, rules: int, content
 def digest_with(experiment: Experiment, *, rules: int, rest: str) -> str:
     """The digest of a claim and of the ``rest``, which another one had as well."""
     claims = (experiment.hypothesis, *experiment.hypothesis.also)
+    not_registered = () if RULES[rules].registers_seed else ("seed",)
     return _digest(
         {
             "claims": [_declared(one, "claim", "arm", "scenario", "also") for one in claims],
-            "design": _declared(experiment.design, "seed"),
+            "design": _declared(experiment.design, *not_registered),
             "rules": rules,
             "rest": rest,
         }
@@ -60,6 +63,7 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "design": _declared(experiment.design, "seed"),
             "hooks": _declared(experiment.hooks),
             "waive": [_declared(one) for one in experiment.waive],
+            **({} if experiment.guardrails is None else {"guardrails": _declared(experiment.guardrails)}),
             **({"acceptance": [_declared(one) for one in experiment.acceptance]} if experiment.acceptance else {}),
         }
     )

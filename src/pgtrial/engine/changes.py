@@ -5,6 +5,7 @@ import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -115,16 +116,19 @@ class HostChanges:
             refuse_unrestored(self.journal, own=self.owner, host=self.host.name)
 
     async def _apply(self, knob: HostKnob, context: KnobContext, entry: JournalEntry) -> JournalEntry:
-        got = await knob.apply(context, entry.change)
+        got = await knob.apply(replace(context, note=partial(self._note, entry.id)), entry.change)
         self._open[entry.id] = replace(entry, got=got)  # known here even if it cannot be written
         return self.journal.confirm(entry, got)
+
+    def _note(self, number: int, got: Mapping[str, str]) -> None:
+        self._open[number] = self.journal.confirm(self._open[number], got)
 
     async def _undo(self, ids: Sequence[int]) -> tuple[tuple[JournalEntry, Undone], ...]:
         undone: list[tuple[JournalEntry, Undone]] = []
         unwritten: StoreError | None = None
         for number in ids:
             entry = self._open[number]
-            result = await undo_entry(self.knobs, self.host, entry)
+            result = await undo_entry(self.knobs, self.host, entry, partial(self._note, number))
             undone.append((entry, result))
             try:
                 self.journal.end(entry, result, t=time.time())

@@ -69,13 +69,17 @@ def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...
     return tuple(dict.fromkeys(found))
 
 
-def refuse_writes(writes: Sequence[CodeUse]) -> ConsentError:
-    """The error that names them."""
+def refuse_writes(writes: Sequence[CodeUse], *, copy_of: str | None) -> ConsentError:
+    """The error that names them. ``copy_of`` is what the database is a copy of, if the file says so."""
+    better = (
+        'Better try it on a copy ("pgtrial copy" makes one), or on a throw-away cluster. To change this server'
+        if copy_of is None
+        else f'By the file the database is a copy of "{copy_of}". To change it'
+    )
     return ConsentError(
         "the experiment changes a server that is not its own, which you have not allowed",
         detail="\n".join(f"{use.where}: {use.what}" for use in writes),
-        hint='Better try it on a copy ("pgtrial copy" makes one), or on a throw-away cluster. To change this server, '
-        "add --allow-writes.",
+        hint=f"{better}, add --allow-writes.",
     )
 
 

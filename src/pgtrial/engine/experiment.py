@@ -15,6 +15,7 @@ from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writ
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
+from pgtrial.engine.guardrails import Guard, asking, refuse_harm
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.keeper import is_wanted, keeper
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
@@ -26,17 +27,18 @@ from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.signals import until_signalled
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
-from pgtrial.engine.target.base import Target, TurnTaking
+from pgtrial.engine.target.base import Board, Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.engine.target.server_board import ServerBoard
 from pgtrial.engine.target.server_survey import refuse_shared_settings
 from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
 from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.turns import ask_for_check, decide_turns
-from pgtrial.errors import ConnectError, PgTrialError, SpecError, TargetError
+from pgtrial.errors import ConnectError, PgTrialError, SpecError, StoreError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.reach import find_outside
@@ -93,13 +95,18 @@ def run_experiment(
     caller = forget_caller()
     plan = load_stored(folder)
     with lock_folder(folder):
-        sweep(folder)
+        sweep(folder, is_done=is_done(folder, plan))
         refuse_older_copy(folder)
+        belongings = Belongings.of(folder)
         if is_new:
-            Belongings.of(folder).add_measured()
+            belongings.add_measured()
         try:
-            work = _run_schedule(plan, folder, permission, caller, tell, blocks=blocks)
-            asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
+            try:
+                work = _run_schedule(plan, folder, permission, caller, tell, blocks=blocks)
+                asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
+            finally:
+                with contextlib.suppress(StoreError):  # why it ended is the one to be told
+                    belongings.add_ended()
         except BaseException as err:
             is_bug = isinstance(err, Exception) and not isinstance(err, PgTrialError | OSError)
             if is_new and not is_bug and not _has_runs(folder):
@@ -139,11 +146,14 @@ def is_done(folder: Path, plan: Plan) -> bool:
         return not _find_pending(plan, state)
 
 
-def writes_left(folder: Path) -> tuple[CodeUse, ...]:
-    """What the runs of a result folder that are still to be done change in an existing database. Raises StoreError."""
+def writes_left(folder: Path) -> tuple[tuple[CodeUse, ...], str | None]:
+    """What the runs of a result folder that are still to be done change in an existing database, and what that is a
+    copy of. Raises StoreError.
+    """
     plan = load_stored(folder)
     with contextlib.closing(State.open(folder)) as state:
-        return writes_of(plan.experiment, plan.arms) if _find_pending(plan, state) else ()
+        writes = writes_of(plan.experiment, plan.arms) if _find_pending(plan, state) else ()
+    return writes, plan.experiment.target.copy_of
 
 
 def _find_pending(plan: Plan, state: State) -> list[Slot]:
@@ -186,10 +196,16 @@ async def _run_schedule(
         state.set_meta(**{WORKER: worker_text(own)})
         changes_something = refuse_unallowed(plan, folder, permission)
         await undo_own(folder, knobs=restoring_knobs(caller), host_of=open_host, tell=tell)
+        refuse_harm(state, [arm.name for arm in plan.arms])
         makes_database = experiment.target.kind == "server" and experiment.target.database is None
         with Journal.open(write=changes_something or makes_database) as journal:
             # Of several hosts each has changes of its own, which do not mix.
-            refuse_unrestored(journal, own=own, host=None if blocks is None else experiment.target.host or LOCAL)
+            refuse_unrestored(
+                journal,
+                own=own,
+                host=None if blocks is None else experiment.target.host or LOCAL,
+                is_apart=experiment.target.kind != "server" and not changes_something,
+            )
             async with contextlib.AsyncExitStack() as around:
                 host = await around.enter_async_context(
                     open_host(experiment.target.host, mark=here.mark, on_start=remember)
@@ -240,9 +256,8 @@ async def _run_schedule(
                         schedule.twins = _make_twins(target, belongings, schedule.arms, schedule.slice_plan)
                         stack.push_async_callback(schedule.twins.remove)
                     if schedule.planned.method.method == "switchback":
-                        assert isinstance(target, ThrowawayTarget)  # no other is switched
-                        schedule.board = Switchboard(target=target, arms=schedule.arms)
-                        stack.push_async_callback(schedule.board.stop, immediate=True)
+                        board = _put_on_board(schedule, target)
+                        stack.push_async_callback(board.stop, immediate=True)
                     if blocks is None:
                         await schedule.run(pending)
                         return
@@ -270,7 +285,7 @@ def refuse_unallowed(plan: Plan, folder: Path, permission: Permission) -> bool:
         raise refuse_code(uses)
     writes = writes_of(experiment, plan.arms)
     if writes and not permission.writes:
-        raise refuse_writes(writes)
+        raise refuse_writes(writes, copy_of=experiment.target.copy_of)
     wanted = host_changes(experiment, plan.arms)
     if wanted and not permission.host_changes:
         raise refuse_host_changes(wanted)
@@ -290,6 +305,25 @@ def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm],
         return SessionTwins(target=target, arms=arms)
     assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
     return make_twins(target, belongings, arms)
+
+
+def _put_on_board(schedule: Schedule, target: Target) -> Board:
+    """The server of the target is switched between the arms; one that others use has a guard."""
+    if isinstance(target, ThrowawayTarget):
+        schedule.board = Switchboard(target=target, arms=schedule.arms)
+        return schedule.board
+    guardrails = schedule.planned.experiment.guardrails
+    assert isinstance(target, ServerTarget)
+    assert guardrails is not None  # else the method is refused
+    schedule.board = board = ServerBoard(target=target, arms=schedule.arms)
+    schedule.guard = Guard(
+        table=guardrails,
+        arms=tuple(schedule.arms),
+        board=board,
+        ask=asking(target.server.conninfo()),
+        state=schedule.state,
+    )
+    return board
 
 
 async def _try_and_plan(

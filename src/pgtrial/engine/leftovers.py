@@ -27,12 +27,15 @@ from pgtrial.hosts.processes import (
 from pgtrial.model.run import RunState
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.safe_files import read_file
+from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Started
 from pgtrial.store.state import State
 
 WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at work in it
 OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
+_MOST_NAMED = 3  # processes in a warning
+_LONGEST_LINE = 80  # characters of the command line of one
 _DYING = 2.0  # s for what was killed to be gone
 _LONGEST_LOCK = 8192  # bytes of postmaster.pid
 _MEMORY = 6  # its line with key and number of the shared memory
@@ -46,11 +49,12 @@ def mark_of(folder: Path) -> str:
     return str(folder.resolve())
 
 
-def sweep(folder: Path) -> int:
+def sweep(folder: Path, *, is_done: bool = False) -> int:
     """End what a killed pgtrial left running for this folder, mark its unfinished run; the number of processes ended.
 
-    Needs the folder's lock. A snapshot that was prepared stays, for a resume. Raises StoreError if the folder is a copy
-    of one in which a pgtrial is at work.
+    Needs the folder's lock. A snapshot that was prepared stays, for a resume. What hooks have left running on purpose
+    ends too, since they are called again, unless all is done. Raises StoreError if the folder is a copy of one in which
+    a pgtrial is at work.
     """
     with contextlib.closing(State.open(folder, write=True)) as state:
         if _is_other_alive(state.meta().get(WORKER, "")):
@@ -58,7 +62,8 @@ def sweep(folder: Path) -> int:
                 f'result folder "{folder}" is a copy of one that is in use by another pgtrial',
                 hint="Wait until that pgtrial ends, then copy the folder again.",
             )
-        ended = _end_all(Belongings.of(folder))
+        belongings = Belongings.of(folder)
+        ended = _end_all(belongings, is_over=is_done and belongings.has_ended())
         for run in state.runs():
             if run.state is RunState.RUNNING:
                 discard_raw(layout.run_folder(folder, run.folder))
@@ -70,7 +75,11 @@ def end_all_strays(mark: str, *hosts: Host) -> None:
     """End what server and load of the folder have left running on the hosts, once they have ended themselves."""
     for host in {host.name: host for host in hosts}.values():
         if ended := end_strays(mark, host.ops):
-            _log.warning("the experiment left %d processes running on %s, which were ended", ended, host.name)
+            named = ", ".join(
+                make_visible(line[:_LONGEST_LINE]) or "one without a name" for line in ended[:_MOST_NAMED]
+            )
+            more = f" and {len(ended) - _MOST_NAMED} more" if len(ended) > _MOST_NAMED else ""
+            _log.warning("ended on %s what the experiment had left running: %s%s", host.name, named, more)
 
 
 def worker_text(process: ProcessId) -> str:
@@ -87,16 +96,19 @@ def _is_other_alive(worker: str) -> bool:
     return process.pid != os.getpid() and is_alive(process)
 
 
-def _end_all(belongings: Belongings) -> int:
-    """End all processes of a folder but this one; their number."""
-    ended = end(_processes(belongings) - {identify(os.getpid())})
+def _end_all(belongings: Belongings, *, is_over: bool = False) -> int:
+    """End all processes of a folder but this one, and, where it ``is_over``, what hooks left; their number."""
+    ended = end(_processes(belongings, is_over=is_over) - {identify(os.getpid())})
     # A server's children end with its first process, unless that was killed as well while they were at work.
-    return len(ended + end(_children(belongings))) + end_strays(str(belongings.folder))
+    return len(ended + end(_children(belongings))) + len(end_strays(str(belongings.folder)))
 
 
-def _processes(belongings: Belongings) -> set[ProcessId]:
-    """All that are on record, and those that carry the folder's mark."""
-    return {*map(_identity, belongings.processes()), *find_marked(str(belongings.folder))}
+def _processes(belongings: Belongings, *, is_over: bool) -> set[ProcessId]:
+    """All that are on record, and those that carry the folder's mark. ``is_over``: the last pgtrial ended in order, so
+    what its hooks left running was meant to stay; what server and load did was not.
+    """
+    marked = find_marked(str(belongings.folder), only_code=is_over)
+    return {*map(_identity, belongings.processes()), *marked}
 
 
 def _children(belongings: Belongings) -> list[ProcessId]:
@@ -144,7 +156,7 @@ def find_leftovers() -> tuple[tuple[Leftover, ...], tuple[StoreError, ...]]:
 
 def clear(leftover: Leftover) -> None:
     """End the processes, give back the shared memory of their servers, and remove the directories."""
-    _end_all(leftover.belongings)
+    _end_all(leftover.belongings, is_over=leftover.belongings.has_ended())
     host = LocalHost()
     for directory in leftover.directories:
         remove_memory(directory / "data")
@@ -160,7 +172,10 @@ def _is_in_use(belongings: Belongings) -> bool:
 def _look_at(belongings: Belongings) -> Leftover:
     return Leftover(
         belongings=belongings,
-        processes=(*filter(is_alive, _processes(belongings)), *_children(belongings)),
+        processes=(
+            *filter(is_alive, _processes(belongings, is_over=belongings.has_ended())),
+            *_children(belongings),
+        ),
         directories=tuple(path for path in belongings.paths(LOCAL) if os.path.lexists(path)),
         elsewhere=tuple(sorted(belongings.hosts() - {LOCAL})),
     )

@@ -15,7 +15,7 @@ from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
-from pgtrial.engine.loads.machines import fetch_logs, find_saturated, span
+from pgtrial.engine.loads.machines import fetch_sums, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
@@ -369,12 +369,18 @@ class WholeMeasurement(Measurement):
             )
         window = start, start + duration
         check_presence(level.label, outcome, window=window, program=self.group.plan.load.output.program)
-        self._keep(name, level, await self._fetched(level, generators, outcome), outcome, window=window)
+        fetched = await self._fetched(level, generators, outcome, window=window)
+        self._keep(name, level, fetched, outcome, window=window)
 
     async def _fetched(
-        self, level: LoadLevel, generators: Sequence[OwnedGenerator], outcome: LoadOutcome
+        self,
+        level: LoadLevel,
+        generators: Sequence[OwnedGenerator],
+        outcome: LoadOutcome,
+        *,
+        window: tuple[float, float],
     ) -> Sequence[OwnedGenerator]:
-        """The generators with their logs here, where they ran on other machines; that is recorded."""
+        """The generators with the sums of their logs here, where they ran on other machines; that is recorded."""
         if not outcome.machines:
             return generators
         record, (name, member) = self.group.record, self._only
@@ -392,7 +398,9 @@ class WholeMeasurement(Measurement):
         ]
         record.add_event("load-machines", level=level.index, skew=last - first, machines=facts)
         record.add_caveats(find_saturated(loads))
-        own = await fetch_logs([generator for _, generator in generators], loads, member.log_folder)
+        every = [generator for _, generator in generators]
+        logs = self.group.plan.load.logs(level, every, window=window)
+        own = await fetch_sums(every, [log for log in logs if isinstance(log, LevelLog)], loads, member.log_folder)
         return [(name, generator) for generator in own]
 
 

@@ -5,8 +5,9 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pgtrial.postgres.programs import find_programs
 from pgtrial.safe_files import make_directory, remove_tree, write_file
 from pgtrial.store.journal import Journal
 from pgtrial.store.own_place import refuse_changeable
+from pgtrial.units import format_duration
 from pgtrial.workloads.pgbench import integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
@@ -47,6 +49,7 @@ from pgtrial.workloads.production.record import (
 
 TRUTH = "truth.md"
 _NEAR = 0.1  # relative difference in blocks of a call, of the statements that take most time
+_FITTING = "calls with other parameters are measured, to turn the dials"
 _MOST_TRIES = 4  # of the load that comes nearest, its dials turned once more after each
 
 
@@ -59,9 +62,16 @@ class Checked:
 
 
 def check_workload(
-    connection: str, folder: Path, caller: Mapping[str, str], *, clients: int, seconds: int, in_place: bool
+    connection: str,
+    folder: Path,
+    caller: Mapping[str, str],
+    *,
+    clients: int,
+    seconds: int,
+    in_place: bool,
+    tell: Callable[[str], None],
 ) -> Checked:
-    """Send each drawn load for so many ``seconds``, and write how true it was.
+    """Send each drawn load for so many ``seconds``, ``tell`` what goes on, and write how true it was.
 
     Each meets a fresh copy of the database at ``connection``, or with ``in_place`` that database itself. Raises
     SpecError for a folder that is no such load, ConnectError, PreflightError, TargetError, StoreError of the journal,
@@ -70,9 +80,8 @@ def check_workload(
     record = read_record(folder)
     refuse_changeable(folder, hint="Copy the folder into a directory of your own, and name the copy.")
     _refuse_code(folder, record)
-    checked = asyncio.run(
-        until_signalled(_check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place))
-    )
+    work = _check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place, tell=tell)
+    checked = asyncio.run(until_signalled(work))
     write_file(folder / TRUTH, truth_text(record, checked.truths, checked.fits))
     return checked
 
@@ -98,6 +107,7 @@ async def _check(
     clients: int,
     seconds: int,
     in_place: bool,
+    tell: Callable[[str], None],
 ) -> Checked:
     host = LocalHost()
     server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
@@ -111,22 +121,25 @@ async def _check(
             knobs = (ServerDatabase(server=server, caller=caller),)
             changes = HostChanges(journal=journal, host=host, folder=folder, knobs=knobs, owner=own, tell=ignore)
         copies = _Copies(server=server, changes=changes)
+        attempt = partial(_try, server, folder=folder, record=record, clients=clients, seconds=seconds, tell=tell)
         truths: list[Truth] = []
         fits: tuple[Fit, ...] = ()
         for draw in DRAWS:
             async with copies.fresh() as database:
-                truths.append(await _try(server, database, folder, draw.name, record, clients=clients, seconds=seconds))
+                truths.append(await attempt(database, draw=draw.name))
                 if draw.name == FIRST:  # on a database that has been written to, as the original has
+                    tell(_FITTING)
                     fits = await fit_dials(server.conninfo(database), folder, record, [])
         chosen = nearest(record, truths, fits)
         tried: list[tuple[Truth, tuple[Fit, ...]]] = []
         while True:
             _write_nearest(folder, chosen, fits)
             async with copies.fresh() as database:
-                truth = await _try(server, database, folder, NEAREST, record, clients=clients, seconds=seconds)
+                truth = await attempt(database, draw=NEAREST)
                 tried.append((truth, fits))
                 if truth.block_error() <= _NEAR or len(tried) == _MOST_TRIES:
                     break
+                tell(_FITTING)
                 fits = await fit_dials(server.conninfo(database), folder, record, tried)
         truth, fits = min(tried, key=lambda each: each[0].block_error())
         _write_nearest(folder, chosen, fits)
@@ -170,14 +183,16 @@ class _Copies:
 async def _try(
     server: ExistingServer,
     database: str,
+    *,
     folder: Path,
     draw: str,
     record: Mapping[str, Any],
-    *,
     clients: int,
     seconds: int,
+    tell: Callable[[str], None],
 ) -> Truth:
     conninfo = server.conninfo(database)
+    tell(f"{draw}: its parameters are drawn, then it is sent for {format_duration(seconds)}")
     try:
         await execute_script(conninfo, read_text(folder / draw / SETUP), name=f"{draw}/{SETUP}")
         before = await count_statements(conninfo)

@@ -4,14 +4,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pgtrial.engine.events import HostRestored, Observer
 from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
-from pgtrial.knobs.base import HostKnob
-from pgtrial.model.change import OWN_DATABASE, JournalEntry, Outcome, Undone
+from pgtrial.knobs.base import HostKnob, Note
+from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
@@ -41,14 +42,21 @@ def keeps_others_away(entry: JournalEntry) -> bool:
     return entry.change.knob != OWN_DATABASE
 
 
-def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: str | None = None) -> None:
-    """PreflightError if a pgtrial other than ``own`` has changed ``host`` (None: any) and not put that back."""
+def refuse_unrestored(
+    journal: Journal, *, own: ProcessId | None = None, host: str | None = None, is_apart: bool = False
+) -> None:
+    """PreflightError if a pgtrial other than ``own`` has changed ``host`` (None: any) and not put that back.
+
+    ``is_apart``: neither is anything to be changed, nor is an existing server used. What others do on one is no
+    hindrance then while they are at work; what they have left there is.
+    """
     found = find_unrestored(journal, host=host)
     in_use, left = (
         [record for record in records if own is None or record.owner != owner_of(own)]
         for records in (found.in_use, found.left)
     )
-    if in_use := [record for record in in_use if keeps_others_away(record.entry)]:
+    met = [record for record in in_use if not (is_apart and record.entry.change.knob in OF_SERVERS)]
+    if in_use := [record for record in met if keeps_others_away(record.entry)]:
         entry, pid = in_use[0].entry, in_use[0].owner.pid
         raise PreflightError(
             f'host settings are in use by another experiment: pgtrial, process {pid}, works in "{entry.folder}"',
@@ -65,8 +73,10 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
         )
 
 
-async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry) -> Undone:
-    """Undo one change; whatever goes wrong is Outcome.FAILED, so that the other changes are undone all the same."""
+async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry, note: Note) -> Undone:
+    """Undo one change, with its steps noted in the journal; whatever goes wrong is Outcome.FAILED, so that the other
+    changes are undone all the same.
+    """
     if entry.damage:
         return Undone(outcome=Outcome.FAILED, text=f"Its entry in the journal is damaged: {entry.damage}.")
     knob = next((knob for knob in knobs if knob.name == entry.change.knob), None)
@@ -74,7 +84,7 @@ async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry)
         text = f'This pgtrial does not know the knob "{entry.change.knob}"; use the version that made the change.'
         return Undone(outcome=Outcome.FAILED, text=text)
     try:
-        return await knob.undo(host, entry)
+        return await knob.undo_in_steps(host, entry, note)
     except PgTrialError as err:
         return Undone(outcome=Outcome.FAILED, text=_sentences(err))
     except OSError as err:
@@ -107,7 +117,8 @@ async def undo_open(
                 if folder not in (None, record.entry.folder):
                     continue
                 host = await hosts.find(record.entry.host)
-                undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry)
+                note = partial(journal.confirm, record.entry)
+                undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry, note)
                 try:
                     journal.end(record.entry, undone, t=time.time())
                 except StoreError as err:

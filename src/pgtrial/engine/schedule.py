@@ -1,7 +1,9 @@
 """Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
+import errno
 import logging
+import os
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,7 @@ from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
 from pgtrial.engine.folder import note_begun
+from pgtrial.engine.guardrails import Guard
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
@@ -25,9 +28,8 @@ from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
-from pgtrial.engine.target.base import RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
-from pgtrial.engine.target.switchboard import Switchboard
-from pgtrial.errors import PgTrialError, TargetError, WorkloadError
+from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
+from pgtrial.errors import LostHostError, PgTrialError, RestoreError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
@@ -35,10 +37,12 @@ from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.safe_files import make_directory, write_file
 from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
 
 _log = logging.getLogger(__name__)
+_LEAST_ROOM = 16 << 20  # bytes free: a server with less cannot make another file of WAL
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +61,8 @@ class Schedule:
     hooks: Hooks | None = None
     slice_plan: SlicePlan | None = None
     twins: TurnTaking | None = None
-    board: Switchboard | None = None
+    board: Board | None = None
+    guard: Guard | None = None  # of a board whose server others use
     restored_block: int | None = field(default=None, init=False)
     left_up: RunningServer | None = field(default=None, init=False)  # by a window of a soak, for the next one
     error: PgTrialError | None = field(default=None, init=False)  # that made the last attempt invalid
@@ -125,13 +130,37 @@ class Schedule:
             reason = await self._attempt(unit, left=left, is_last=attempt == attempts - 1)
             if not reason:
                 return
+            if self.guard is not None and self.guard.error is not None:  # and something else came on top of it
+                raise self.guard.error
+            if isinstance(self.error, LostHostError):
+                break
         slot = unit[0]
         where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})' if len(unit) == 1 else f"block {slot.block}"
+        if isinstance(self.error, LostHostError):
+            message = f"{where} was broken off: {reason}"
+        else:
+            times = f" {attempts} times" if attempts > 1 else ""
+            message = f"{where} was invalid{times}: {reason}"
         raise WorkloadError(
-            f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
+            message,
             hint="Finished runs are kept. Fix the cause, then continue with "
             f'"pgtrial resume {shell_word(self.folder)}".',
         ) from self.error
+
+    async def _execute_guarded(
+        self, rows: Sequence[RunRow], *, most_disturbed: float | None
+    ) -> Mapping[str, float | None]:
+        """``_execute``; where a server that others use was switched, what fails there ends it: it is not done again to
+        a server that an arm may have brought down. Raises HarmError.
+        """
+        try:
+            if self.guard is not None:
+                await self.guard.survey()
+            return await self._execute(rows, most_disturbed=most_disturbed)
+        except (RestoreError, TargetError, WorkloadError) as err:
+            if self.guard is None or not self.guard.board.has_switched:
+                raise
+            await self.guard.fail(err.line)
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:
         """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
@@ -151,18 +180,21 @@ class Schedule:
         tps: Mapping[str, float | None] = {}
         try:
             note_begun(self.folder, self.state)
-            await self._call("before_run", *unit)
             try:
-                tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
+                await self._call("before_run", *unit)
+                limit = None if is_last else self._experiment.design.disturbed
+                tps = await self._execute_guarded(rows, most_disturbed=limit)
             finally:
                 await self._call("after_run", *unit)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
-            outcome, reason = RunState.INVALID, str(err)
+            outcome, reason = RunState.INVALID, self._with_full_disk(str(err))
+        except LostHostError as err:  # which says nothing of the arm, as a failure of its own would
+            outcome, reason, self.error = RunState.INTERRUPTED, err.line, err
         except (TargetError, WorkloadError) as err:
-            outcome, reason, self.error = RunState.INVALID, _reason(err), err
+            outcome, reason, self.error = RunState.INVALID, self._with_full_disk(err.line), err
         except PgTrialError as err:
-            outcome, reason = RunState.INVALID, _reason(err)
+            outcome, reason = RunState.INVALID, err.line
             raise
         except Exception as err:
             # A bug in reading or understanding one run is no reason to lose the others.
@@ -186,6 +218,21 @@ class Schedule:
                         tps=tps.get(slot.arm),
                     )
                 )
+        return reason
+
+    def _with_full_disk(self, reason: str) -> str:
+        """The reason, and that the disk of the data is full where it is: what fails for that mostly says something
+        else, as the server's log has no room either.
+        """
+        words = os.strerror(errno.ENOSPC)
+        if words in reason:
+            return reason
+        host = self.target.host
+        for place in Belongings.of(self.folder).paths(host.name):
+            with suppress(OSError, PgTrialError):
+                _, free = host.ops.space(str(place))
+                if free < _LEAST_ROOM:
+                    return f'{reason}; the disk of "{place}" is full ({words})'
         return reason
 
     def _keep_traceback(self, row: RunRow, err: Exception) -> None:
@@ -223,7 +270,9 @@ class Schedule:
         if self.slice_plan is not None and self.twins is not None:
             measurement = SlicedMeasurement(group=group, twins=self.twins, slice_plan=self.slice_plan)
         elif self.board is not None:
-            measurement = SwitchedMeasurement(group=group, board=self.board, choice=self.planned.method)
+            measurement = SwitchedMeasurement(
+                group=group, board=self.board, choice=self.planned.method, guard=self.guard
+            )
         execution = Execution(
             group=group,
             measurement=measurement,
@@ -274,8 +323,3 @@ class Schedule:
         if lengths:
             return sum(lengths) / len(lengths) / (len(self.arms) if self._shares_blocks else 1)
         return estimate_run(self._experiment, self.planned.arms, self.planned.method).total
-
-
-def _reason(err: PgTrialError) -> str:
-    """One line: the message, and the words of the server or program."""
-    return ": ".join(part for part in (err.message, " ".join(err.detail.split())) if part)

@@ -29,3 +29,16 @@ async def until_signalled(work: Awaitable[_T], *, on_signal: Callable[[], None] 
         return await work
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+async def undisturbed(work: Awaitable[_T]) -> _T:
+    """Await ``work``, which must not be broken off: who is cancelled meanwhile goes when it is done, with what it
+    raises, if it does.
+    """
+    doing = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        doing.result()
+        raise

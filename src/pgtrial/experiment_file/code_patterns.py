@@ -6,6 +6,7 @@ A rule for a class (options, roles, schemas of extensions, settings that name fi
 import re
 from dataclasses import dataclass
 
+COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)  # of SQL, one in another taken for its end
 # Settings whose value is a command, a library, code, a file, or another server, as their names end,
 _ENDS = r"(?:command|librar(?:y|ies)|director(?:y|ies)|dir|(?<!search_)path|file|keyfile|conninfo|script)"
 # and those that do not end so, in PostgreSQL, in its languages and in extensions.
@@ -246,10 +247,12 @@ OF_SERVER = (
 OF_READERS = (
     _pattern(
         "a change that read-only transactions allow",
-        "vacuum analy reindex cluster lock lo notify",
+        "vacuum analy reindex cluster lock lo notify brin_ gin_ pg_clear pg_restore visibility_map heap_force",
         r"(?m)(?:^|;)[^\S\n]*+(?:vacuum|analy[sz]e|cluster|lock|notify)\b|\breindex\b|\block\s+(?:table\b|/\*|--)"
         r"|\bpg_(?:notify|(?:try_)?advisory_\w*lock\w*)\b"
-        r"|\blo_(?:creat\w*|from_bytea|put|import\w*|truncate\w*)\b|\blowrite\b",
+        r"|\blo_(?:creat\w*|from_bytea|put|import\w*|truncate\w*)\b|\blowrite\b"
+        r"|\bbrin_\w*summarize_\w+|\bgin_clean_pending_list\b|\bpg_(?:clear|restore)_\w+_stats\b"
+        r"|\bpg_truncate_visibility_map\b|\bheap_force_(?:freeze|kill)\b",
     ),
     _pattern(
         "a name by which the script's session is not known as the load's",

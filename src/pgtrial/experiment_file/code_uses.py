@@ -26,7 +26,7 @@ from pgtrial.experiment_file.code_patterns import (
 from pgtrial.experiment_file.connection import read_connection
 from pgtrial.experiment_file.escapes import readings
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.knobs.workload import COMMAND, PROTOCOL, WORKLOAD, read_command
+from pgtrial.knobs.workload import COMMAND, PROTOCOL, VARIABLES, WORKLOAD, read_command
 from pgtrial.model.arm import Arm
 
 _LONGEST = 120  # characters of a line that is shown
@@ -40,10 +40,11 @@ class CodeUse:
     what: str
 
 
-_ANSWER = re.compile(r"\\[ag]set\b", re.IGNORECASE)
+ANSWER = re.compile(r"\\[ag]set\b", re.IGNORECASE)
 _SET = re.compile(r"\s*\\set\s+([A-Za-z_]\w*)\s")
 _BRANCH = re.compile(r"\\(?:[ag]set|el(?:se|if)|endif)\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.ASCII)
 # What can make lines that look like commands of pgbench a part of SQL.
 _SPANS_LINES = ("/*", "$", "\\'")
 
@@ -66,6 +67,7 @@ def find_code_uses(
     found = (
         *_programs(experiment, arms, is_known),
         *(use for arm in arms for use in _settings(arm)),
+        *(use for arm in arms for use in _variables(arm, experiment.workload.protocol)),
         *(
             use
             for arm in arms
@@ -111,6 +113,16 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
             yield code_use(arm.origin("extensions", "create"), f"{UNKNOWN_EXTENSION}: {name}")
 
 
+def _variables(arm: Arm, protocol: str) -> Iterator[CodeUse]:
+    """Those that are no numbers, which the simple protocol puts into the text of the arm's SQL."""
+    table = arm.knobs.get(WORKLOAD, {})
+    if table.get(PROTOCOL, protocol) != "simple":
+        return
+    for key, value in table.items():
+        if key.startswith(VARIABLES) and not _NUMBER.fullmatch(value):
+            yield code_use(arm.origin(WORKLOAD, key), f"{JOINED}: {key.removeprefix(VARIABLES)} = {value}")
+
+
 def find_on_server(scripts: Mapping[str, str]) -> tuple[CodeUse, ...]:
     """What scripts by name execute or change beside their own data on a server that is not pgtrial's own."""
     return tuple(use for name, text in scripts.items() for use in find_in_sql(name, text, more=OF_SERVER))
@@ -139,7 +151,7 @@ def _find_answers(name: str, text: str) -> Iterator[CodeUse]:
 
     Any variable may hold one, but those that are numbers, because they were set to an expression just before.
     """
-    if not _ANSWER.search(text):
+    if not ANSWER.search(text):
         return
     lines = text.split("\n")
     statements = [line for line in lines if not line.lstrip().startswith("--")]

@@ -9,12 +9,13 @@ from pgtrial.safe_text import parse_toml
 
 _HEAD = re.compile(r"\s*\[\[?\s*(?P<name>[^\]]+?)\s*\]")
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=")
-_OF_SERVER = ("kind", "connection", "database", "host", "restart", "writes", "settings")
+_OF_SERVER = ("kind", "connection", "database", "copy_of", "host", "restart", "writes", "settings")
 
 
-def for_database(text: str, name: str) -> str:
-    """The target is database ``name`` of the same server, which may be written to."""
-    return _rewrite(text, {"target": ("database", "writes")}, {"target": {"database": name, "writes": True}})
+def for_database(text: str, name: str, *, original: str) -> str:
+    """The target is database ``name`` of the same server, a copy of ``original``, which may be written to."""
+    target = {"database": name, "copy_of": original, "writes": True}
+    return _rewrite(text, {"target": tuple(target)}, {"target": target})
 
 
 def for_dump(text: str, dump: str, *, version: int) -> str:

@@ -19,7 +19,14 @@ from pgtrial.experiment_file.cause_checks import (
     check_resources,
 )
 from pgtrial.experiment_file.command_checks import check_command
-from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_soak, check_stop
+from pgtrial.experiment_file.design_checks import (
+    check_blocks,
+    check_covariate,
+    check_guardrails,
+    check_slices,
+    check_soak,
+    check_stop,
+)
 from pgtrial.experiment_file.experiment import PLACEBO, Experiment
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
 from pgtrial.experiment_file.hypothesis_table import AndTable, Expect, HypothesisTable
@@ -31,6 +38,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_disks,
     check_names,
     check_scales,
+    check_sql,
     check_undo,
 )
 from pgtrial.experiment_file.load_checks import check_arm_loads, check_load_hosts, check_poolers, check_units
@@ -125,6 +133,7 @@ _CHECKS: tuple[Check, ...] = (
     check_names,
     check_completeness,
     check_conflicts,
+    check_sql,
     check_undo,
     check_disks,
     check_arms_on_disks,
@@ -151,6 +160,7 @@ _CHECKS: tuple[Check, ...] = (
     check_blocks,
     check_soak,
     check_slices,
+    check_guardrails,
     check_covariate,
     check_stop,
     check_criteria,

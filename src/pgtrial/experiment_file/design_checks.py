@@ -1,10 +1,12 @@
 """Checks of [design]: what excludes each other, what needs each other, what the time does not allow."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, count_combinations
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, count_windows
+from pgtrial.experiment_file.guardrails_table import FEWEST, LIMITS, WINDOW, GuardrailsTable
 from pgtrial.experiment_file.position import Found
 from pgtrial.units import format_duration
 
@@ -67,6 +69,35 @@ def check_soak(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         window = format_duration(design.soak / count_windows(design))
         hint = f"It has {count_windows(design)} windows; each needs {format_duration(LEAST_WINDOW)}."
         yield ("design", "soak"), f"windows of {window} are too short", hint
+
+
+def check_guardrails(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    if experiment.guardrails is None:
+        return
+    target, method = experiment.target, experiment.design.method
+    if target.kind != "server":
+        message = f'guardrails have no meaning with kind = "{target.kind}"'
+        yield ("guardrails",), message, "They are for a server that others use. Remove the table."
+    elif method != "switchback":
+        message = f'guardrails have no meaning with method = "{method}"'
+        yield ("guardrails",), message, 'Nothing is switched under a load but with method = "switchback".'
+    elif not experiment.guardrails.has_limit:
+        hint = f"Give one or more: {', '.join(LIMITS)}. They end it at once; harm needs many minutes."
+        yield ("guardrails",), "guardrails have no limit", hint
+    else:
+        yield from _check_probe(experiment, experiment.guardrails)
+
+
+def _check_probe(experiment: Experiment, guardrails: GuardrailsTable) -> Iterator[Found]:
+    workload = experiment.workload
+    if workload.threads is not None:
+        hint = "Remove it: pgbench has one thread then, as each would keep back the last hundred lines of its log."
+        yield ("workload", "threads"), "threads have no meaning with guardrails", hint
+    rates = [rate for rate in workload.rate_levels if rate is not None]
+    if guardrails.p99 is not None and min(rates, default=math.inf) * WINDOW < FEWEST:
+        message = f"of {min(rates):g} transactions a second no 99th percentile is known in time"
+        hint = f"Give rate {math.ceil(FEWEST / WINDOW)} or more: it is taken over {WINDOW:g} s, of {FEWEST}."
+        yield ("workload", "rate"), message, hint
 
 
 def check_covariate(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

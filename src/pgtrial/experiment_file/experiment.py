@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
+from pgtrial.experiment_file.guardrails_table import GuardrailsTable
 from pgtrial.experiment_file.hypothesis_table import HypothesisTable
 from pgtrial.experiment_file.values import Connection, DatabaseName, DataFiles, Duration, Host, SettingLevels, SliceTime
 from pgtrial.experiment_file.workload_table import TPCC, WorkloadTable
@@ -83,6 +84,11 @@ class TargetTable(KnobTables):
         default=None,
         description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
         "Left out: pgtrial creates one and drops it.",
+    )
+    copy_of: DatabaseName | None = Field(
+        default=None,
+        description="The database of which the existing one is a copy, as pgtrial copy writes it: no plan advises "
+        "another copy then. Nobody checks it.",
     )
     writes: Flag = Field(
         default=False,
@@ -323,6 +329,9 @@ class HooksTable(Table):
     By its environment each is told what it is about: PGTRIAL_HOOK, PGTRIAL_FOLDER, of a block PGTRIAL_BLOCK, of a run
     PGTRIAL_RUN and PGTRIAL_ARM as well. They start in the directory where pgtrial was started: give programs of your
     own with their whole path. Running them needs --allow-code.
+
+    What they start and leave running ends with a pgtrial that is killed, and before pgtrial resume goes on, which
+    calls them again; after an end in order it stays, also when pgtrial restore is run.
     """
 
     before_dataset: Command = Field(default=(), description="Before the data are prepared, or found prepared.")
@@ -358,6 +367,9 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    guardrails: GuardrailsTable | None = Field(
+        default=None, description="What ends the switching of a server that others use."
+    )
     load: LoadTable | None = Field(default=None, description="Where the load comes from.")
     limits: LimitsTable | None = Field(default=None, description="What limits an arm, found by slowing its resources.")
     hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
+from pgtrial.experiment_file.code_patterns import COMMENT
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import SCALED, Experiment
+from pgtrial.experiment_file.migrations import HINT, explain_both_halves
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
@@ -17,6 +19,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.nearest import hint_name
 
 _MINOR_VERSION = re.compile(r"(\d+)\.[\d.]+")
+_OF_SESSION = re.compile(r"\s*(?:(?:re)?set\b(?!\s+constraints\b)|$)", re.IGNORECASE)
 _DISK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 
 
@@ -120,6 +123,28 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         advice = "Use [arms.NAME.sql] tables with apply and undo" if in_factor else "Add undo beside apply"
         other = "." if existing else ', or restore = "each-run" to [design].'
         found.append((apply.path, f"nothing undoes the SQL, and {reason}", advice + other))
+    yield from dict.fromkeys(found)
+
+
+def check_sql(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """SQL that only sets something in its own session, which no session of the load has, that undoes itself, and none
+    at all.
+    """
+    found: list[Found] = []
+    for given in all_declared(experiment):
+        if (given.knob, given.key) != ("sql", "apply"):
+            continue
+        text = COMMENT.sub(" ", str(given.value))
+        # Pieces of a text with a semicolon in it are none that set something, so that is not refused.
+        if given.path[0] == "arms" and not text.strip(" \t\n\r;"):
+            message = "it has no statement, so the arm would be the same without it"
+            found.append((given.path, message, "Write the statements, or remove it."))
+        elif text.strip() and all(map(_OF_SESSION.match, text.split(";"))):
+            message = "it only sets something in its own session, which ends before the load begins"
+            hint = "Use [arms.NAME.postgresql], whose settings the load's sessions get, or ALTER DATABASE … SET."
+            found.append((given.path, message, hint))
+        elif message := explain_both_halves(str(given.value)):
+            found.append((given.path, message, HINT))
     yield from dict.fromkeys(found)
 
 

@@ -16,7 +16,7 @@ from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Scope
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 
-_ONLY_SERVER = ("connection", "database", "restart", "writes", "settings")
+_ONLY_SERVER = ("connection", "database", "copy_of", "restart", "writes", "settings")
 _COPY = (
     'Try it on a copy: "pgtrial copy" makes one. To change this database instead, write writes = true in [target] and '
     "run with --allow-writes."
@@ -96,6 +96,12 @@ def check_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found
     if target.kind == "server" and target.writes and target.database is None:
         message = 'a database of pgtrial\'s own can always be written to, so "writes" has no meaning'
         yield ("target", "writes"), message, "Remove it, or name an existing database with database."
+    if target.kind == "server" and target.copy_of is not None and target.copy_of == target.database:
+        message = f'database "{target.database}" cannot be a copy of itself'
+        yield ("target", "copy_of"), message, "Name the original, or remove it."
+    if target.kind == "server" and target.copy_of is not None and target.database is None:
+        message = 'a database of pgtrial\'s own is a copy of none, so "copy_of" has no meaning'
+        yield ("target", "copy_of"), message, "Remove it, or name an existing database with database."
 
 
 def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:

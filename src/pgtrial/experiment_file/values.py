@@ -78,9 +78,9 @@ FixedTime = Annotated[
 SliceTime = Annotated[
     float,
     BeforeValidator(_read_duration),
-    Field(ge=0.03, le=60, allow_inf_nan=False),
+    Field(ge=0.03, le=600, allow_inf_nan=False),
     _DURATION_SCHEMA,
-    Form('a time from 30ms to 60s: `"1s"`'),
+    Form('a time from 30ms to 10min: `"1s"`'),
 ]
 Host = Annotated[
     str,

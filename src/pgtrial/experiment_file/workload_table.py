@@ -207,6 +207,13 @@ class WorkloadTable(Table):
             return tuple(dict.fromkeys(max(1, round(level)) for level in self.clients.expand()))
         return (self.clients,) if isinstance(self.clients, int) else self.clients
 
+    @property
+    def rate_levels(self) -> tuple[float | None, ...]:
+        """The rates of the load levels; None: the loop is closed."""
+        if isinstance(self.rate, RampTable):
+            return self.rate.expand()
+        return self.rate if isinstance(self.rate, tuple) else (self.rate,)
+
     def most_sessions(self, own_clients: int | None = None) -> int:
         """Sessions of the highest load level, or of an arm with clients of its own; those of scenarios with a constant
         number come on top of its clients.

@@ -69,6 +69,7 @@ class StudyEffect(Record):
     degrees: float | None  # of freedom, of log_error
     hidden_below: float = 0.0  # by how much log(ratio) may be lower for what is not among the good runs of the blocks
     hidden_above: float = 0.0
+    lean: float = 0.0  # by how much log(ratio) may be off on average, because a rule ends such experiments when decided
     left_out: str = ""  # why it is not, or ""
 
 
@@ -97,7 +98,7 @@ class PooledEffect(Record):
     prediction_high: float | None
     these_low: float | None = None  # of the mean of these experiments' own effects, whatever others would show
     these_high: float | None = None
-    hidden_below: float = 0.0  # the mean of those of the experiments, which is in all the intervals
+    hidden_below: float = 0.0  # the mean of those of the experiments, and of what they lean by: in all the intervals
     hidden_above: float = 0.0
     margin: float | None  # null where the experiments have different ones
     decision: Decision | None

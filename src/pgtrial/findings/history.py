@@ -10,11 +10,14 @@ _MOST = 200  # that are kept
 
 
 class Entry(BaseModel):
-    """One run of the pipeline; ``ended`` is in seconds since the epoch, ``commit`` "" where it is not known."""
+    """One run of the pipeline; ``ended`` is in seconds since the epoch, ``commit`` "" where it is not known, ``gate``
+    where the gate has no name beside the experiment's.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     experiment: str = Field(max_length=200)
+    gate: str = Field(default="", max_length=200)
     verdict: str = Field(max_length=20)
     ended: float | None = Field(default=None, ge=0, lt=1e11)
     commit: str = Field(default="", max_length=64)

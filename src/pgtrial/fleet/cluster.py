@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pgtrial.errors import PgTrialError, StoreError, TargetError
 from pgtrial.fleet.certificate import make_certificate
 from pgtrial.fleet.extra import HOW
+from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import FleetHost
 from pgtrial.fleet.machines import Machine, ask_machine
 from pgtrial.fleet.node import Node, configure, security, token
@@ -64,14 +65,16 @@ class Cluster:
         remove_tree(self.directory.parent, self.directory.name)
         try:
             make_directory(self.directory.parent, self.directory.name)
-            made = await asyncio.to_thread(make_certificate, self.directory, now=datetime.now(UTC))
+            made = await to_its_end(lambda: make_certificate(self.directory, now=datetime.now(UTC)))
         except OSError as err:
             raise StoreError(f'cannot write "{self.directory}": {err.strerror}') from err
         node = Node(key=str(made.key), certificate=str(made.certificate), directory=str(self.directory))
         configure()
         self.scheduler, address = await _start("scheduler", node)
         self._node = replace(node, scheduler=address)
-        self.client = await Client(address, security=security(node), asynchronous=True, set_as_default=False)
+        # Known before it is connected: one that is given up meanwhile has to be closed, too.
+        self.client = Client(address, security=security(node), asynchronous=True, set_as_default=False)
+        await self.client
 
     async def add_worker(self, host: str) -> None:
         """Start a worker for a host, which has none that runs. Raises TargetError."""
@@ -146,6 +149,8 @@ async def _result(future: object) -> Mapping[str, object]:
         raise LostError("its worker has ended") from None
     except FutureCancelledError:
         raise LostError("the scheduler has forgotten its block") from None
+    except Exception as err:  # of the task: its machine has no memory, or no process more
+        raise LostError(f"its worker could not run it: {type(err).__name__}: {err}") from err
     if not isinstance(answer, dict):
         raise LostError("its worker answers what pgtrial does not understand")
     return answer

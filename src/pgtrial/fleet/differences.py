@@ -1,10 +1,10 @@
 """What differs between the hosts of an experiment and may change its answer: it is told, and no reason to end."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunRow, RunState
 from pgtrial.store.state import State
 
 # Facts of a run, and what a person calls them.
@@ -21,15 +21,32 @@ _FEWEST = 2  # blocks of a host before it is called slow
 def find_differences(folder: Path) -> tuple[str, ...]:
     """Sentences about the hosts of the blocks that are done; () where there is nothing to say."""
     with contextlib.closing(State.open(folder)) as state:
-        hosts, facts = state.block_hosts(), state.fingerprints()
-        runs = [run for run in state.runs() if run.state is RunState.DONE and run.slot.block in hosts]
-    own = {hosts[run.slot.block]: facts.get(run.id, {}) for run in runs}
-    seconds: dict[str, dict[int, float]] = {}
-    for run in runs:
+        facts, runs = state.fingerprints(), _runs(state)
+    own = {host: facts.get(run.id, {}) for host, run in runs}
+    return (*_different(own), *find_slow(_block_seconds(runs)))
+
+
+def block_seconds(folder: Path) -> dict[str, list[float]]:
+    """How long its blocks have taken each host; no preparation is in it."""
+    with contextlib.closing(State.open(folder)) as state:
+        return _block_seconds(_runs(state))
+
+
+def _runs(state: State) -> list[tuple[str, RunRow]]:
+    hosts = state.block_hosts()
+    done = [run for run in state.runs() if run.state is RunState.DONE]
+    return [(hosts[run.slot.block], run) for run in done if run.slot.block in hosts]
+
+
+def _block_seconds(runs: Sequence[tuple[str, RunRow]]) -> dict[str, list[float]]:
+    times: dict[tuple[str, int], list[float]] = {}  # of a block's runs, which may be at the same time
+    for host, run in runs:
         if run.started is not None and run.ended is not None:
-            blocks = seconds.setdefault(hosts[run.slot.block], {})
-            blocks[run.slot.block] = blocks.get(run.slot.block, 0.0) + run.ended - run.started
-    return (*_different(own), *find_slow({host: list(blocks.values()) for host, blocks in seconds.items()}))
+            times.setdefault((host, run.slot.block), []).extend((run.started, run.ended))
+    seconds: dict[str, list[float]] = {}
+    for (host, _), each in times.items():
+        seconds.setdefault(host, []).append(max(each) - min(each))
+    return seconds
 
 
 def _different(facts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -107,6 +107,10 @@ class Dispatch:
         """Hosts that get no more, each with the reason."""
         return {name: hand.reason for name, hand in self._hands.items() if hand.standing is Standing.AWAY}
 
+    def present(self) -> tuple[str, ...]:
+        """Hosts that get blocks."""
+        return tuple(name for name, hand in self._hands.items() if hand.standing in (Standing.FREE, Standing.BUSY))
+
     # -- what happens ----------------------------------------------------------------------------------------
 
     def hand_out(self) -> tuple[Handout, ...]:

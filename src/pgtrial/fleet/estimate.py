@@ -1,6 +1,11 @@
-"""How long an experiment takes on several hosts, and how many blocks each of them gets if all are equally fast."""
+"""How long an experiment takes on several hosts, and how many blocks each of them gets: before the first block as if
+all were equally fast, later by what each has shown.
+"""
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from pgtrial.design.plan import Plan
 from pgtrial.fleet.hosts_file import Fleet
@@ -53,3 +58,35 @@ def estimate_fleet(plan: Plan, fleet: Fleet, *, loaded_here: bool = True) -> Fle
         alone=estimate.total,
         loaded_here=loaded_here,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtWork:
+    """A host that gets blocks: the ``seconds`` that one has taken it, None if it has done none, and for how many it
+    ``has_been`` at the one that it holds, None if it holds none.
+    """
+
+    seconds: float | None
+    has_been: float | None
+
+
+def seconds_left(waiting: int, hosts: Sequence[AtWork]) -> float | None:
+    """Seconds until nothing is left of blocks that are ``waiting`` or held, as each goes to who is free first; None
+    before any block is done.
+    """
+    known = [host.seconds for host in hosts if host.seconds is not None]
+    if not known:
+        return None
+    usual = median(known)  # for those of which nothing is known
+    end, free = 0.0, []
+    for number, host in enumerate(hosts):
+        pace = usual if host.seconds is None else host.seconds
+        left = 0.0 if host.has_been is None else max(0.0, pace - host.has_been)
+        end = max(end, left)
+        free.append((left, number, pace))
+    heapq.heapify(free)
+    for _ in range(waiting):
+        at, number, pace = heapq.heappop(free)
+        end = max(end, at + pace)
+        heapq.heappush(free, (at + pace, number, pace))
+    return end

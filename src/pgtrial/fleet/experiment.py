@@ -14,22 +14,31 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 
 from pgtrial.design.plan import Plan
 from pgtrial.engine.events import Event
 from pgtrial.engine.experiment import Permission, refuse_unallowed
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, refuse_older_copy
 from pgtrial.engine.leftovers import sweep
-from pgtrial.engine.signals import until_signalled
+from pgtrial.engine.signals import undisturbed, until_signalled
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, RestoreError, StoreError, TargetError
 from pgtrial.fleet.cluster import Cluster, LostError
-from pgtrial.fleet.differences import find_differences
+from pgtrial.fleet.differences import block_seconds, find_differences
 from pgtrial.fleet.dispatch import MOST_LOSSES, Dispatch, Handout
+from pgtrial.fleet.estimate import AtWork, seconds_left
 from pgtrial.fleet.extra import require_extra
 from pgtrial.fleet.fence import Fence, Fenced, to_its_end
 from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.gather import done_blocks, gather_block
-from pgtrial.fleet.host_folders import fleet_directory, forget_hosts, host_folder, host_folders, keep_hosts
+from pgtrial.fleet.host_folders import (
+    fleet_directory,
+    forget_hosts,
+    has_blocks_left,
+    host_folder,
+    host_folders,
+    keep_hosts,
+)
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.joined import Joined, OfferedHosts
 from pgtrial.fleet.machines import Machine, describe, find_same
@@ -132,36 +141,34 @@ class Leader:
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
+    _coming: set[str] = field(default_factory=set, init=False)  # hosts that are being made ready, or will be
 
     def __post_init__(self) -> None:
         self.fleet = self.hosts.fleet
 
     async def run(self) -> None:
-        """Run all that is left, and leave nothing behind. Raises PgTrialError."""
-        await self._tidy()
+        """Run all that is left, and leave nothing behind, also when it is cancelled. Raises PgTrialError."""
+        try:
+            await undisturbed(self._tidy())
+        except asyncio.CancelledError:
+            self._refuse_unrestored()
+            raise
         blocks = dict.fromkeys(slot.block for slot in self.plan.slots)
         ran_on = self.state.block_hosts()
         done = {block: ran_on.get(block, "") for block in done_blocks(self.folder)}
         self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
+        around = contextlib.AsyncExitStack()
         try:
             if not self.dispatch.is_over:
-                async with self.make_cluster() as self.cluster:
-                    try:
-                        await self._lead()
-                    finally:
-                        for task in self._work:
-                            task.cancel()
-                        await asyncio.gather(*self._work, return_exceptions=True)
-                        self._stays |= await self.cluster.leave()
+                self.cluster = await around.enter_async_context(self.make_cluster())
+                around.push_async_callback(self._leave)
+                await self._lead()
         finally:
-            await self._tidy()
-            await self._clear()
-            self._refuse_unrestored()
-        forget_hosts(self.folder)
+            await undisturbed(self._end(around))
 
     async def _lead(self) -> None:
         for host in self.fleet.host:
-            self._do(self._bring(host))
+            self._call(host)
         while not self.dispatch.is_over:
             for handout in self.dispatch.hand_out():
                 self.state.assign_block(handout.block, handout.host)
@@ -192,42 +199,109 @@ class Leader:
             return
         if fleet is None:
             return
-        known = {host.name for host in self.fleet.host}
+        fleet = self._with_known_names(fleet)
+        known = {host.name: host for host in self.fleet.host}
         wanted = {host.name for host in fleet.host}
-        new = tuple(host for host in fleet.host if host.name not in known)
-        added = self.hosts.without_doubles(new, known=self.fleet.host)
+        added = tuple(host for host in fleet.host if host.name not in known)
         # Who leaves is still looked up by name until it is gone.
         self.fleet = Fleet(host=(*self.fleet.host, *added))
-        self._leaving |= known - wanted
+        again = self._leaving & wanted
+        self._leaving = (self._leaving | known.keys()) - wanted
         keep_hosts(self.folder, fleet, scheduler=self.hosts.scheduler)
         for host in added:
             self.tell(f"{host.name} joins.")
-            self._do(self._bring(host))
+            self._call(host)
+        for host in fleet.host:
+            if known.get(host.name, host) != host:
+                self._tell_once(f"{host.name} is listed otherwise now; it stays what it was until pgtrial ends.")
+        for name in sorted(again):
+            self.tell(f"{name} is on the list again.")
+            if name in self.dispatch.away():
+                self._call(self.fleet.find(name))
         for name in self._leaving:
             if self.dispatch.is_free(name):  # at once: it gets no block before it is fenced
                 self.dispatch.set_aside(name, _OFF_LIST)
                 self._do(self._leave_out(self.fleet.find(name), _OFF_LIST))
 
+    def _with_known_names(self, fleet: Fleet) -> Fleet:
+        """The list, with hosts that were given another name under the one that they have: their blocks are one
+        host's.
+        """
+        known = {host.name for host in self.fleet.host}
+        new = [host for host in fleet.host if host.name not in known]
+        own = self.hosts.without_doubles(new, known=self.fleet.host)
+        found = []
+        for host in fleet.host:
+            if host in new and host not in own:
+                found.append(next(other for other in self.fleet.host if other.where == host.where))
+                self._tell_once(f"{host.name} has the address of {found[-1].name}, and keeps that name.")
+            else:
+                found.append(host)
+        return Fleet(host=tuple(found))
+
     # -- a host ----------------------------------------------------------------------------------------------
+
+    def _call(self, host: FleetHost, *, after: float | None = None) -> None:
+        """Have a host made ready, if it is not being made so."""
+        if host.name not in self._coming:
+            self._coming.add(host.name)
+            self._do(self._bring(host, after=after))
 
     async def _bring(self, host: FleetHost, *, after: float | None = None) -> None:
         """Make a host ready for its first block, or for the next one after it was lost."""
-        await asyncio.sleep(after or 0.0)
-        if host.name in self._leaving:
-            return
+        lost = ""
         try:
-            await to_its_end(lambda: host_folder(self.folder, host))
-            await self._meet(host)
-            await self.cluster.add_worker(host.name)
-        except PgTrialError as err:
-            self.tell(f"{host.name} gets no blocks: {err.message}. {err.hint}")
-            self.dispatch.join(host.name)
-            self.dispatch.set_aside(host.name, err.message)
-            self.dispatch.fence(host.name, returns=False)
-            return
-        if after is not None:
-            self.tell(f"{host.name} gets blocks again.")
+            await asyncio.sleep(after or 0.0)
+            if host.name in self._leaving:
+                return
+            try:
+                await self._put_back(host)
+                await to_its_end(lambda: host_folder(self.folder, host))
+                self._refuse_renamed(host)
+                await self._meet(host)
+                await self.cluster.add_worker(host.name)
+            except LostError as err:  # it is asked again, as where it is lost with a block
+                lost = err.message
+            except PgTrialError as err:
+                self.tell(f"{host.name} gets no blocks: {err.message}. {err.hint}")
+                self.dispatch.join(host.name)
+                self.dispatch.set_aside(host.name, err.message)
+                self.dispatch.fence(host.name, returns=False)
+                return
+        finally:
+            self._coming.discard(host.name)
         self.dispatch.join(host.name)
+        if lost:
+            await self._lose(host, lost)
+        elif host.name in self._leaving:  # it was taken off the list meanwhile
+            await self._set_aside(host, _OFF_LIST, hint="")
+        elif after is not None:
+            self.tell(f"{host.name} gets blocks again.")
+
+    async def _put_back(self, host: FleetHost) -> None:
+        """Put back what could not be when a host was lost, as one that is cut off. Raises LostError where it still
+        cannot.
+        """
+        if host.name in self._stays:
+            fenced = await self._fence(host, self.dispatch.away().get(host.name, "pgtrial ended"))
+            if fenced.stays is not None:
+                raise LostError(f"it could not be put back: {fenced.stays.message}")
+
+    def _refuse_renamed(self, host: FleetHost) -> None:
+        """Raises PreflightError where the host has blocks under another name: they would count as two hosts."""
+        places = host_folders(self.folder)
+        earlier = {name for name in self.dispatch.counted.values() if name in places and name != host.name}
+        known = [
+            FleetHost(name=name, ssh=address) if address else FleetHost(name=name, local=True)
+            for name in sorted(earlier)
+            for address in [load_stored(places[name]).experiment.target.host]
+        ]
+        if not self.hosts.without_doubles((host,), known=known):
+            name = next(other.name for other in known if other.where == host.where)
+            raise PreflightError(
+                f'"{host.where}" has run blocks as host "{name}"',
+                hint="Give it that name in the list of hosts: under two names it would count as two.",
+            )
 
     async def _meet(self, host: FleetHost) -> None:
         """Find out which machine a host is. Raises PreflightError where another one is the same."""
@@ -284,8 +358,26 @@ class Leader:
     def _tell_done(self, host: str, block: int) -> None:
         took = time.monotonic() - self._begun[host]
         count, of = len(self.dispatch.counted), len({slot.block for slot in self.plan.slots})
-        self.tell(f"block {block} is done on {host}, after {format_duration(round(took))} ({count} of {of} blocks).")
+        left = self._seconds_left()
+        still = "" if not left else f"; some {format_duration(round(left))} left"
+        self.tell(
+            f"block {block} is done on {host}, after {format_duration(round(took))} ({count} of {of} blocks{still})."
+        )
         self._compare()
+
+    def _seconds_left(self) -> float | None:
+        """As long as the blocks that are done make expect, on the hosts that get blocks."""
+        now, took, held = time.monotonic(), block_seconds(self.folder), self.dispatch.held
+        return seconds_left(
+            len(self.dispatch.waiting),
+            [
+                AtWork(
+                    seconds=fmean(took[host]) if host in took else None,
+                    has_been=now - self._begun[host] if host in held.values() else None,
+                )
+                for host in self.dispatch.present()
+            ],
+        )
 
     async def _lose(self, host: FleetHost, reason: str) -> None:
         """A host is lost: fence it, and ask it again later."""
@@ -295,14 +387,14 @@ class Leader:
         what = "" if block is None else f", with block {block}"
         self.tell(f"{host.name} is lost{what}: {reason}.")
         fenced = await self._fence(host, reason)
-        if not self._free(host, fenced, returns=fenced.stays is None):
+        if not self._free(host, fenced, returns=True):
             self.tell(f"{host.name} gets no more blocks. {_why(fenced, lost=self.dispatch.losses(host.name))}")
             return
         # It is away while it waits, so that its block goes to whoever is there.
         self.dispatch.set_aside(host.name, reason)
         self.dispatch.fence(host.name)
         after = RETURN_AFTER[min(self.dispatch.losses(host.name), len(RETURN_AFTER)) - 1]
-        self._do(self._bring(host, after=after))
+        self._call(host, after=after)
 
     async def _set_aside(
         self, host: FleetHost, reason: str, *, hint: str, refused: frozenset[int] = frozenset()
@@ -320,6 +412,8 @@ class Leader:
         self._free(host, fenced, returns=False)
         if fenced.stays is not None:
             self.tell(f"{host.name}: {_why(fenced, lost=0)}")
+        elif reason == _OFF_LIST and host.name not in self._leaving:
+            self._call(host)  # it was put on the list again meanwhile
 
     async def _fence(self, host: FleetHost, reason: str, *, refused: frozenset[int] = frozenset()) -> Fenced:
         stays = await self.cluster.end_worker(host.name)
@@ -359,6 +453,24 @@ class Leader:
             self.tell(text)
 
     # -- before and after ------------------------------------------------------------------------------------
+
+    async def _leave(self) -> None:
+        """Give nobody work any more, and have the cluster leave the hosts."""
+        for task in self._work:
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+        self._stays |= await self.cluster.leave()
+
+    async def _end(self, around: contextlib.AsyncExitStack) -> None:
+        """Leave the cluster, and leave nothing behind. Raises RestoreError where that is not possible."""
+        try:
+            await around.aclose()
+        finally:
+            await self._tidy()
+            await self._clear()
+            self._refuse_unrestored()
+        if not has_blocks_left(self.folder):
+            forget_hosts(self.folder)
 
     async def _tidy(self) -> None:
         """Fence every host that has a folder, also of an earlier list: what an earlier pgtrial left is undone, and what

@@ -3,17 +3,13 @@
 from collections.abc import Iterator
 
 from pgtrial.design.plan import Plan
-from pgtrial.design.spread import refuse_spread
 from pgtrial.errors import SpecError, SpecProblem
-
-_AT_LEAST = 2  # hosts: others may join where only one is listed
 
 
 def refuse_unfit(plan: Plan) -> None:
-    """Raise SpecError where something does not go with several hosts."""
+    """Raise SpecError where something does not go with several hosts; others may join where only one is listed."""
     if problems := tuple(_find(plan)):
         raise SpecError(problems[0].message, problems=problems, hint=problems[0].hint)
-    refuse_spread(plan.experiment, hosts=_AT_LEAST)
 
 
 def _find(plan: Plan) -> Iterator[SpecProblem]:
@@ -41,4 +37,18 @@ def _find(plan: Plan) -> Iterator[SpecProblem]:
             path="target.host",
             message="the file names a host, and --fleet names others",
             hint="Leave host out of [target]; put it into the list of hosts.",
+        )
+    if experiment.design.stop != "never":
+        # The levels of such a rule are those of independent blocks. Over hosts the observations are the hosts' means,
+        # which each further block changes, and no levels are known for looks at them.
+        yield SpecProblem(
+            path="design.stop",
+            message=f'stop = "{experiment.design.stop}" looks at blocks, and over several hosts it is these that count',
+            hint='Set stop = "never" and the number of blocks, or leave out --fleet.',
+        )
+    if experiment.design.soak is not None:
+        yield SpecProblem(
+            path="design.soak",
+            message="the windows of a soak are of one long load, which cannot go to several hosts",
+            hint="Remove soak, or leave out --fleet.",
         )

@@ -14,8 +14,8 @@ from pgtrial import __version__
 from pgtrial.design.plan import Plan
 from pgtrial.engine.folder import LOADED
 from pgtrial.errors import StoreError
-from pgtrial.fleet.hosts_file import Fleet, FleetHost
-from pgtrial.model.run import RunState
+from pgtrial.fleet.hosts_file import MOST_HOSTS, Fleet, FleetHost
+from pgtrial.model.run import IS_FLEET, RunState
 from pgtrial.safe_files import make_directory, read_file, remove_tree, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
@@ -27,7 +27,6 @@ from pgtrial.store.state import State
 DIRECTORY = "fleet"  # in the state directory
 HOSTS = "hosts.json"
 SCHEDULER = "scheduler"  # beside it: the address of the user's own
-IS_FLEET = "fleet"  # key of the record of a result folder whose blocks go to several hosts
 _LARGEST = 16 << 20  # bytes of a list of hosts, or of a file that is copied from the main folder
 _MOST_COPIED = 1 << 30  # bytes
 
@@ -44,7 +43,9 @@ def keep_hosts(folder: Path, fleet: Fleet, *, scheduler: str | None = None) -> N
     whose workers offer them. Raises StoreError.
     """
     with contextlib.closing(State.open(folder, write=True)) as state:
-        state.set_meta(**{IS_FLEET: "1"})
+        known = state.meta().get(IS_FLEET, "0")
+        count = max(len(fleet.host), int(known) if known in map(str, range(MOST_HOSTS + 1)) else 0)
+        state.set_meta(**{IS_FLEET: str(count)})
     try:
         make_state_directory(DIRECTORY)
         directory = fleet_directory(folder)

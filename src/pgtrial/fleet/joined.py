@@ -115,8 +115,12 @@ class Joined:
 
     async def __aenter__(self) -> "Joined":
         configure()
-        self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
-        self._see(await _workers(self.client))
+        try:
+            self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
+            self._see(await _workers(self.client))
+        except BaseException:
+            await self._stack.aclose()
+            raise
         self.hosts.now = lambda: fleet_of(tuple(self._offers.values())) if self._offers else None
         self._looking = asyncio.create_task(self._look())
         return self
@@ -278,9 +282,9 @@ class Joined:
         except Exception as err:  # as which comes what a worker cannot even read
             if self.client.scheduler is None:  # its connection was closed meanwhile, and dask does not look
                 raise LostError("the scheduler does not answer") from err
-            if not _lacks_module(err):
-                raise
-            raise _no_pgtrial(f"worker {address}", err) from None
+            if _lacks_module(err):
+                raise _no_pgtrial(f"worker {address}", err) from None
+            raise LostError(f"its worker fails: {type(err).__name__}: {err}") from err
         return str(answers[address])
 
     async def _do(self, host: str, what: str, /, **request: object) -> dict[str, Any]:
@@ -375,20 +379,23 @@ async def _connected(address: str) -> AsyncIterator["Client"]:
 
     security = _own_security(address)
     await _shake_hands(address, security)
+    client = None
     try:
-        client = await Client(
-            address, security=security, asynchronous=True, set_as_default=False, timeout=_REACHING, name="pgtrial"
-        )
-    except (OSError, ValueError) as err:
-        raise ConnectError(
-            f"{address} does not answer as a scheduler of dask.distributed", detail=str(err), hint="See its log."
-        ) from err
-    try:
+        try:
+            client = Client(
+                address, security=security, asynchronous=True, set_as_default=False, timeout=_REACHING, name="pgtrial"
+            )
+            await client
+        except (OSError, ValueError) as err:
+            raise ConnectError(
+                f"{address} does not answer as a scheduler of dask.distributed", detail=str(err), hint="See its log."
+            ) from err
         await _compare_versions(client, address)
         yield client
     finally:
-        with contextlib.suppress(Exception):  # of a connection that is gone
-            await asyncio.wait_for(client.close(timeout=1), _REACHING)
+        if client is not None:
+            with contextlib.suppress(Exception):  # of a connection that is gone
+                await asyncio.wait_for(client.close(timeout=1), _REACHING)
 
 
 def _own_security(address: str) -> "Security":
@@ -502,8 +509,10 @@ def _text_of(future: Any) -> "asyncio.Future[Any]":
             raise LostError("the scheduler has forgotten its block") from None
         except ModuleNotFoundError as err:
             raise _no_pgtrial("its worker", err) from None
-        except RuntimeError as err:  # of a scheduler that does not know the function
-            raise _no_pgtrial("the scheduler", err) from err
+        except Exception as err:
+            if _is_of_scheduler(err):
+                raise _no_pgtrial("the scheduler", err) from err
+            raise LostError(f"its worker could not run it: {type(err).__name__}: {err}") from err
         if not isinstance(answer, dict):
             raise LostError("its worker answers what pgtrial does not understand")
         return answer
@@ -513,6 +522,11 @@ def _text_of(future: Any) -> "asyncio.Future[Any]":
 
 def _lacks_module(err: Exception) -> bool:
     return isinstance(err, ModuleNotFoundError) or ModuleNotFoundError.__name__ in str(err)
+
+
+def _is_of_scheduler(err: Exception) -> bool:
+    """Whether it is what a scheduler says that does not know the function, and none of the worker's errors."""
+    return isinstance(err, RuntimeError) and "deserialization of the task graph" in str(err)
 
 
 def _no_pgtrial(who: str, err: Exception) -> PreflightError:

@@ -7,6 +7,7 @@ speak to nobody without the experiment's own certificate.
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import threading
@@ -18,6 +19,14 @@ from pgtrial.safe_text import parse_json
 if TYPE_CHECKING:
     from distributed import Security
 
+# A connection that is gone is told by the leader; how the engine got to know of it is no news.
+LOGGING = {
+    "distributed": "error",
+    "distributed.client": "critical",
+    "distributed.scheduler": "critical",  # of a block whose worker has ended pgtrial speaks itself
+    "distributed.utils": "critical",
+    "tornado": "critical",
+}
 # What an idle worker does for its own sake wakes it 108 times a second and takes 3.3 % of a core; like this 5 times,
 # and 0.27 %. A block is tried once: who tries again is the client, when nothing of the first attempt goes on.
 SETTINGS: dict[str, object] = {
@@ -37,7 +46,7 @@ SETTINGS: dict[str, object] = {
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.comm.require-encryption": True,
     "distributed.comm.timeouts.connect": "30s",
-    "distributed.logging": {"distributed": "error", "tornado": "critical"},
+    "distributed.logging": LOGGING,
 }
 HEARTBEAT = "10s"
 LOOPBACK = "127.0.0.1"
@@ -81,13 +90,21 @@ def configure() -> None:
     import dask
 
     dask.config.set(SETTINGS)
+    for name, level in LOGGING.items():  # dask itself reads them as it is imported, which it may have been before
+        logging.getLogger(name).setLevel(level.upper())
 
 
 async def _scheduler(node: Node) -> None:
     from distributed import Scheduler
 
     async with Scheduler(
-        host=LOOPBACK, protocol="tls", security=security(node), dashboard=False, dashboard_address=f"{LOOPBACK}:0"
+        host=LOOPBACK,
+        protocol="tls",
+        security=security(node),
+        dashboard=False,
+        dashboard_address=f"{LOOPBACK}:0",
+        # Its own choice is one in /tmp, of a fixed name, which anybody may have made there.
+        local_directory=node.directory,
     ) as scheduler:
         print(scheduler.address, flush=True)
         await scheduler.finished()

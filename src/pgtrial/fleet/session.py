@@ -24,6 +24,7 @@ from pgtrial.errors import ConnectError, PgTrialError
 from pgtrial.fleet.freezer import Freezer
 from pgtrial.fleet.gather import digest_runs
 from pgtrial.safe_text import parse_json
+from pgtrial.store.parquet import remove_spill
 from pgtrial.store.plans import read_plan
 
 DONE, FAILED, DOING = "done", "failed", "doing"  # keys of the lines that it answers
@@ -152,4 +153,6 @@ def _tell_all(tells: Sequence[Callable[[Event], None]], event: Event) -> None:
 
 if __name__ == "__main__":
     # Not by sys.exit: what the thread that still reads orders holds is not taken down in order, and libraries complain.
-    os._exit(main(Path(sys.argv[1])))
+    status = main(Path(sys.argv[1]))
+    remove_spill()
+    os._exit(status)

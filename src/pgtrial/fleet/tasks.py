@@ -46,8 +46,12 @@ class EngineProcess:
         self._write(str(block))
         assert self.process.stdout is not None
         while line := self.process.stdout.readline(_LONGEST):
-            answer = parse_json(line)
+            try:
+                answer = parse_json(line)
+            except ValueError:  # it was killed in the middle of a line
+                answer = None
             if not isinstance(answer, dict):
+                self.process.kill()
                 break
             if "doing" not in answer:
                 return answer

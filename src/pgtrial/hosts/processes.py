@@ -89,18 +89,25 @@ def _role(pid: int, ops: Operations) -> str:
     return _HIDDEN if int(parent) <= 1 else _role(int(parent), ops)
 
 
-def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> int:
-    """Kill what server and load have left running, once they have ended themselves; the number of processes.
+def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> tuple[str, ...]:
+    """Kill what server and load have left running, once they have ended themselves; the command lines of it.
 
     They may start others meanwhile, so it goes on until there is none, or for ``patience`` seconds.
     """
-    killed: set[ProcessId] = set()
+    killed: dict[ProcessId, str] = {}
     deadline = time.monotonic() + patience
     while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
         for process in found:
+            line = _command_line(process.pid, ops)
             if ops.signal(process.pid, process.start_ticks, signal.SIGKILL):
-                killed.add(process)
-    return len(killed)
+                killed.setdefault(process, line)
+    return tuple(killed.values())
+
+
+def _command_line(pid: int, ops: Operations) -> str:
+    with suppress(OSError):  # it has just ended
+        return ops.read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+    return ""
 
 
 def find_server_children(data: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:

@@ -1,7 +1,7 @@
 """What a knob on a host does: something that an arm can vary, and that is put back afterwards."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +9,14 @@ from typing import Protocol
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.declaration import Knob
 from pgtrial.model.change import Change, JournalEntry, Undone
+
+# Puts into the journal how far a change of several steps has come: what its entry has ``got`` from then on. Raises
+# StoreError; then no further step is to be taken.
+Note = Callable[[Mapping[str, str]], object]
+
+
+def forget(_: Mapping[str, str]) -> None:
+    """Of what is not in the journal nothing is noted."""
 
 
 class Programs(Protocol):
@@ -24,7 +32,7 @@ class KnobContext:
     """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data``, ``wal`` and ``conf``, its file
     of settings, are those of the server that is about to start, None while an experiment is only planned. ``token`` is
     unique to the experiment and fit for names of files and control groups. ``on_image``: the data will be on a loop
-    device that is not there yet.
+    device that is not there yet. ``note`` is for a change of several steps.
     """
 
     host: Host
@@ -37,6 +45,7 @@ class KnobContext:
     conf: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     on_image: bool = False
+    note: Note = forget
 
 
 class HostKnob(Knob, ABC):
@@ -63,6 +72,10 @@ class HostKnob(Knob, ABC):
     @abstractmethod
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         """Put back what was before, verified; never what somebody else has changed since. Raises nothing on purpose."""
+
+    async def undo_in_steps(self, host: Host, entry: JournalEntry, note: Note) -> Undone:
+        """``undo`` of what must not be undone twice, not even in part: ``note`` is called before each step."""
+        return await self.undo(host, entry)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         """What is no longer as ``apply`` left it, as a full sentence; empty when all is. Asked at the end of a run."""

@@ -14,7 +14,13 @@ class SqlTable(Table):
 
     apply: str = Field(description="Statements, separated by semicolons; each runs in its own transaction.")
     undo: str | None = Field(
-        default=None, description="Statements that undo them; required if the data are not restored before each run."
+        default=None,
+        description="Statements that undo them; required if the data are not restored before each run. In an existing "
+        "database each is executed once, also after a kill, and none where nothing of apply was committed; what cannot "
+        "be in a transaction (CREATE INDEX CONCURRENTLY, VACUUM) may be executed again. Where only a part of apply was "
+        "committed and they change data or drop what was there, where a procedure that commits by itself was cut off, "
+        "and where the server was started again in between, they are left to you: write BEGIN and COMMIT around what "
+        "belongs together.",
     )
 
 

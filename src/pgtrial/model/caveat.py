@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+STOPPED_FOR_HARM = "stopped-for-harm"  # by a guardrail: it is not gone on with
 NO_ALL_SETTINGS = "no-all-settings"  # the role of an existing server may not see them: those that lack are not known
 
 

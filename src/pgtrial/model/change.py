@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-OWN_DATABASE = "server_database"  # the knob that makes a database of pgtrial's own on an existing server
+# Knobs that change an existing server, and nothing else of a host.
+OWN_DATABASE = "server_database"  # a database of pgtrial's own
+SERVER_SETTINGS = "server_settings"
+SERVER_ROLE = "server_role"
+SERVER_SQL = "server_sql"
+SERVER_SWITCH = "server_switch"
+OF_SERVERS = frozenset((OWN_DATABASE, SERVER_SETTINGS, SERVER_ROLE, SERVER_SQL, SERVER_SWITCH))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,8 @@ class JournalEntry:
     """A change as recorded in the journal; ``host`` is "local" or the ssh:// address, ``folder`` the result folder.
 
     ``got`` holds the values read back after the change; None until it is confirmed: pgtrial may then have been killed
-    before, during or after the change itself. ``damage`` says what is wrong with an entry that cannot be read; then the
+    before, during or after the change itself. A change of several steps has there how far it, and undoing it, has come.
+    ``damage`` says what is wrong with an entry that cannot be read; then the
     rest is what could be.
     """
 

@@ -22,6 +22,11 @@ class LoadMetrics:
         return (*first, self.throughput, self.latency_mean, *(metric for metric, _ in self.quantiles))
 
     @property
+    def times(self) -> frozenset[str]:
+        """Names of what only a transaction that ended has."""
+        return frozenset((self.latency_mean.name, *(metric.name for metric, _ in self.quantiles)))
+
+    @property
     def shown(self) -> tuple[Metric, Metric, Metric]:
         """What is drawn over time: throughput, mean latency and its 95th percentile."""
         return self.throughput, self.latency_mean, self.quantiles[1][0]

@@ -24,7 +24,8 @@ class Rules:
     time that lies inside, not by its end. ``bears_all_that_is_left``: what comes later than eight slices is in the
     interval as well, and what a run leaves for the next one as large as it may be, not as it is estimated.
     ``bears_steps``: so is the step in which a load tells its latencies, where that is coarser than what is compared.
-    ``tells_orders_apart``: blocks of both orders may scatter differently.
+    ``tells_orders_apart``: blocks of both orders may scatter differently. ``registers_seed``: a seed that the file has
+    chosen is in the digest, and has to be that of the record.
     """
 
     version: int
@@ -46,6 +47,7 @@ class Rules:
     bears_all_that_is_left: bool
     bears_steps: bool
     tells_orders_apart: bool
+    registers_seed: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -93,6 +95,7 @@ _FIRST = Rules(
     bears_all_that_is_left=False,
     bears_steps=False,
     tells_orders_apart=False,
+    registers_seed=False,
 )
 _SECOND = Rules(
     version=2,
@@ -114,6 +117,7 @@ _SECOND = Rules(
     bears_all_that_is_left=False,
     bears_steps=False,
     tells_orders_apart=False,
+    registers_seed=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -125,11 +129,12 @@ _NINTH = replace(_EIGHTH, version=9, counts_parts=True)
 _TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
 _ELEVENTH = replace(_TENTH, version=11, bears_steps=True)
 _TWELFTH = replace(_ELEVENTH, version=12, tells_orders_apart=True)
+_THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
 RULES = {
     rules.version: rules
     for rules in (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH),
-        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
+        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH),
     )
 }
 CURRENT = RULES[max(RULES)]

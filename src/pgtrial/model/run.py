@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 HOST_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"  # of the machine of a block, where an experiment is spread over several
+IS_FLEET = "fleet"  # key of a record whose blocks go to hosts of a list; at most how many there were
 
 # A stretch of an interleaved or paired run: what lets runs of one block share its time.
 

@@ -8,12 +8,16 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 from pgtrial.errors import ConnectError, TargetError
+from pgtrial.safe_text import sql_name
 
 APPLICATION = "pgtrial"
 NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
+NO_CONNECT = "does not have CONNECT privilege"  # the server's words, with lc_messages = C or English
+GRANT_CONNECT = "The owner of the database or a superuser can allow it: GRANT CONNECT ON DATABASE {database} TO {user}."
 # So that a name in pgtrial's own statements is never one that a user of the database has made in front of the server's,
 # by a better fit or by ALTER DATABASE … SET search_path, to run with pgtrial's rights (CVE-2018-1058). Behind a pooler
 # the session is not ours alone, and stays as it is: there the process id is another one than was told at the beginning.
@@ -68,7 +72,7 @@ async def connect(
             conninfo, autocommit=True, application_name=application, client_encoding="utf8"
         )
     except psycopg.Error as err:
-        raise ConnectError("cannot connect to the server", detail=_text(err)) from err
+        raise ConnectError("cannot connect to the server", detail=_text(err), hint=_hint_of(err, conninfo)) from err
     try:
         if not as_user:
             await connection.execute(sql.SQL(ONLY_CATALOG).format(sql.Literal(connection.info.backend_pid)))
@@ -77,6 +81,14 @@ async def connect(
         raise TargetError(f"the server refused a statement: {_text(err)}") from err
     finally:
         await connection.close()
+
+
+def _hint_of(err: psycopg.Error, conninfo: str) -> str:
+    if NO_CONNECT not in _text(err):
+        return ""
+    found = conninfo_to_dict(conninfo)
+    names = {"user": found.get("user"), "database": found.get("dbname")}
+    return GRANT_CONNECT.format(**{key: sql_name(str(name or "…")) for key, name in names.items()})
 
 
 @contextmanager
@@ -139,21 +151,38 @@ async def find_roles(conninfo: str) -> set[str]:
 async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
     """All statements of a script of the user, each a transaction of its own.
 
-    Raises TargetError that names it and the line: the server's position in the statement, or else its beginning.
+    Raises TargetError that names it and the line: the server's position in the statement, or else its beginning. So it
+    does where a transaction of the script's own is left open, of which the end of the connection would leave nothing.
     """
     async with connect(conninfo, application=application, as_user=True) as connection:
+        opened = 0
         for offset, statement in split_statements(script):
+            if connection.info.transaction_status is TransactionStatus.IDLE:
+                opened = offset
             try:
                 # The text is the user's own, meant to be executed as it stands.
                 await connection.execute(statement.encode(), prepare=False)
             except psycopg.Error as err:
-                position = err.diag.statement_position
-                end = offset + int(position) - 1 if position else _beginning(script, offset)
-                raise TargetError(
-                    f"{name}, line {script.count(chr(10), 0, end) + 1}: {err.diag.message_primary or _text(err)}",
-                    detail=err.diag.message_detail or "",
-                    hint=err.diag.message_hint or "Fix the script; nothing has been measured.",
-                ) from err
+                raise script_error(name, script, offset, err) from err
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            raise script_error(name, script, opened, None)
+
+
+def script_error(name: str, script: str, offset: int, err: psycopg.Error | None) -> TargetError:
+    """The error of the statement at ``offset``; None: it begins a transaction that the script does not end."""
+    if err is None:
+        line = script.count("\n", 0, _beginning(script, offset)) + 1
+        return TargetError(
+            f"{name}, line {line}: the transaction that begins here is not committed, and leaves nothing behind",
+            hint="Write COMMIT at its end; nothing has been measured.",
+        )
+    position = err.diag.statement_position
+    end = offset + int(position) - 1 if position else _beginning(script, offset)
+    return TargetError(
+        f"{name}, line {script.count(chr(10), 0, end) + 1}: {err.diag.message_primary or _text(err)}",
+        detail=err.diag.message_detail or "",
+        hint=err.diag.message_hint or "Fix the script; nothing has been measured.",
+    )
 
 
 def _text(err: psycopg.Error) -> str:
@@ -229,6 +258,11 @@ def _body_depth(words: list[str], word: str, depth: int) -> int:
     if word == "BEGIN" or (word == "CASE" and depth):
         return depth + 1
     return depth - 1 if word == "END" and depth else depth
+
+
+def without_comments_before(statement: str) -> str:
+    """A statement from its first word on."""
+    return statement[_beginning(statement, 0) :]
 
 
 def _beginning(script: str, at: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import pq, sql
+from psycopg.errors import ObjectNotInPrerequisiteState
 
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
@@ -18,7 +19,10 @@ TableName = tuple[str, str]  # schema, name
 _Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 _EXTENSION: LiteralString = """
-SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+SELECT n.nspname, EXISTS (
+    SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = n.oid AND c.relname = 'pg_stat_statements' AND a.attname = 'toplevel')
+FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname = 'pg_stat_statements'"""
 
 # What one statement calls by another is counted in that one. NULL is the text of somebody else's.
@@ -52,16 +56,38 @@ LEFT JOIN LATERAL (
     JOIN pg_catalog.pg_class r ON r.oid = k.confrelid JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
     JOIN pg_catalog.pg_attribute ra ON ra.attrelid = r.oid AND ra.attnum = k.confkey[1]
     WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum] LIMIT 1) f ON true
-WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+WHERE c.relkind IN ('r', 'p', 'm', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 ORDER BY c.oid, a.attnum"""
 
+# As many as the largest table that a view reads, by the catalogue: to plan a view is to execute what it calls.
+_VIEWS: LiteralString = """
+WITH RECURSIVE reads AS (
+    SELECT r.ev_class AS reader, d.refobjid AS relation FROM pg_catalog.pg_rewrite r
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+    WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid <> r.ev_class
+), below AS (
+    SELECT reader AS view, relation FROM reads
+    UNION SELECT below.view, reads.relation FROM below JOIN reads ON reads.reader = below.relation
+)
+SELECT n.nspname, c.relname, max(b.reltuples) FROM below JOIN pg_catalog.pg_class c ON c.oid = below.view
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_class b ON b.oid = below.relation
+WHERE c.relkind = 'v' AND b.reltuples > 0 GROUP BY 1, 2"""
+
+# An expression of an index is unique by the columns that it reads, those of its condition among them.
 _UNIQUE: LiteralString = """
-SELECT n.nspname, c.relname, array_agg(a.attname ORDER BY k.place)
+SELECT n.nspname, c.relname, array_agg(a.attname ORDER BY k.place, a.attnum)
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (number, place)
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-WHERE i.indisunique AND k.place <= i.indnkeyatts
+CROSS JOIN LATERAL (
+    SELECT number, place FROM pg_catalog.unnest(i.indkey) WITH ORDINALITY AS u (number, place)
+    WHERE place <= i.indnkeyatts
+    UNION ALL
+    SELECT d.refobjsubid, i.indnkeyatts + 1 FROM pg_catalog.pg_depend d
+    WHERE i.indexprs IS NOT NULL AND d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
+          AND d.refclassid = d.classid AND d.refobjid = i.indrelid AND d.refobjsubid <> ALL (i.indkey)
+) AS k
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number AND a.attnum > 0
+WHERE i.indisunique
 GROUP BY n.nspname, c.relname, i.indexrelid"""
 
 _TYPES: LiteralString = """
@@ -120,7 +146,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """``columns`` are in the order of the table; ``unique`` are the columns of each unique index."""
+    """``columns`` are in the order of the table; ``unique`` are the columns of each unique index.
+
+    A view is one, too: without ``pages``, and with the rows of the largest table that it reads.
+    """
 
     rows: float
     pages: float
@@ -151,6 +180,9 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         query = sql.SQL(_COLUMNS).format(with_values=sql.Literal(with_values))
         unique = await (await connection.execute(_UNIQUE)).fetchall()
         tables = _tables_of(await (await connection.execute(query)).fetchall(), unique)
+        for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
+            if (view := tuple(name)) in tables:
+                tables[view] = replace(tables[view], rows=rows)
         side_effects = frozenset(str(name) for (name,) in await (await connection.execute(_SIDE_EFFECTS)).fetchall())
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
@@ -180,10 +212,23 @@ async def _read_statements(conninfo: str) -> list[Statement]:
                 "the database has no pg_stat_statements",
                 hint="Put it into shared_preload_libraries, restart, and run CREATE EXTENSION pg_stat_statements.",
             )
-        query = sql.SQL(_STATEMENTS).format(schema=sql.Identifier(found[0][0]))
+        ((schema, is_of_today),) = found
+        if not is_of_today:
+            raise TargetError(
+                "pg_stat_statements of the database is that of PostgreSQL 13 or older",
+                hint="On a newer server run ALTER EXTENSION pg_stat_statements UPDATE.",
+            )
+        query = sql.SQL(_STATEMENTS).format(schema=sql.Identifier(schema))
+        try:
+            counted = await (await connection.execute(query)).fetchall()
+        except ObjectNotInPrerequisiteState as err:
+            raise TargetError(
+                "the server has not loaded pg_stat_statements, so that it counts nothing",
+                hint="Put it into shared_preload_libraries, and restart the server.",
+            ) from err
         return [
             Statement(text=text or "", calls=calls, rows=rows, hit=hit, read=read, time=milliseconds / 1000)
-            for text, calls, rows, hit, read, milliseconds in await (await connection.execute(query)).fetchall()
+            for text, calls, rows, hit, read, milliseconds in counted
         ]
 
 

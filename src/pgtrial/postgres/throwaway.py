@@ -33,7 +33,7 @@ _CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
 _LITTLE_MEMORY = ("-c", "shared_buffers=128kB", "-c", "huge_pages=off")  # for a server that serves nobody
-_CLEAR_POLL = 0.05  # s between two looks whether all of one that was killed has ended
+_CLEAR_POLL = 0.05  # s between two looks whether all of one has ended
 
 # What pgtrial needs for itself; the experiment file may not name these.
 OWN_SETTINGS: Mapping[str, str] = {
@@ -310,7 +310,18 @@ class ThrowawayCluster:
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
         await end_process(self.process, with_signal=stop_signal, patience=patience)
         await self.clear()
+        await self._await_children()
         self.process = None  # not before: what was not waited for still runs
+
+    async def _await_children(self, *, patience: float = 10.0) -> None:
+        """Let the logger end, which is done when nobody can write to it any more, its first process included
+        (syslogger.c, SysLoggerMain).
+        """
+        deadline = time.monotonic() + patience
+        while (children := find_server_children(str(self.data), self.host.ops)) and time.monotonic() < deadline:
+            for child in children:
+                self.host.ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # the load may have stood still
+            await asyncio.sleep(_CLEAR_POLL)
 
     async def clear(self, *, patience: float = 10.0) -> None:
         """Leave nothing of a server that was killed, as by the kernel when memory was short; else do nothing.

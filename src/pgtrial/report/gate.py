@@ -34,7 +34,9 @@ from pgtrial.report.words import (
     change_text,
     claim_text,
     effect_text,
+    effect_word,
     format_p,
+    goes_on,
     interval_text,
     is_finished,
     level_label,
@@ -81,6 +83,16 @@ def gate_verdict(findings: Findings) -> Verdict:
     return verdict if verdict is Verdict.INVALID or is_finished(findings) else Verdict.INCONCLUSIVE
 
 
+def as_gated(findings: Findings) -> Findings:
+    """The same with the gate's verdict, on each part of the claim, too: words about an effect go by it."""
+    asked = findings.hypothesis
+    if is_finished(findings) or asked.verdict is Verdict.INVALID:
+        return findings
+    early = {"verdict": gate_verdict(findings)}
+    parts = tuple(part.model_copy(update=early) for part in asked.parts)
+    return findings.model_copy(update={"hypothesis": asked.model_copy(update={**early, "parts": parts})})
+
+
 def unfinished_text(findings: Findings) -> str:
     """ "3 of 6 blocks complete"; "" of a finished experiment."""
     if is_finished(findings):
@@ -109,7 +121,7 @@ def _claim(findings: Findings) -> Case:
         kind="" if passed else str(verdict),
         message="" if passed else reason,
         text="\n".join([reason, *_caveat_lines(findings)]),
-        figures={"verdict": str(verdict), **(_figures(effect) if effect is not None else {})},
+        figures={"verdict": str(verdict), **(_figures(findings, effect) if effect is not None else {})},
     )
 
 
@@ -126,9 +138,13 @@ def _schedule(findings: Findings) -> Case:
         name="schedule: every planned run is done",
         outcome=Outcome.BROKEN if missing else Outcome.PASSED,
         kind="unfinished" if missing else "",
-        message=f'{missing}; "pgtrial resume" goes on' if missing else "",
+        message=f"{missing}; {_how_it_goes_on(findings)}" if missing else "",
         figures={"blocks": str(experiment.blocks_complete), "blocks planned": str(experiment.blocks_planned)},
     )
+
+
+def _how_it_goes_on(findings: Findings) -> str:
+    return '"pgtrial resume" goes on' if goes_on(findings) else "a guardrail has ended it"
 
 
 def _effects(findings: Findings) -> Iterator[Case]:
@@ -140,50 +156,56 @@ def _effects(findings: Findings) -> Iterator[Case]:
             continue
         is_placebo = effect.arm == placebo
         is_alarm = is_placebo and effect.decision in {Decision.BETTER, Decision.WORSE}
-        outcome = Outcome.FAILED if is_alarm else _outcome_of(effect)
+        outcome = Outcome.FAILED if is_alarm else _outcome_of(findings, effect)
         what = metric_label(effect.metric) + (f" of {effect.scenario}" if effect.scenario is not None else "")
-        where = level_label(findings, effect.load_level)
+        where, line = level_label(findings, effect.load_level), _effect_line(findings, effect)
         yield Case(
             key=".".join(
                 ("effect", effect.arm, effect.metric, *([effect.scenario] if effect.scenario else []), _level(effect))
             ),
             name=f"{'placebo' if is_placebo else 'effect'}: {what} of {arm_label(findings, effect.arm)}, {where}",
             outcome=outcome,
-            kind={Outcome.FAILED: "false alarm", Outcome.SKIPPED: str(effect.decision)}.get(outcome, ""),
-            message=_alarm_text(effect) if is_alarm else "" if outcome is Outcome.PASSED else _effect_line(effect),
-            text=_effect_line(effect),
-            figures=_figures(effect),
+            kind={Outcome.FAILED: "false alarm", Outcome.SKIPPED: _word(findings, effect)}.get(outcome, ""),
+            message="" if outcome is Outcome.PASSED else _alarm_text(line) if is_alarm else line,
+            text=line,
+            figures=_figures(findings, effect),
         )
 
 
-def _alarm_text(effect: Effect) -> str:
+def _alarm_text(line: str) -> str:
     """Of this metric and load level: what placebo_text() says is about the claim's."""
-    return f"A difference was found where there is none, so the others are in doubt: {_effect_line(effect)}"
+    return f"A difference was found where there is none, so the others are in doubt: {line}"
 
 
 def _level(effect: Effect) -> str:
     return effect.load_level if isinstance(effect.load_level, str) else f"level{effect.load_level}"
 
 
-def _outcome_of(effect: Effect) -> Outcome:
-    return Outcome.SKIPPED if effect.decision is Decision.INCONCLUSIVE or effect.ratio is None else Outcome.PASSED
+def _word(findings: Findings, effect: Effect) -> str:
+    """What is decided of an effect, as the summary has it: of the claim's own effects, what the gate's verdict says."""
+    return effect_word(as_gated(findings), effect)
 
 
-def _effect_line(effect: Effect) -> str:
+def _outcome_of(findings: Findings, effect: Effect) -> Outcome:
+    is_open = effect.ratio is None or _word(findings, effect) == Decision.INCONCLUSIVE
+    return Outcome.SKIPPED if is_open else Outcome.PASSED
+
+
+def _effect_line(findings: Findings, effect: Effect) -> str:
     return (
         f"{effect_text(effect)}, p {format_p(p_of(effect))}, {plural(effect.blocks, 'block')}, "
-        f"margin ±{format_share(effect.margin)}: {effect.decision}"
+        f"margin ±{format_share(effect.margin)}: {_word(findings, effect)}"
     )
 
 
-def _figures(effect: Effect) -> dict[str, str]:
+def _figures(findings: Findings, effect: Effect) -> dict[str, str]:
     numbers = {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "p": p_of(effect)}
     return {
         **{name: f"{value:.6g}" for name, value in numbers.items() if value is not None},
         "confidence": f"{effect.confidence:g}",
         "margin": f"{effect.margin:g}",
         "blocks": str(effect.blocks),
-        "decision": str(effect.decision),
+        "decision": _word(findings, effect),
     }
 
 
@@ -235,8 +257,11 @@ def _criterion_figures(value: CriterionValue) -> dict[str, str]:
 _ELEMENTS = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}
 
 
-def render_junit(findings: Findings) -> str:
-    """The whole document. Characters that XML cannot hold, and those that steer a terminal, are written out."""
+def render_junit(findings: Findings, *, gate: str = "") -> str:
+    """The whole document. Characters that XML cannot hold, and those that steer a terminal, are written out.
+
+    ``gate`` tells suites of experiments of one name apart.
+    """
     cases = list_cases(findings)
     counted = {outcome: sum(case.outcome is outcome for case in cases) for outcome in Outcome}
     experiment = findings.experiment
@@ -250,7 +275,7 @@ def render_junit(findings: Findings) -> str:
         "time": f"{took:.3f}",
     }
     root = ET.Element("testsuites", {"name": "pgtrial", **totals})
-    name = _line(experiment.name)
+    name = _line(f"{experiment.name} ({gate})" if gate else experiment.name)
     suite = ET.SubElement(root, "testsuite", {"name": name, **totals, "skipped": str(counted[Outcome.SKIPPED])})
     if experiment.started is not None:  # of UTC; the schemas allow no time zone
         suite.set("timestamp", datetime.fromtimestamp(experiment.started, UTC).strftime("%Y-%m-%dT%H:%M:%S"))

@@ -15,11 +15,12 @@ from pgtrial.report.words import change_text, interval_text, primary_effect
 _SHOWN = 10
 
 
-def entry_of(findings: Findings, *, commit: str) -> Entry:
+def entry_of(findings: Findings, *, gate: str, commit: str) -> Entry:
     """The entry of an experiment."""
     effect = primary_effect(findings)
     return Entry(
         experiment=findings.experiment.name,
+        gate=gate,
         verdict=str(gate_verdict(findings)),
         ended=findings.experiment.ended,
         commit=commit,
@@ -30,12 +31,16 @@ def entry_of(findings: Findings, *, commit: str) -> Entry:
     )
 
 
-def render_comment(findings: Findings, earlier: Sequence[Entry]) -> str:
-    """The summary with what the same gate said before; its first line tells a pipeline which comment to replace."""
-    own = [entry for entry in earlier if entry.experiment == findings.experiment.name][-_SHOWN:]
-    marker = f"<!-- pgtrial {findings.experiment.name} -->"
+def render_comment(findings: Findings, earlier: Sequence[Entry], *, gate: str) -> str:
+    """The summary with what the same gate said before; its first line tells a pipeline which comment to replace.
+
+    Experiments of one name, or one experiment of two databases, are told apart by the name of their ``gate``.
+    """
+    name = gate or findings.experiment.name
+    own = _find_own(earlier, gate=gate, experiment=findings.experiment.name)[-_SHOWN:]
+    marker, summary = f"<!-- pgtrial {name} -->", render_summary(findings, gate=gate)
     if not own:
-        return f"{marker}\n{render_summary(findings)}"
+        return f"{marker}\n{summary}"
     rows = [
         (
             _day(entry),
@@ -48,7 +53,20 @@ def render_comment(findings: Findings, earlier: Sequence[Entry]) -> str:
         for entry in reversed(own)
     ]
     lines = table(("ended", "commit", "verdict", "change", "interval", "blocks"), rows, right=(3, 4, 5))
-    return "\n".join([marker, render_summary(findings), heading(3, "Before"), "", *lines, ""])
+    return "\n".join([marker, summary, heading(3, "Before"), "", *lines, ""])
+
+
+def _find_own(earlier: Sequence[Entry], *, gate: str, experiment: str) -> list[Entry]:
+    """What the gate has said. Before the first one of a history with a name, none had any: those of the experiment were
+    this gate's.
+    """
+    named = next((place for place, entry in enumerate(earlier) if entry.gate), len(earlier))
+    return [
+        entry
+        for place, entry in enumerate(earlier)
+        if (entry.gate or entry.experiment) == (gate or experiment)
+        or (place < named and entry.experiment == experiment)
+    ]
 
 
 def _day(entry: Entry) -> str:

@@ -15,7 +15,7 @@ from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
-from pgtrial.report.gate import gate_verdict, unfinished_text
+from pgtrial.report.gate import as_gated, unfinished_text
 from pgtrial.report.host_words import HOST_HEADS, host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import soak_head, soak_texts
@@ -31,11 +31,13 @@ from pgtrial.report.words import (
     detectable_text,
     effect_word,
     format_p,
+    goes_on,
     interval_text,
     level_label,
     metric_label,
     p_of,
     plural,
+    scenario_latencies,
     sort_caveats,
 )
 from pgtrial.safe_text import make_visible
@@ -97,18 +99,22 @@ def bullets(items: Sequence[str]) -> list[str]:
 _RIGHT = (2, 3, 4)  # the columns of numbers
 
 
-def render_summary(findings: Findings) -> str:
-    """Verdict, effects and caveats; ends in a line feed. Names and texts of the experiment are escaped."""
+def render_summary(findings: Findings, *, gate: str = "") -> str:
+    """Verdict, effects and caveats; ends in a line feed. Names and texts of the experiment are escaped.
+
+    ``gate`` is told where it has a name of its own.
+    """
+    of_gate = [f"Gate: {code(gate)}"] if gate else []
     if findings.soak is not None:
         texts = [escape(text) for text in soak_texts(findings)]
         head = heading(2, f"{findings.experiment.name}: {soak_head(findings.soak)}")
-        parts = [[head], bullets(texts), _unfinished(findings), _caveats(findings)]
+        parts = [[head], of_gate, bullets(texts), _unfinished(findings), _caveats(findings)]
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
-    verdict = gate_verdict(findings)
-    asked = findings.hypothesis.model_copy(update={"verdict": verdict})
-    findings = findings.model_copy(update={"hypothesis": asked})  # the table says of the claim what the heading does
+    findings = as_gated(findings)  # the table says of the claim what the heading does
+    verdict = findings.hypothesis.verdict
     parts = [
         [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {verdict}")],
+        of_gate,
         [f"**{escape(say(findings.hypothesis.reason))}**"],
         [escape(worst_text(findings))],
         [escape(build_text(findings))],
@@ -127,7 +133,10 @@ def render_summary(findings: Findings) -> str:
 
 def _unfinished(findings: Findings) -> list[str]:
     missing = unfinished_text(findings)
-    return [f"Not finished: {missing}; {code('pgtrial resume')} goes on."] if missing else []
+    if not missing:
+        return []
+    how = f"{code('pgtrial resume')} goes on" if goes_on(findings) else "a guardrail has ended it"
+    return [f"Not finished: {missing}; {how}."]
 
 
 def _hosts(findings: Findings) -> list[str]:
@@ -154,7 +163,12 @@ def _effects(findings: Findings) -> list[str]:
     asked = findings.hypothesis
     head = f"Effects against {code(control_of(findings))}, margin ±{format_share(asked.margin)}:"
     names = [_metric(effect) for effect in effects]
-    return [head, "", *_table(findings, "metric", effects, names)]
+    lines = [head, "", *_table(findings, "metric", effects, names)]
+    if not (by_scenario := scenario_latencies(findings)):
+        return lines
+    title = "Mean latency by scenario (throughput is the same of all, because their shares are fixed):"
+    scenarios = [code(effect.scenario or "") for effect in by_scenario]
+    return [title, "", *_table(findings, "scenario", by_scenario, scenarios), "", *lines]
 
 
 def _metric(effect: Effect) -> str:

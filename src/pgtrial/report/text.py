@@ -35,8 +35,8 @@ from pgtrial.report.words import (
     effect_text,
     effect_word,
     format_p,
+    goes_on,
     interval_text,
-    is_finished,
     latency_of,
     metric_label,
     needed_text,
@@ -98,7 +98,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
         *wrap_lines(build_text(findings), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
-    if not is_finished(findings):
+    if goes_on(findings):
         text = ntr(
             'Not finished: {complete} of {count} block complete; "pgtrial resume" goes on.',
             'Not finished: {complete} of {count} blocks complete; "pgtrial resume" goes on.',
@@ -161,7 +161,7 @@ def _effects(findings: Findings, width: int) -> list[str]:
 
 
 def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
-    """Aligned columns under their heads; where they do not fit, the arm's name is cut."""
+    """Columns under their heads."""
     columns = ("arm", what, *HEADS)
     heads = tuple(tr(column) for column in columns)
     rows = [
@@ -175,17 +175,43 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
         )
         for effect, label in effects
     ]
-    wide = [max(len(head), *(len(row[k]) for row in rows)) for k, head in enumerate(heads)]
-    excess = 2 + sum(wide) + 2 * (len(heads) - 1) - width
-    wide[0] = min(wide[0], max(NARROWEST_ARM, wide[0] - max(0, excess)))
-    return [
-        ("  " + "  ".join(_align(cell, wide[k], left=columns[k] in LEFT) for k, cell in enumerate(row))).rstrip()
-        for row in (heads, *rows)
-    ]
+    left = [column in LEFT for column in columns]
+    return align_columns((heads, *rows), left=left, width=width, narrowest=NARROWEST_ARM)
+
+
+def align_columns(
+    table: Sequence[Sequence[str]], *, left: Sequence[bool], width: int, narrowest: int, indent: str = "  "
+) -> list[str]:
+    """Lines with two blanks between columns, of which those of ``left`` are aligned to the left.
+
+    Where they are too long, the first column is cut, but not below ``narrowest``. If two names in it would then be the
+    same, those that are too long stand above their rows.
+    """
+    wide = [max(len(row[k]) for row in table) for k in range(len(left))]
+    excess = len(indent) + sum(wide) + 2 * (len(wide) - 1) - width
+    wide[0] = min(wide[0], max(narrowest, wide[0] - max(0, excess)))
+    names = {row[0] for row in table}
+    are_alike = len({cut_text(name, wide[0]) for name in names}) < len(names)
+    lines, above = list[str](), ""
+    for row in table:
+        cells = list(row)
+        if are_alike and len(row[0]) > wide[0]:
+            if row[0] != above:
+                lines += wrap_lines(row[0], width, indent=f"{indent}  ", first=indent)
+            cells[0] = ""
+        above = row[0]
+        aligned = (_align(cell, size, left=is_left) for cell, size, is_left in zip(cells, wide, left, strict=True))
+        lines.append(f"{indent}{'  '.join(aligned)}".rstrip())
+    return lines
+
+
+def cut_text(text: str, length: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _align(text: str, width: int, *, left: bool) -> str:
-    cut = text if len(text) <= width else text[: width - 1] + "…"
+    cut = cut_text(text, width)
     return cut.ljust(width) if left else cut.rjust(width)
 
 

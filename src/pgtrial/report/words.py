@@ -11,7 +11,7 @@ from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_metric, name_part
 from pgtrial.language import N_, decimal_sign, ptr, tr
-from pgtrial.model.caveat import Severity
+from pgtrial.model.caveat import STOPPED_FOR_HARM, Severity
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
@@ -173,7 +173,7 @@ def effect_word(findings: Findings, effect: Effect) -> str:
 
     A verdict waits for blocks, failures and looks that are still to come, which an interval alone knows nothing of.
     """
-    judged = _judged(findings, effect)
+    judged = judged_of(findings, effect)
     if judged is None:
         return decision_word(effect.decision)
     expect, verdict = judged
@@ -183,7 +183,7 @@ def effect_word(findings: Findings, effect: Effect) -> str:
     return word or decision_word(effect.decision)
 
 
-def _judged(findings: Findings, effect: Effect) -> tuple[str, Verdict] | None:
+def judged_of(findings: Findings, effect: Effect) -> tuple[str, Verdict] | None:
     """What is claimed of an effect, and the verdict on that; None where nothing is."""
     asked = findings.hypothesis
     for part in asked.parts:
@@ -283,6 +283,11 @@ def is_finished(findings: Findings) -> bool:
     """Whether no run is due any more: the schedule is done, or its rule for stopping ended it."""
     ended = findings.stopping is not None and findings.stopping.ended is not None
     return not findings.hypothesis.provisional and (findings.experiment.complete or ended)
+
+
+def goes_on(findings: Findings) -> bool:
+    """Whether who resumes the experiment does the runs that are still due: not where a guardrail has ended it."""
+    return not is_finished(findings) and all(caveat.code != STOPPED_FOR_HARM for caveat in findings.caveats)
 
 
 def block_numbers(findings: Findings, effect: Effect) -> tuple[int, ...]:

@@ -105,12 +105,10 @@ def randomisation_p(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -
         return np.abs(sums / late - (total - sums) / (count - late))
 
     observed = float(effects(np.array([second[after].sum()]))[0]) - rounding
-    if comb(count, late) <= _EXACT:
-        sums = second[_choices(count, late)].sum(axis=1)
-        return float(np.mean(effects(sums) >= observed))
-    rng = np.random.default_rng(0)
-    drawn = rng.permuted(np.broadcast_to(second, (_EXACT - 1, count)), axis=1)[:, :late].sum(axis=1)
-    return (int(np.count_nonzero(effects(drawn) >= observed)) + 1) / _EXACT
+    is_exact = comb(count, late) <= _EXACT
+    choices = _choices(count, late) if is_exact else _drawn_choices(count, late)
+    extreme = int(np.count_nonzero(effects(second[choices].sum(axis=1)) >= observed))
+    return extreme / len(choices) if is_exact else (extreme + 1) / (len(choices) + 1)
 
 
 def smallest_p(after: NDArray[np.bool_]) -> float:
@@ -123,6 +121,13 @@ def smallest_p(after: NDArray[np.bool_]) -> float:
 @lru_cache(maxsize=64)
 def _choices(count: int, chosen: int) -> NDArray[np.intp]:
     return np.array(list(combinations(range(count), chosen)), dtype=np.intp)
+
+
+@lru_cache(maxsize=4)  # 20 MB each with 500 blocks; the metrics of an experiment have mostly the same
+def _drawn_choices(count: int, chosen: int) -> NDArray[np.int32]:
+    """Of the many with ``count`` blocks, as many as are tried beside the one that was seen."""
+    blocks = np.broadcast_to(np.arange(count, dtype=np.int32), (_EXACT - 1, count))
+    return np.random.default_rng(0).permuted(blocks, axis=1)[:, :chosen].copy()
 
 
 def crossed_averages(log_ratios: NDArray[np.float64], after: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -15,6 +15,10 @@ Jennison & Turnbull, Biometrika 78 (1991) 133-141.
 Precision. Ending when the interval is narrow enough chooses moments at which the standard deviation happens to be
 small, so that the interval of a fixed number of blocks covers too rarely (Chow & Robbins, Ann. Math. Statist. 36 (1965)
 457-462; Starr, Ann. Math. Statist. 37 (1966) 36-50). Half the error probability makes up for it.
+
+Lean. An experiment ends sooner where chance carries its estimate away from the bound of its claim, so that on average
+over many of them the estimate lies there. Its own interval bears that, but the mean of many does not, the less noise it
+has (Whitehead, Biometrika 73 (1986) 573-581; Fan, DeMets & Lan, J. Biopharm. Stat. 14 (2004) 505-530).
 """
 
 import math
@@ -128,6 +132,16 @@ def hide_interval(comparison: Comparison, *, first_look: int) -> Comparison:
     early = caveat("no-look-yet", blocks=comparison.blocks, first=first_look)
     caveats = (*comparison.caveats, early)
     return replace(comparison, low=None, high=None, hl_low=None, hl_high=None, caveats=caveats)
+
+
+def most_lean(looks: Sequence[int]) -> float:
+    """How far the estimates of experiments that may end at these looks, once they are decided, lie from the truth on
+    average, at most: in their mean standard error, whatever the truth, at a confidence of 95 % or more.
+
+    From simulations of O'Brien and Fleming's spending: at most 0.25 with 40 blocks and 0.29 with 100; the limit, of
+    endlessly many, is 0.37.
+    """
+    return 0.3 if looks[-1] <= 100 else 0.37
 
 
 def precision_confidence(confidence: float) -> float:

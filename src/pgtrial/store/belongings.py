@@ -53,7 +53,7 @@ class _Line:
 
     number: int
     content: bytes
-    value: "Started | Made | _Folder | _Readable | _Measured | None"
+    value: "Started | Made | _Folder | _Readable | _Measured | _Ended | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,11 @@ class _Readable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
     """The folder was made, and its experiment begun, on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """The pgtrial that was at work in the folder ended in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +135,19 @@ class Belongings:
     def add_measured(self) -> None:
         """Record that the folder was made here: what is in it is not a stranger's."""
         self._add({"measured": "here"}, durable=False)
+
+    def add_ended(self) -> None:
+        """Record that the pgtrial at work in the folder ends in order: what its hooks leave running is meant to stay.
+
+        Where it has started nothing there is nothing to tell.
+        """
+        if self.processes() and not self.has_ended():
+            self._add({"ended": "in order"}, durable=False)
+
+    def has_ended(self) -> bool:
+        """Whether the last one did, and nothing has been started since."""
+        told = [line.value for line in self._lines() if isinstance(line.value, Started | _Ended)]
+        return bool(told) and isinstance(told[-1], _Ended)
 
     def is_measured_here(self) -> bool:
         """Whether that is on record."""
@@ -233,7 +251,7 @@ class Belongings:
             yield _Line(number=len(lines) + 1, content=last, value=value)
 
 
-def _read(line: bytes) -> Started | Made | _Folder | _Readable | _Measured | None:
+def _read(line: bytes) -> Started | Made | _Folder | _Readable | _Measured | _Ended | None:
     """What a line says, None unless pgtrial could have written it so."""
     try:
         found = parse_json(line)
@@ -251,6 +269,8 @@ def _read(line: bytes) -> Started | Made | _Folder | _Readable | _Measured | Non
             return _Readable(path=Path(path))
         case {"measured": "here"}:
             return _Measured()
+        case {"ended": "in order"}:
+            return _Ended()
     return None
 
 

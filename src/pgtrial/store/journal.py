@@ -102,7 +102,9 @@ class Journal:
         return JournalEntry(id=row, t=t, host=host, boot_id=boot_id, folder=folder, run=run, change=change, got=None)
 
     def confirm(self, entry: JournalEntry, got: Mapping[str, str]) -> JournalEntry:
-        """Record that the change was made, with the values read back; returns the updated entry."""
+        """Record that the change was made, with the values read back, or how far it has come; returns the updated
+        entry.
+        """
         self._update_sealed(entry, "got = ?", _json(got))
         return replace(entry, got=got)
 

@@ -3,6 +3,7 @@
 import atexit
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -58,6 +59,12 @@ def _spill(pid: int) -> str:
     place = tempfile.TemporaryDirectory(prefix="pgtrial-spill-")
     atexit.register(lambda: place.cleanup() if os.getpid() == pid else None)
     return place.name
+
+
+def remove_spill() -> None:
+    """Remove the directory of this process, if it has one, before its end: for one that ends without Python's order."""
+    if _spill.cache_info().currsize:
+        shutil.rmtree(_spill(os.getpid()), ignore_errors=True)
 
 
 def session(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:

@@ -7,6 +7,7 @@ transaction "failed", with --failures-detailed "serialization" or "deadlock". So
 pgbench.sgml, "Per-Transaction Logging"; the format is the same from 15 to 18.
 """
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import BinaryIO
 import duckdb
 
 from pgtrial.errors import WorkloadError
+from pgtrial.model.histogram import GAMMA
 from pgtrial.model.run import Slice
+from pgtrial.store.log_reduction import COLUMNS
 
 _LONGEST_LINE = 1000  # bytes; ours have less than a hundred, and whoever writes the log may write anything
 _FIELDS = {
@@ -35,7 +38,8 @@ class LevelLog:
 
     ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
     measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
-    The clock by which it was written was ``ahead`` of ours (s).
+    The clock by which it was written was ``ahead`` of ours (s). Where it was ``reduced``, on another machine, the files
+    have the sums of log_reduction.py, by our clock.
     With ``slices`` (in order of time) only their counted parts are measured time; ``frozen``: between them the clients
     stood still.
     """
@@ -50,6 +54,7 @@ class LevelLog:
     slices: tuple[Slice, ...] = ()
     frozen: bool = True
     ahead: float = 0.0
+    reduced: bool = False
 
 
 def read_logs(log: LevelLog) -> str:
@@ -69,6 +74,33 @@ def read_logs(log: LevelLog) -> str:
     return (
         f"read_csv([{listed}], columns = {{{columns}}}, auto_detect = false, header = false, delim = ' ',"
         " quote = '', escape = '', comment = '', strict_mode = true)"
+    )
+
+
+def read_sums(log: LevelLog) -> str:
+    """A DuckDB table expression over the sums of a log that was reduced; at least one of its files has a line."""
+    listed = ", ".join(quote(_without_wildcards(path)) for path in log.files if path.stat().st_size > 0)
+    columns = ", ".join(f"{name}: 'BIGINT'" for name in COLUMNS)
+    return (
+        f"read_csv([{listed}], columns = {{{columns}}}, auto_detect = false, header = false, delim = ',',"
+        " quote = '', escape = '', comment = '', strict_mode = true)"
+    )
+
+
+def reduction_of(log: LevelLog) -> str:
+    """What log_reduction.py is asked for, to be told to it on the machine where the log is: JSON."""
+    start, end = (round(t * 1e6) for t in log.window)
+    return json.dumps(
+        {
+            "start": start,
+            "end": end,
+            "ahead": round(log.ahead * 1e6),
+            "latency_limit": None if log.latency_limit is None else round(log.latency_limit * 1e6),
+            "scripts": len(log.scenarios),
+            "has_rate": log.has_rate,
+            "has_retries": log.max_tries != 1,
+            "gamma": GAMMA,
+        }
     )
 
 

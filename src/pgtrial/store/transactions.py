@@ -12,12 +12,13 @@ from pathlib import Path
 import duckdb
 
 from pgtrial.errors import StoreError, WorkloadError
-from pgtrial.model.histogram import GAMMA
+from pgtrial.model.histogram import FINE, GAMMA
 from pgtrial.safe_files import find_hole, open_single
 from pgtrial.store.command_log import CommandLog, read_command, read_requests
 from pgtrial.store.fio_log import HistogramLog, SecondRow, read_histograms
+from pgtrial.store.log_reduction import FAILED, PARTS, SKIPPED
 from pgtrial.store.parquet import connect, is_little, session, write_query
-from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
+from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs, read_sums
 from pgtrial.store.slices import create_table, placed
 
 __all__ = ["CommandLog", "HistogramLog", "IngestReport", "LevelLog", "LoadLog", "ingest", "merge_reports"]
@@ -25,8 +26,8 @@ __all__ = ["CommandLog", "HistogramLog", "IngestReport", "LevelLog", "LoadLog", 
 LoadLog = LevelLog | HistogramLog | CommandLog  # what a process of a load generator has logged at a load level
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
-# In place of a latency bucket, for transactions without a latency.
-_FAILED, _SKIPPED, _UNKNOWN = -1, -2, -3
+# In place of a latency bucket, beside FAILED and SKIPPED: for a line that says nothing.
+_UNKNOWN = -3
 _AT_ONCE = 100_000  # requests of a command
 
 
@@ -257,8 +258,15 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
     """``lines`` is a table of what else would be read from the files."""
     if not any(path.stat().st_size for path in log.files):
         return merge_reports([])
-    # Their sum is missing where one of them is.
-    numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
+    try:
+        db.execute(
+            f"CREATE OR REPLACE TEMP TABLE bucketed AS {_sums(log) if log.reduced else _bucketed(db, log, lines)}"
+        )
+    except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException) as err:
+        raise WorkloadError(
+            f"pgbench's log of load level {log.level} has a line that is not a log line", detail=explain_error(err)
+        ) from err
+    _check_meaning(db, log)
     # In turns the beginning of what a command with a clock of its own tells is not known, nor how long a transaction
     # waited for its own.
     inside = (
@@ -266,35 +274,6 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
         if log.slices and ((lines and not log.frozen) or log.has_rate)
         else "coalesce(sum(inside) FILTER (bucket >= 0), 0)"
     )
-    limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
-    try:
-        # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
-        db.execute(f"""
-            CREATE OR REPLACE TEMP TABLE bucketed AS
-            SELECT second, place, slice, part, script,
-                   CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})
-                        WHEN latency IS NOT NULL THEN 0
-                        WHEN time IN ('failed', 'serialization', 'deadlock') THEN {_FAILED}
-                        WHEN time = 'skipped' THEN {_SKIPPED}
-                        ELSE {_UNKNOWN} END::SMALLINT    AS bucket,
-                   count(*)                              AS lines,
-                   count({" + ".join(numbers)})          AS complete,
-                   sum(latency::DOUBLE)                  AS latency,
-                   count(*) FILTER (latency > {limit})   AS late,
-                   count(*) FILTER (retries > 0)         AS retried,
-                   sum(retries::DOUBLE)                  AS retries,
-                   sum(lag::DOUBLE)                      AS lag,
-                   sum(inside)                           AS inside,
-                   min(ended)                            AS first,
-                   max(ended)                            AS last
-            FROM {_placed(db, log, lines or read_logs(log))}
-            GROUP BY ALL
-        """)
-    except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException) as err:
-        raise WorkloadError(
-            f"pgbench's log of load level {log.level} has a line that is not a log line", detail=explain_error(err)
-        ) from err
-    _check_meaning(db, log)
     names = "[" + ", ".join(quote(name) for name in log.scenarios) + "]"
     db.execute(f"""
         INSERT INTO transactions BY NAME
@@ -302,8 +281,8 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
                coalesce(sum(lines) FILTER (ended_inside AND bucket >= 0), 0)              AS count,
                {inside} AS inside,
                coalesce(sum(latency) FILTER (ended_inside), 0) / 1e6                      AS latency_sum,
-               coalesce(sum(lines) FILTER (ended_inside AND bucket = {_FAILED}), 0)       AS failed,
-               coalesce(sum(lines) FILTER (ended_inside AND bucket = {_SKIPPED}), 0)      AS skipped,
+               coalesce(sum(lines) FILTER (ended_inside AND bucket = {FAILED}), 0)       AS failed,
+               coalesce(sum(lines) FILTER (ended_inside AND bucket = {SKIPPED}), 0)      AS skipped,
                coalesce(sum(late) FILTER (ended_inside), 0)                               AS late,
                coalesce(sum(retried) FILTER (ended_inside AND bucket >= 0), 0)            AS retried,
                coalesce(sum(retries) FILTER (ended_inside), 0)                            AS retries,
@@ -324,6 +303,57 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog, *, lines: str = ""
             GROUP BY slice, part, script
         """)
     return _report(db)
+
+
+def _bucketed(db: duckdb.DuckDBPyConnection, log: LevelLog, lines: str) -> str:
+    """A query for the sums of a log's lines by second, slice, script and latency bucket."""
+    # Their sum is missing where one of them is.
+    numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
+    limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
+    # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
+    return f"""
+        SELECT second, place, slice, part, script,
+               CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})
+                    WHEN latency IS NOT NULL THEN 0
+                    WHEN time IN ('failed', 'serialization', 'deadlock') THEN {FAILED}
+                    WHEN time = 'skipped' THEN {SKIPPED}
+                    ELSE {_UNKNOWN} END::SMALLINT    AS bucket,
+               count(*)                              AS lines,
+               count({" + ".join(numbers)})          AS complete,
+               sum(latency::DOUBLE)                  AS latency,
+               count(*) FILTER (latency > {limit})   AS late,
+               count(*) FILTER (retries > 0)         AS retried,
+               sum(retries::DOUBLE)                  AS retries,
+               sum(lag::DOUBLE)                      AS lag,
+               sum(inside)                           AS inside,
+               min(ended)                            AS first,
+               max(ended)                            AS last
+        FROM {_placed(db, log, lines or read_logs(log))}
+        GROUP BY ALL
+    """
+
+
+def _sums(log: LevelLog) -> str:
+    """The same of a log that was reduced where it was written; what no log could have made is not complete."""
+    start, end = (round(t * 1e6) for t in log.window)
+    last = (end - start - 1) // 1_000_000
+    return f"""
+        SELECT second, place, NULL::INTEGER AS slice, NULL::INTEGER AS part, script, bucket,
+               sum(lines)::BIGINT                    AS lines,
+               sum(CASE WHEN coalesce(second, 0) BETWEEN 0 AND {last} AND coalesce(place, 0) BETWEEN 0 AND {last}
+                             AND bucket < {FINE} AND lines > 0 AND inside BETWEEN 0 AND lines * {PARTS}
+                        THEN lines ELSE 0 END)::BIGINT AS complete,
+               sum(latency::DOUBLE)                  AS latency,
+               sum(late)::BIGINT                     AS late,
+               sum(retried)::BIGINT                  AS retried,
+               sum(retries::DOUBLE)                  AS retries,
+               sum(lag::DOUBLE)                      AS lag,
+               sum(inside::DOUBLE) / {PARTS}         AS inside,
+               min(first) + {start}                  AS first,
+               max(last) + {start}                   AS last
+        FROM {read_sums(log)}
+        GROUP BY ALL
+    """
 
 
 def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog, source: str) -> str:
@@ -371,8 +401,8 @@ def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
         SELECT coalesce(sum(lines), 0),
                coalesce(sum(lines) FILTER (second IS NULL), 0),
                coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket >= 0), 0),
-               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {_FAILED}), 0),
-               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {_SKIPPED}), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {FAILED}), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {SKIPPED}), 0),
                min(first) FILTER (second IS NOT NULL) / 1e6,
                max(last) FILTER (second IS NOT NULL) / 1e6
         FROM bucketed

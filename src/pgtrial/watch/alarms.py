@@ -1,6 +1,6 @@
 """Alarms of a watched server: what is usual is learned from calm minutes of its folder, the others are gone through.
 
-The contract is that of ``stats.alarms``: at most one false alarm in 30 days for all signals together.
+The contract is that of ``stats.alarms``: at most one false alarm in so many days for all signals together.
 """
 
 import math
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pgtrial.errors import SpecError
-from pgtrial.stats.alarms.audit import Audit, audit
+from pgtrial.stats.alarms.audit import CONTRACT_DAYS, Audit, audit
 from pgtrial.stats.alarms.blocks import MINUTES, Aspect
 from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
 from pgtrial.stats.alarms.feed import open_feed, take
@@ -60,13 +60,16 @@ class ServerAlarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did."""
+    """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did. In ``one_in`` days there
+    is one false alarm at most.
+    """
 
     calm: Window
     rest: Window | None
     columns: tuple[Column, ...]
     alarms: tuple[ServerAlarm, ...]
     audit: Audit
+    one_in: float = CONTRACT_DAYS
 
     @property
     def around_last(self) -> tuple[Window, Window] | None:
@@ -88,8 +91,8 @@ class Watched:
         return self.rest is not None and any(each.at > self.rest.end - seconds for each in self.alarms)
 
 
-def find_alarms(root: Path, calm: Window | None = None) -> Watched:
-    """All alarms after ``calm``, the first two weeks unless it is given.
+def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT_DAYS) -> Watched:
+    """All alarms after ``calm``, the first two weeks unless it is given, with one false one in ``one_in`` days.
 
     Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
     """
@@ -117,13 +120,18 @@ def find_alarms(root: Path, calm: Window | None = None) -> Watched:
             f"nothing changes in the calm time {calm}: there is no signal to learn",
             hint="Name another calm time with --calm START/END.",
         )
-    alarms = tuple(_alarms(signals, calm))
+    alarms = tuple(_alarms(signals, calm, one_in))
     return Watched(
         calm=calm,
         rest=_rest(minutes, calm),
         columns=signals.columns,
         alarms=alarms,
-        audit=audit(len(alarms), days=float(known[calm.minutes :].sum()) / _MINUTES_OF_DAY),
+        audit=audit(
+            len(alarms),
+            days=float(known[calm.minutes :].sum()) / _MINUTES_OF_DAY,
+            allowed=CONTRACT_DAYS / one_in,
+        ),
+        one_in=one_in,
     )
 
 
@@ -134,9 +142,9 @@ def _rest(minutes: Minutes, calm: Window) -> Window | None:
     return Window(calm.end, end) if end > calm.end else None
 
 
-def _alarms(signals: Signals, calm: Window) -> Iterator[ServerAlarm]:
+def _alarms(signals: Signals, calm: Window, one_in: float) -> Iterator[ServerAlarm]:
     first = _number(calm.start)
-    learned = learn(signals.values[None, :, : calm.minutes], signals.signals, first=first)
+    learned = learn(signals.values[None, :, : calm.minutes], signals.signals, first=first, days=one_in)
     feed = open_feed(learned, first + calm.minutes)
     for place in range(calm.minutes, signals.window.minutes):
         feed, raised = take(feed, first + place, signals.values[:, place])

@@ -18,9 +18,13 @@ from pgtrial.errors import StoreError
 from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
+    ACTIVE_NAME,
     COMMITS,
+    COMMITS_NAME,
     RATES,
+    TIME_NAME,
     Array,
+    Counted,
     active_sessions,
     empty,
     rate_of,
@@ -28,15 +32,14 @@ from pgtrial.watch.series import (
     read_blocking,
     read_polls,
     read_rates,
+    read_statements,
     read_waits,
     read_work,
     series_of,
-    statements_read,
     waits_of_work,
 )
 from pgtrial.watch.windows import Sums, Window, fine_step, window_sums
 
-TIME = "time at work per commit"
 OTHER_WAITS, OTHER_WORK, OTHERS = "other waits", "other statements", "others"
 _TOLD = 5  # tables of which sentences are made: together they are held to what one is
 _LEAST = 0.02  # share of all sessions at work that a part has to have for a row of its own
@@ -148,7 +151,7 @@ def _compare(root: Path, a: Window, b: Window) -> Comparison:
             step_b=both[1].step,
             covered_a=covered[0],
             covered_b=covered[1],
-            time=finish([by_quotient(TIME, "s", active, commits, is_ratio=True)])[0],
+            time=finish([by_quotient(TIME_NAME, "s", active, commits, is_ratio=True)])[0],
             throughput=_throughput(commits, active, told),
             latency=_latency(commits, active, share_out(waits, none, least=_LEAST, rest=OTHER_WAITS), told),
             waits=_waits(waits, none),
@@ -168,10 +171,10 @@ def _window_sums(root: Path, window: Window) -> AbstractContextManager[Sums]:
 def _throughput(commits: Sequence[Array], active: Sequence[Array], confidence: float) -> tuple[Row, ...]:
     return finish(
         [
-            by_mean("commits", "1/s", commits, is_ratio=True),
+            by_mean(COMMITS_NAME, "1/s", commits, is_ratio=True),
             # Little's law: time in the system = sessions at work / throughput.
-            by_quotient(TIME, "s", active, commits, is_ratio=True),
-            by_mean("active client sessions", "sessions", active),
+            by_quotient(TIME_NAME, "s", active, commits, is_ratio=True),
+            by_mean(ACTIVE_NAME, "sessions", active),
         ],
         confidence=confidence,
     )
@@ -184,7 +187,7 @@ def _latency(
     confidence: float,
 ) -> tuple[Row, ...]:
     drafts = [by_quotient(name, "s", pair, commits, is_ratio=False) for name, pair in parts.items()]
-    return finish([by_quotient(TIME, "s", active, commits, is_ratio=False), *drafts], confidence=confidence)
+    return finish([by_quotient(TIME_NAME, "s", active, commits, is_ratio=False), *drafts], confidence=confidence)
 
 
 def _waits(waits: "Sequence[dict[str, Array]]", none: Sequence[Array]) -> tuple[Row, ...]:
@@ -252,18 +255,8 @@ def _rate(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """A statement in a window: calls, time and blocks of each step."""
-
-    calls: Array
-    times: Array
-    blocks: Array
-    query: str
-
-
 def _statement_rows(both: Sequence[Sums]) -> tuple[StatementRow, ...]:
-    tables = [_statements(each) for each in both]
+    tables = [read_statements(each) for each in both]
     totals = [sum(float(np.nansum(each.times)) for each in table.values()) for table in tables]
     order: dict[str, float] = {}
     for table in tables:
@@ -300,28 +293,5 @@ def _share(times: Array, total: float) -> float:
     return float(np.nansum(times)) / total if total else 0.0
 
 
-def _never(steps: int) -> _Counted:
-    return _Counted(calls=np.zeros(steps), times=np.zeros(steps), blocks=np.zeros(steps), query="")
-
-
-def _statements(sums: Sums) -> dict[str, _Counted]:
-    """By queryid; a step in which nothing was read is a gap."""
-    was_read = statements_read(sums)
-    found = sums.read(
-        STATEMENTS,
-        "place, queryid, calls::DOUBLE AS calls, exec_time, "
-        "(shared_blks_hit + shared_blks_read)::DOUBLE AS blocks, query",
-    )
-    if not found or np.isnan(was_read).all():
-        return {}
-    calls, times, blocks = (
-        {
-            key: np.where(np.isnan(series), was_read, series)
-            for key, series in series_of(found, "queryid", column, sums.steps).items()
-        }
-        for column in ("calls", "exec_time", "blocks")
-    )
-    texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
-    return {
-        key: _Counted(calls=calls[key], times=times[key], blocks=blocks[key], query=texts.get(key, "")) for key in calls
-    }
+def _never(steps: int) -> Counted:
+    return Counted(calls=np.zeros(steps), times=np.zeros(steps), blocks=np.zeros(steps), query="")

@@ -16,8 +16,9 @@ from pgtrial.experiment_file.generate import file_text, typed_text
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.postgres.settings import Setting
 from pgtrial.safe_text import make_visible
-from pgtrial.units import format_bytes, parse_bytes
-from pgtrial.watch.compare import TIME, Comparison
+from pgtrial.units import format_bytes, format_share, parse_bytes
+from pgtrial.watch.compare import Comparison
+from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import Pointer, Suspicion
 from pgtrial.workloads.production.draws import name_of, quote
 from pgtrial.workloads.production.parameters import Role
@@ -163,7 +164,11 @@ def _tables(found: Comparison, plan: Plan, facts: Facts, arm: _Arm, *, name: str
     claimed = {"scenario": arm.scenario} if arm.scenario else {}
     active = found.throughput[-1].b or 0.0
     return {
-        "experiment": {"name": name},
+        "experiment": {
+            "name": name,
+            "description": f"The load has {format_share(plan.kept)} of the time of the statements that the server "
+            "remembered; what an arm promises is of that.",
+        },
         "hypothesis": {
             "claim": arm.claim,
             "arm": arm.name,
@@ -188,7 +193,7 @@ def _tables(found: Comparison, plan: Plan, facts: Facts, arm: _Arm, *, name: str
 
 def _margin(found: Comparison) -> float:
     """Half of the way back from B to A, where the time at work per commit has grown for sure."""
-    time = next(row for row in found.throughput if row.name == TIME)
+    time = next(row for row in found.throughput if row.name == TIME_NAME)
     if time.side <= 0 or time.change is None:
         return _USUAL_MARGIN
     return min(max((1 - 1 / time.change) / 2, _LEAST_MARGIN), _MOST_MARGIN)

@@ -1,18 +1,20 @@
 """Series over the minutes, or hours, of a window, for comparisons and alarms; NaN where nothing is known."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.collectors import blocking
-from pgtrial.watch.layout import SAMPLES, WAITS
+from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.sums import POLLS
 from pgtrial.watch.windows import Sums
 
 Array = NDArray[np.float64]
 COMMITS = "pg_stat_database.xact_commit"
+COMMITS_NAME, ACTIVE_NAME, TIME_NAME = "commits", "active client sessions", "time at work per commit"
 RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
 _MOST = 1e100  # a server counts no further, and squares of it are still numbers
 CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
@@ -108,12 +110,17 @@ def read_background(sums: Sums, polls: Array) -> dict[str, Array]:
     )
 
 
-def _read_sessions(sums: Sums, polls: Array, key: str, where: str) -> dict[str, Array]:
+def _read_sessions(sums: Sums, polls: Array, key: str, where: str, *values: str) -> dict[str, Array]:
     found = sums.read(
-        WAITS, f"place, {key} AS key, sum(sessions)::DOUBLE AS sessions", f"({where}) GROUP BY place, {key}"
+        WAITS, f"place, {key} AS key, sum(sessions)::DOUBLE AS sessions", f"({where}) GROUP BY place, {key}", *values
     )
     counts = series_of(found, "key", "sessions", sums.steps)
     return {each: np.nan_to_num(series) / polls for each, series in counts.items()}
+
+
+def read_waits_of(sums: Sums, polls: Array, query: str) -> dict[str, Array]:
+    """As ``read_waits``, of the sessions at work on one statement, which is without literals."""
+    return _read_sessions(sums, polls, EVENT, f"({CLIENT_WORK}) AND query = ?", query)
 
 
 def waits_of_work(sums: Sums, polls: Array) -> dict[str, dict[str, float]]:
@@ -143,6 +150,39 @@ def active_sessions(waits: Mapping[str, Array], polls: Array) -> Array:
     """The average number of client sessions at work: the sum of all waits."""
     active: Array = sum(waits.values(), np.zeros(polls.size)) + np.where(polls > 0, 0.0, np.nan)
     return active
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A statement as pg_stat_statements has it: calls, seconds and blocks of each step, and its text."""
+
+    calls: Array
+    times: Array
+    blocks: Array
+    query: str
+
+
+def read_statements(sums: Sums) -> dict[str, Counted]:
+    """By queryid; a step in which nothing was read is a gap, and one in which others were read is zero."""
+    was_read = statements_read(sums)
+    found = sums.read(
+        STATEMENTS,
+        "place, queryid, calls::DOUBLE AS calls, exec_time, "
+        "(shared_blks_hit + shared_blks_read)::DOUBLE AS blocks, query",
+    )
+    if not found or np.isnan(was_read).all():
+        return {}
+    calls, times, blocks = (
+        {
+            key: np.where(np.isnan(series), was_read, series)
+            for key, series in series_of(found, "queryid", column, sums.steps).items()
+        }
+        for column in ("calls", "exec_time", "blocks")
+    )
+    texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
+    return {
+        key: Counted(calls=calls[key], times=times[key], blocks=blocks[key], query=texts.get(key, "")) for key in calls
+    }
 
 
 def statements_read(sums: Sums) -> Array:

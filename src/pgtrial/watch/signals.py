@@ -20,8 +20,11 @@ from pgtrial.errors import StoreError
 from pgtrial.stats.alarms.blocks import Scale, Signal
 from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of
 from pgtrial.watch.series import (
+    ACTIVE_NAME,
     COMMITS,
+    COMMITS_NAME,
     RATES,
+    TIME_NAME,
     Array,
     active_sessions,
     empty,
@@ -34,7 +37,6 @@ from pgtrial.watch.series import (
 )
 from pgtrial.watch.windows import Sums, Window, window_sums
 
-COMMITS_NAME, ACTIVE_NAME, TIME_NAME = "commits", "active client sessions", "time at work per commit"
 WAITS_NAME, STATEMENTS_NAME = "waits", "statements"
 OTHERS = "others"
 _CPU = ("CPU in user mode", "CPU in the kernel", "CPU of the server")

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ Tell = Callable[[str], object]
 LONGEST_INTERVAL = 8.0  # s; a tick is up to 1.2 intervals after the one before, and a crash is to lose 10 s at most
 # s; texts of statements are read when a session begins, so the first ones are short: what a server is asked shows soon.
 _FIRST_SESSION, _LONGEST_SESSION = 120.0, 3600.0
+_LONGEST_REMOTE = 600.0  # s of a session; what reads another machine may end, and is begun again with the next one
 _WRITE_EVERY = 5.0  # s
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # s between attempts to reach a server
 _TIMEOUT = 5.0  # s; the server cancels what takes longer
@@ -51,7 +52,7 @@ class Options:
     """``interval`` is that of views and files, ``poll`` that of sessions, in seconds; ``duration`` None: until told.
 
     ``keep_free`` are bytes of the disk that are left to others. ``textfiles``: the directory for figures of each server
-    as OpenMetrics text.
+    as OpenMetrics text. ``machine`` is the ssh:// address of the server's machine, where that is another one.
     """
 
     interval: float = 5.0
@@ -60,6 +61,7 @@ class Options:
     ages: Ages = field(default_factory=Ages)
     keep_free: int = 1 << 30
     textfiles: Path | None = None
+    machine: str | None = None
 
 
 class Watcher:
@@ -71,7 +73,7 @@ class Watcher:
         self._dsn = dsn
         self._caller = caller
         self._reached: Reached | None = first
-        self._is_here = first.server_pid is not None
+        self._is_here = _is_here(first)
         self._devices = first.devices
         self._mark = first.mark
         self._recorder = recorder
@@ -81,6 +83,7 @@ class Watcher:
         self._wake, self._waker = os.pipe2(os.O_CLOEXEC)
         self._is_stopped = threading.Event()
         self._session = _FIRST_SESSION
+        self._was_away = False  # since the server was connected to at last
         self.error: Exception | None = None
 
     def stop(self) -> None:
@@ -97,10 +100,11 @@ class Watcher:
                 if reached is not None and self._read(reached):
                     pause = _FIRST_PAUSE
                     continue
-                self._reached = None
                 self._wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         finally:
+            if self._reached is not None:
+                _leave(self._reached)
             self._recorder.finish()
 
     def _goes_on(self) -> bool:
@@ -108,34 +112,63 @@ class Watcher:
 
     def _try_again(self) -> Reached | None:
         try:
-            reached = reach(self._dsn, self._caller)
+            reached = reach(self._dsn, self._caller, machine=self._options.machine, insists=False)
         except TargetError as err:
             self._recorder.say(err.detail or err.message)
             self._recorder.lose_server()
+            self._was_away = True
             return None
-        self._recorder.say_again(f"connected to PostgreSQL {reached.version} at {reached.mark.server}")
-        self._is_here, self._devices = reached.server_pid is not None, reached.devices
+        if self._was_away:
+            self._recorder.say_again(f"connected to PostgreSQL {reached.version} at {reached.mark.server}")
+            self._was_away = False
+        for remark in reached.remarks:
+            self._recorder.say(remark)
+        self._is_here, self._devices = _is_here(reached), reached.devices
         return reached
 
     def _read(self, reached: Reached) -> bool:
         """Read the server for a session, or until it is lost; whether it was there."""
+        self._reached = None
+        try:
+            loop = self._begin(reached)
+            longest = _LONGEST_SESSION if reached.remote is None else _LONGEST_REMOTE
+            until = min(self._ends, time.monotonic() + min(self._session, longest))
+            self._session = min(2 * self._session, _LONGEST_SESSION)
+            self._run(loop, until)
+            if loop.is_lost:
+                loop.close()
+                self._was_away = True
+                self._recorder.say_again(
+                    "the connection to the server is lost; what it does until it is back is not known"
+                )
+            else:
+                loop.stop()
+        except LinkError as err:
+            self._recorder.say(str(err))
+            self._was_away = True
+            return False
+        finally:
+            _leave(reached)
+        return True
+
+    def _begin(self, reached: Reached) -> Loop:
+        """A loop that has read everything once; SQL alone where the server's machine can be reached and not be read, as
+        one that lets nobody have a second session. Raises LinkError.
+        """
+        try:
+            return self._start(reached)
+        except ReaderError as err:
+            self._recorder.say(f"{err}: without its machine for now")
+            return self._start(replace(reached, remote=None, server_pid=None, devices=()))
+
+    def _start(self, reached: Reached) -> Loop:
         loop = self._loop(reached)
         try:
             loop.start()
-            until = min(self._ends, time.monotonic() + self._session)
-            self._session = min(2 * self._session, _LONGEST_SESSION)
-            self._run(loop, until)
-        except (LinkError, ReaderError) as err:
-            self._recorder.say(str(err))
+        except (LinkError, ReaderError):
             loop.close()
-            return False
-        self._reached = None
-        if loop.is_lost:
-            loop.close()
-            self._recorder.say_again("the connection to the server is lost; what it does until it is back is not known")
-        else:
-            loop.stop()
-        return True
+            raise
+        return loop
 
     def _wait(self, seconds: float) -> None:
         """Let time pass, reading the machine if it is this one."""
@@ -165,11 +198,11 @@ class Watcher:
             "console": "",
             "interval": interval,
             "session_interval": self._options.poll,
-            "machine": self._is_here,
-            "devices": self._devices,
+            "machine": self._is_here or (reached is not None and reached.remote is not None),
+            "devices": reached.devices if reached else self._devices,
             "groups": (),
             "traced": False,
-            "remote": None,
+            "remote": asdict(reached.remote.reader) if reached is not None and reached.remote is not None else None,
             "server_pid": reached.server_pid if reached else None,
             "generators": None,
             "parent": os.getpid(),
@@ -188,12 +221,15 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
 
     Each has to be reached at the beginning. Raises SpecError, ConnectError, PreflightError, TargetError, StoreError.
     """
-    reached = [reach(dsn, caller) for dsn in dsns]
-    folders = [output] if len(dsns) == 1 else [output / folder_name(each.mark) for each in reached]
-    if len(set(folders)) < len(folders):
-        raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
     ended: queue.SimpleQueue[Watcher | None] = queue.SimpleQueue()
     with ExitStack() as stack:
+        reached = []
+        for dsn in dsns:
+            reached.append(reach(dsn, caller, machine=options.machine))
+            stack.callback(_leave, reached[-1])
+        folders = [output] if len(dsns) == 1 else [output / folder_name(each.mark) for each in reached]
+        if len(set(folders)) < len(folders):
+            raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
         watchers = []
         for dsn, first, place in zip(dsns, reached, folders, strict=True):
             folder = stack.enter_context(
@@ -233,6 +269,17 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
     for each in watchers:
         if each.error is not None:
             raise each.error
+
+
+def _is_here(reached: Reached) -> bool:
+    """Whether the server runs on this machine, and can be seen here."""
+    return reached.server_pid is not None and reached.remote is None
+
+
+def _leave(reached: Reached) -> None:
+    """End what reads another machine; nothing where that is done."""
+    if reached.remote is not None:
+        reached.remote.close()
 
 
 def _run(watcher: Watcher, ended: "queue.SimpleQueue[Watcher | None]") -> None:

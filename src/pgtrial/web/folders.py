@@ -32,7 +32,9 @@ _ID_LENGTH = 16  # hexadecimal digits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A result folder. ``id`` stands for it in addresses, which therefore never have a name that somebody chose."""
+    """A result folder, or that of a watch. ``id`` stands for it in addresses, which therefore never have a name that
+    somebody chose.
+    """
 
     id: str
     name: str
@@ -58,12 +60,13 @@ def find_root(path: Path) -> Path:
     return root
 
 
-def find_places(root: Path) -> tuple[Place, ...]:
-    """The root itself where it is a result folder, else every result folder in it, by name. Raises StoreError.
+def find_places(root: Path, mark: str = layout.STATE) -> tuple[Place, ...]:
+    """The root itself where it has the plain file ``mark``, by which result folders are known, else every folder in it
+    that does, by name. Raises StoreError.
 
     Not what is linked there from elsewhere, and no hidden folder: a new one is hidden until it is whole.
     """
-    if is_result_folder(root):
+    if file_status(root, mark) is not None:
         return (_place(root, root.name),)
     try:
         with os.scandir(root) as entries:
@@ -74,11 +77,7 @@ def find_places(root: Path) -> tuple[Place, ...]:
             )
     except OSError as err:
         raise StoreError(f'cannot read "{root}": {err.strerror}') from err
-    return tuple(_place(root / name, name) for name in names if is_result_folder(root / name))
-
-
-def is_result_folder(path: Path) -> bool:
-    return file_status(path, layout.STATE) is not None
+    return tuple(_place(root / name, name) for name in names if file_status(root / name, mark) is not None)
 
 
 def file_status(folder: Path, name: str) -> os.stat_result | None:

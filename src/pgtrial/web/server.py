@@ -30,6 +30,7 @@ from pgtrial.store.findings_file import read_findings
 from pgtrial.web.access import DATA, ENTRY, PAGE, REPORT, Access, is_own_host
 from pgtrial.web.folders import Place, Shelf, file_status, find_root, open_inside
 from pgtrial.web.views import describe, side_by_side
+from pgtrial.web.watches import LAST_HOUR, Watches
 
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # s, for a whole request to come and for an answer to be taken
@@ -49,6 +50,7 @@ STATIC = {
     "dom.js": "text/javascript; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
+    "watch.js": "text/javascript; charset=utf-8",
 }
 _DENIED = 'This page needs the address that "pgtrial serve" printed when it was started, with its token.\n'
 # What stands for PATH has a form that needs no escaping.
@@ -74,6 +76,7 @@ class WebServer(ThreadingHTTPServer):
         self._lock = threading.Lock()
         super().__init__((HOST, port), Handler)
         self.shelf = Shelf(root=root)
+        self.watches = Watches(root=root)
         self.access = Access(self.server_port)
         self.files = {name: (_STATIC / name).read_bytes() for name in ("index.html", *STATIC)}
 
@@ -274,7 +277,7 @@ class Handler(BaseHTTPRequestHandler):
         send, asked = answer
         try:
             send(self, *asked)
-        except StoreError as err:  # before anything was sent
+        except PgTrialError as err:  # before anything was sent
             self._send_json({"error": _in_one_line(err)}, status=HTTPStatus.NOT_FOUND)
 
     def _send_page(self) -> None:
@@ -311,9 +314,26 @@ class Handler(BaseHTTPRequestHandler):
             if self.command != "HEAD":
                 shutil.copyfileobj(_Limited(file.read, size), self.wfile)
 
+    def _send_watch_events(self, place_id: str) -> None:
+        place = self._find_watch(place_id)  # what is not there is said at once
+        self._tell(lambda: self._web.watches.describe(place))
+
+    def _send_watch_alarms(self, place_id: str) -> None:
+        self._send_json(self._web.watches.alarms(self._find_watch(place_id)))
+
+    def _send_watch_page(self, place_id: str) -> None:
+        """A window beside the time that it is best compared with, as a page in a sandbox."""
+        window = _field(self.path.partition("?")[2], "window") or LAST_HOUR
+        page = self._web.watches.page(self._find_watch(place_id), window)
+        self._send(HTTPStatus.OK, page.encode(), _HTML, REPORT)
+
     def _describe_all(self) -> dict[str, Any]:
         shelf = self._web.shelf
-        return {"name": shelf.root.name, "experiments": [summary.as_dict() for summary in shelf.summaries()]}
+        return {
+            "name": shelf.root.name,
+            "experiments": [summary.as_dict() for summary in shelf.summaries()],
+            "watches": self._web.watches.listed(),
+        }
 
     def _describe_one(self, place_id: str) -> dict[str, Any]:
         place = self._find(place_id)
@@ -323,6 +343,12 @@ class Handler(BaseHTTPRequestHandler):
         place = self._web.shelf.find(place_id)
         if place is None:
             raise StoreError("this experiment is not there, or not any more")
+        return place
+
+    def _find_watch(self, place_id: str) -> Place:
+        place = self._web.watches.find(place_id)
+        if place is None:
+            raise StoreError("this watch is not there, or not any more")
         return place
 
     def _tell(self, describe: Callable[[], dict[str, Any]]) -> None:
@@ -382,7 +408,7 @@ _ID = "([0-9a-f]{16})"
 _ADDRESSES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = tuple(
     (re.compile(pattern), send)
     for pattern, send in (
-        ("/|/compare|/experiments/[0-9a-f]{16}", Handler._send_page),
+        ("/|/compare|/(?:experiments|watches)/[0-9a-f]{16}", Handler._send_page),
         (f"/static/({'|'.join(map(re.escape, STATIC))})", Handler._send_static),
         ("/api/experiments", Handler._send_list),
         (f"/api/experiments/{_ID}", Handler._send_one),
@@ -390,6 +416,9 @@ _ADDRESSES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = tuple(
         ("/events", Handler._send_list_events),
         (f"/events/{_ID}", Handler._send_one_events),
         (f"/reports/{_ID}", Handler._send_report),
+        (f"/events/watches/{_ID}", Handler._send_watch_events),
+        (f"/api/watches/{_ID}/alarms", Handler._send_watch_alarms),
+        (f"/reports/watches/{_ID}", Handler._send_watch_page),
     )
 )
 
@@ -403,13 +432,17 @@ def _find_answer(path: str) -> tuple[Callable[..., None], tuple[str, ...]] | Non
     return None
 
 
+def _field(query: str, name: str) -> str:
+    """The first value of a field; "" where there is none."""
+    try:
+        return parse_qs(query, max_num_fields=_MOST_FIELDS).get(name, [""])[0]
+    except ValueError:
+        return ""
+
+
 def _compared(query: str) -> tuple[str, str]:
     """The ids of a and b. Raises StoreError where one of them is missing or is none."""
-    try:
-        given = parse_qs(query, max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        given = {}
-    first, second = (given.get(name, [""])[0] for name in ("a", "b"))
+    first, second = (_field(query, name) for name in ("a", "b"))
     if not (re.fullmatch(_ID, first) and re.fullmatch(_ID, second)):
         raise StoreError("two experiments are needed for a comparison")
     return first, second

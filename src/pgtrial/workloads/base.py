@@ -39,8 +39,8 @@ class Generator:
     its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
     a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
     ``results``: it keeps no log and ends by no clock of its own. ``machine`` is the number of the machine on which it
-    runs, where the load comes from others; its directory is there until its logs have been fetched, by a clock that was
-    ``ahead`` of ours (s).
+    runs, where the load comes from others; its directory is there until its logs have been ``reduced``, and their sums
+    fetched.
     """
 
     argv_tail: tuple[str, ...]
@@ -53,7 +53,7 @@ class Generator:
     groups: tuple[str, ...] = ()
     results: Results | None = None
     machine: int | None = None
-    ahead: float = 0.0
+    reduced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

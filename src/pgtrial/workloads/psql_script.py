@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from pgtrial.experiment_file.code_patterns import WORDS
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.migrations import HINT, begins_undoing, say_undoing
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 from pgtrial.workloads.psql_commands import Read, connects_elsewhere, examine, is_one_command
@@ -156,6 +157,8 @@ class PsqlScript:
         for number, line, is_certain in outside_data(self.root / name, scanner):
             is_whole |= line.startswith(_DUMP_ENDS)
             is_dump |= number <= _HEAD and line.startswith(_DUMP_BEGINS)
+            if line.startswith(b"--") and begins_undoing(line.decode("utf-8", "replace")):
+                raise ScriptError(say_undoing(number) if depth == 0 else f"{name}: {say_undoing(number)}", HINT)
             self._lines += 1
             self._seen += len(line)
             matters = _matters(line) or (b":" in line and bool(self._texts))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.migrations import HINT, explain_both_halves
 from pgtrial.experiment_file.workload_checks import LARGEST
 from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC, ScenarioTable
 from pgtrial.knobs.fio import FIO
@@ -129,6 +130,8 @@ def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ..
             hint = f'Load it by psql or pg_restore: load = "{setup}" in [dataset], with kind = "sql".'
             raise SpecError(message, problems=(SpecProblem(path="dataset.setup", message=message, hint=hint),))
         text, problem = read_script(setup, folder, path="dataset.setup")
+        if problem is None and (wrong := explain_both_halves(text)):
+            problem = SpecProblem(path="dataset.setup", message=f'cannot execute "{setup}": {wrong}', hint=HINT)
         if problem is not None:
             raise SpecError(problem.message, problems=(problem,))
         scripts.append((setup, text))

@@ -308,6 +308,32 @@ def test_an_experiment_that_goes_on_is_told(monday, write, compare):
     assert "unfinished" in {caveat.code for caveat in found.caveats}
 
 
+def test_nothing_is_decided_together_with_an_experiment_that_somebody_may_have_stopped(write, compare):
+    whole = [write(f"whole-{seed}", seed=seed) for seed in range(41, 47)]
+    half = write("stopped", seed=47, runs=6)
+
+    decided, chosen = claim(compare(*whole)).pooled, claim(compare(*whole, half)).pooled
+
+    assert (decided.decision, decided.provisional) == (Decision.BETTER, False)
+    assert (chosen.decision, chosen.provisional) == (Decision.INCONCLUSIVE, True)
+
+
+def test_what_experiments_lean_by_that_a_rule_may_end_is_in_the_combined_interval(write, compare):
+    text = SHORT.replace("placebo = true", 'placebo = false\nstop = "decision"').replace("blocks = 3", "blocks = 8")
+    fixed = text.replace('stop = "decision"', 'stop = "never"')
+    plain, ruled = (
+        claim(compare(*(write(f"{name}-{seed}", text=text, seed=seed) for seed in (51, 52, 53))))
+        for name, text in (("fixed", fixed), ("ruled", text))
+    )
+    lean = np.mean([study.lean for study in ruled.studies])
+
+    assert [study.lean for study in plain.studies] == [0.0] * 3
+    assert [study.lean for study in ruled.studies] == pytest.approx([0.3 * study.log_error for study in ruled.studies])
+    assert ruled.pooled.ratio == pytest.approx(plain.pooled.ratio)
+    assert math.log(ruled.pooled.low) == pytest.approx(math.log(plain.pooled.low) - lean)
+    assert math.log(ruled.pooled.high) == pytest.approx(math.log(plain.pooled.high) + lean)
+
+
 def test_load_levels_are_combined_one_by_one(write, compare):
     text = SHORT.replace("clients = 4", "clients = [4, 9]")
     found = compare(*(write(f"levels-{seed}", text=text, seed=seed) for seed in (31, 32)))

@@ -1,14 +1,23 @@
+import asyncio
+import json
+import os
+import re
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from pgtrial.errors import TargetError
-from pgtrial.model.change import Outcome
+from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.server import control_again
+from pgtrial.postgres.existing.steps import Progress
 from support import wait_until
 
 # One version: what it sends is the user's SQL.
@@ -25,6 +34,28 @@ def shop(foreign) -> Iterator[object]:
     foreign.sql("CREATE DATABASE shop")
     foreign.sql("CREATE TABLE orders AS SELECT i AS id FROM generate_series(1, 100) AS i", database="shop")
     return foreign
+
+
+@dataclass
+class Noted:
+    """An entry of a change, with what was noted of it in a file, which outlives a process."""
+
+    before: JournalEntry
+    place: Path
+
+    def note(self, got: Mapping[str, str]) -> None:
+        part = self.place.with_suffix(".part")
+        part.write_text(json.dumps(got))
+        part.rename(self.place)
+
+    @property
+    def entry(self) -> JournalEntry:
+        return replace(self.before, got=json.loads(self.place.read_text()) if self.place.exists() else None)
+
+
+@pytest.fixture
+def noted(shop, tmp_path: Path) -> Callable[[Change], Noted]:
+    return lambda change: Noted(before=shop.entry(change), place=tmp_path / f"{len(list(tmp_path.iterdir()))}.json")
 
 
 def indexes(shop) -> set[str]:
@@ -50,14 +81,16 @@ def test_sql_is_undone_from_the_journal_alone(shop, runner):
     assert runner.run(undo_sql(again, entry)).outcome is Outcome.RESTORED  # as after a kill in the middle of undoing
 
 
-def test_what_was_applied_in_part_is_undone_as_far_as_it_came(shop, runner):
+def test_what_was_applied_in_part_is_undone_as_far_as_it_came(shop, runner, noted):
     server = runner.run(shop.open())
     table = wanted("CREATE INDEX a ON orders (id); CREATE INDEX b ON nowhere (id)", "DROP INDEX b; DROP INDEX a")
     change = runner.run(plan_sql(server, "shop", table))
+    journal = noted(change)
     with pytest.raises(TargetError, match=r'arms\.b\.sql\.apply, line 1: relation "nowhere" does not exist'):
-        runner.run(apply_sql(server, change))
+        runner.run(apply_sql(server, change, journal.note))
+    assert indexes(shop) == {"a"}
 
-    assert runner.run(undo_sql(server.control, shop.entry(change))).outcome is Outcome.RESTORED
+    assert runner.run(undo_sql(server.control, journal.entry)).outcome is Outcome.RESTORED
     assert indexes(shop) == set()
 
 
@@ -82,6 +115,79 @@ def _run_left(shop, application: str) -> None:
         pytest.raises(psycopg.Error, match="terminating connection"),
     ):
         connection.execute("SELECT pg_sleep(600)")
+
+
+@pytest.mark.parametrize(
+    ("made", "apply", "undo"),
+    [
+        ("CREATE INDEX old ON orders (id)", "DROP INDEX old", "CREATE INDEX old ON orders (id)"),
+        (
+            "ALTER TABLE orders ADD CONSTRAINT positive CHECK (id > 0)",
+            "ALTER TABLE orders DROP CONSTRAINT positive",
+            "ALTER TABLE orders ADD CONSTRAINT positive CHECK (id > 0)",
+        ),
+        (
+            "ALTER TABLE orders ADD PRIMARY KEY (id)",
+            "ALTER TABLE orders DROP CONSTRAINT orders_pkey",
+            "ALTER TABLE orders ADD PRIMARY KEY (id)",
+        ),
+        (
+            "ALTER TABLE orders ADD note text",
+            "ALTER TABLE orders DROP note",
+            "ALTER TABLE orders ADD note text",
+        ),
+        ("CREATE VIEW few AS SELECT 1", "DROP VIEW few", "CREATE VIEW few AS SELECT 1"),
+        (
+            "CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "DROP FUNCTION one()",
+            "CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        ),
+    ],
+)
+def test_what_an_undo_makes_again_may_be_there_already(shop, runner, made, apply, undo):
+    shop.sql(made, database="shop")
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+
+    # As after a kill before the SQL was applied, after a kill before it was undone, and after one behind that.
+    undone = [runner.run(undo_sql(server.control, shop.entry(change)))]
+    entry = shop.entry(change, runner.run(apply_sql(server, change)))
+    undone += [runner.run(undo_sql(server.control, entry)) for _ in range(2)]
+
+    assert [each.outcome for each in undone] == [Outcome.RESTORED] * 3, undone
+
+
+def test_what_somebody_has_made_in_place_of_what_an_undo_makes_is_not_taken_for_it(shop, runner):
+    shop.sql("CREATE INDEX old ON orders (id)", database="shop")
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("DROP INDEX old", "CREATE INDEX old ON orders (id)")))
+    got = runner.run(apply_sql(server, change))
+    shop.sql("CREATE INDEX old ON orders (id DESC)", database="shop")
+
+    undone = runner.run(undo_sql(server.control, shop.entry(change, got)))
+
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text == (
+        'arms.b.sql.undo: relation "old" already exists. By hand: CREATE INDEX old ON orders (id); '
+        "Altered: index public.old."
+    )
+
+
+def test_an_undo_that_a_killed_pgtrial_left_at_work_is_not_done_twice(shop, runner):
+    server = runner.run(shop.open())
+    slow = "UPDATE orders SET id = id - 1 WHERE pg_sleep(0.02) IS NOT NULL"  # 2 s
+    change = runner.run(plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", slow)))
+    entry = shop.entry(change, runner.run(apply_sql(server, change)))
+    working = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND starts_with(query, 'UPDATE orders')"
+    killed = get_context("fork").Process(target=lambda: asyncio.run(undo_sql(server.control, entry)))
+    killed.start()
+    wait_until(lambda: shop.sql(working) == [(1,)])
+    killed.kill()
+    killed.join()
+    assert shop.sql(working) == [(1,)]
+
+    assert runner.run(undo_sql(server.control, entry)).outcome is Outcome.RESTORED
+    assert shop.sql("SELECT min(id), max(id) FROM orders", database="shop") == [(1, 100)]
 
 
 def test_an_undo_that_leaves_something_says_what(shop, runner):
@@ -117,3 +223,381 @@ def test_an_extension_that_was_there_stays(shop, runner):
 
     assert runner.run(undo_sql(server.control, shop.entry(change, got))).outcome is Outcome.RESTORED
     assert shop.sql("SELECT extname FROM pg_extension WHERE extname LIKE 'pg%'", database="shop") == [("pg_prewarm",)]
+
+
+def sums(shop) -> tuple[object, ...]:
+    (found,) = shop.sql("SELECT min(id), max(id), count(*) FROM orders", database="shop")
+    return found
+
+
+def killed_at(work: Callable[[], Awaitable[object]], step: int) -> bool:
+    """Whether a process that does the work was killed at this step; of fewer it comes to its end."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _count_steps(step)
+            asyncio.run(work())
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL, status
+    return status != 0
+
+
+def _count_steps(last: int) -> None:
+    """This process ends at a step: before and after each statement, and each note, there is one."""
+    step = 0
+
+    def count() -> None:
+        nonlocal step
+        step += 1
+        if step == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    execute, note = psycopg.AsyncConnection.execute, Noted.note
+
+    async def execute_counted(*positional, **named):
+        count()
+        result = await execute(*positional, **named)
+        count()
+        return result
+
+    def note_counted(*positional):
+        count()
+        note(*positional)
+        count()
+
+    psycopg.AsyncConnection.execute = execute_counted  # type: ignore[method-assign]
+    Noted.note = note_counted  # type: ignore[method-assign]
+
+
+TWICE = "BEGIN; UPDATE orders SET id = id + 1; SET LOCAL work_mem = '1MB'; UPDATE orders SET id = id * 2; COMMIT"
+UNDONE = """
+    -- first what was done last
+    UPDATE orders SET id = id / 2;
+    DROP INDEX CONCURRENTLY IF EXISTS nothing;
+    UPDATE orders SET id = id - 1;
+"""
+
+
+def test_an_undo_of_data_that_is_killed_at_any_step_is_done_once(shop, runner, noted) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    step, is_killed = 0, True
+    while is_killed:
+        step += 1
+        change = runner.run(plan_sql(server, "shop", wanted(TWICE, UNDONE)))
+        journal = noted(change)
+        journal.note(runner.run(apply_sql(server, change, journal.note)))
+        assert sums(shop) != before
+        entry = journal.entry
+        is_killed = killed_at(lambda entry=entry, note=journal.note: undo_sql(server.control, entry, note), step)
+
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+        assert (step, undone.outcome, sums(shop)) == (step, Outcome.RESTORED, before), undone
+    assert step > 20
+
+
+def test_sql_that_is_killed_at_any_step_is_undone_if_it_was_committed(shop, runner, noted) -> None:
+    server, before, seen = runner.run(shop.open()), sums(shop), set()
+    step, is_killed = 0, True
+    while is_killed:
+        step += 1
+        change = runner.run(plan_sql(server, "shop", wanted(TWICE, UNDONE)))
+        journal = noted(change)
+        is_killed = killed_at(lambda change=change, note=journal.note: apply_sql(server, change, note), step)
+        if not is_killed:
+            break
+        seen.add(sums(shop))
+
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+        assert (step, undone.outcome, sums(shop)) == (step, Outcome.RESTORED, before), undone
+    assert before in seen
+    assert step > 10
+
+
+def test_what_failed_before_anything_was_committed_is_not_undone(shop, runner, noted) -> None:
+    shop.sql("ALTER TABLE orders ADD CHECK (id <= 100)", database="shop")
+    server, before = runner.run(shop.open()), sums(shop)
+    change = runner.run(
+        plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", "UPDATE orders SET id = id - 1"))
+    )
+    journal = noted(change)
+    with pytest.raises(TargetError, match="violates check constraint"):
+        runner.run(apply_sql(server, change, journal.note))
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert sums(shop) == before
+
+
+def test_data_of_which_only_a_part_was_changed_are_left_to_who_knows_them(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    apply = "UPDATE orders SET id = id + 1; UPDATE nowhere SET id = id + 1"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, "UPDATE orders SET id = id - 1; ANALYZE orders")))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="nowhere"):
+        runner.run(apply_sql(server, change, journal.note))
+    after = sums(shop)
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text.startswith("Only some of the statements of arms.b.sql.apply were committed, and their undo ")
+    assert "By hand: UPDATE orders SET id = id - 1; ANALYZE orders; With BEGIN and COMMIT" in undone.text
+    assert sums(shop) == after
+
+
+def test_an_undo_that_failed_goes_on_behind_what_it_has_done(shop, runner, noted) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    undo = "UPDATE orders SET id = id - 1; SELECT 1 / (SELECT count(*) FROM orders WHERE id = 100 AND id < 0)"
+    change = runner.run(plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    undone = [runner.run(undo_sql(server.control, journal.entry, journal.note)) for _ in range(2)]
+
+    assert {each.outcome for each in undone} == {Outcome.FAILED}
+    assert {re.sub(" By hand: .*", "", each.text) for each in undone} == {"arms.b.sql.undo: division by zero."}
+    assert all(" By hand: SELECT 1 / (" in each.text for each in undone)
+    assert sums(shop) == before
+
+
+@pytest.mark.parametrize(
+    ("undo", "begun", "told"),
+    [
+        ("CALL undo_in_parts()", Progress(at=0), 'how far "CALL undo_in_parts();" came, since it commits by itself'),
+        (
+            "BEGIN; UPDATE orders SET id = 1; COMMIT AND CHAIN; UPDATE orders SET id = 2; COMMIT",
+            Progress(at=0),
+            "since it commits by itself",
+        ),
+        (
+            "UPDATE orders SET id = id - 1",
+            Progress(at=0, transaction=str(2**62)),
+            f"was committed: the server does not know its transaction {2**62}",
+        ),
+    ],
+)
+def test_what_nobody_knows_is_told_and_left(shop, runner, undo: str, begun: Progress, told: str) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    change = runner.run(plan_sql(server, "shop", wanted("SELECT 1", undo)))
+    got = {"applied": "wholly", "undoing": begun.to_text()}
+
+    undone = runner.run(undo_sql(server.control, shop.entry(change, got)))
+
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text.startswith("It is not known ")
+    assert told in undone.text
+    assert undone.text.endswith(f"Look, and do by hand what is left of: {undo};")
+    assert sums(shop) == before
+
+
+def test_a_procedure_that_commits_by_itself_undoes(shop, runner, noted) -> None:
+    body = "BEGIN UPDATE orders SET id = id - 2; COMMIT; UPDATE orders SET id = id + 1; COMMIT; END"
+    shop.sql(f"CREATE PROCEDURE undo_in_parts() LANGUAGE plpgsql AS '{body}'", database="shop")
+    server, before = runner.run(shop.open()), sums(shop)
+    apply, undo = "UPDATE orders SET id = id + 1", "CALL undo_in_parts(); VACUUM orders"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert sums(shop) == before
+
+
+def test_an_undo_that_does_not_commit_has_undone_nothing(shop, runner) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(
+        plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", "BEGIN; UPDATE orders SET id = id - 1"))
+    )
+    entry = shop.entry(change, runner.run(apply_sql(server, change)))
+
+    undone = runner.run(undo_sql(server.control, entry))
+
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text.startswith("arms.b.sql.undo: the transaction that it begins is not committed. By hand: BEGIN; ")
+
+
+def test_what_an_older_pgtrial_has_left_is_undone(shop, runner) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("CREATE INDEX a ON orders (id)", "DROP INDEX a")))
+    runner.run(apply_sql(server, change))
+    older = replace(change, new={name: value for name, value in change.new.items() if name != "steps"})
+
+    assert runner.run(undo_sql(server.control, shop.entry(older))).outcome is Outcome.RESTORED
+    assert indexes(shop) == set()
+
+
+def test_extensions_of_sql_that_was_not_applied_are_dropped_and_no_more(shop, runner, noted) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    table = wanted("UPDATE nowhere SET id = 1", "UPDATE orders SET id = id - 1", extensions="pg_prewarm")
+    change = runner.run(plan_sql(server, "shop", table))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="nowhere"):
+        runner.run(apply_sql(server, change, journal.note))
+    shop.sql("CREATE VIEW warm AS SELECT pg_prewarm('orders')", database="shop")
+
+    undone = [runner.run(undo_sql(server.control, journal.entry, journal.note)) for _ in range(2)]
+    shop.sql("DROP VIEW warm", database="shop")
+    undone.append(runner.run(undo_sql(server.control, journal.entry, journal.note)))
+
+    assert [each.outcome for each in undone] == [Outcome.FAILED, Outcome.FAILED, Outcome.RESTORED], undone
+    assert undone[1].text.endswith('By hand: DROP EXTENSION IF EXISTS "pg_prewarm";')
+    assert sums(shop) == before
+
+
+def test_what_an_undo_has_set_for_its_session_is_set_again_in_the_next(shop, runner, noted) -> None:
+    for statement in ("CREATE SCHEMA stock", "CREATE TABLE stock.goods AS SELECT 7 AS price"):
+        shop.sql(statement, database="shop")
+    server = runner.run(shop.open())
+    apply, undo = "UPDATE stock.goods SET price = 8", "SET search_path = stock; UPDATE goods SET price = 7"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+    shop.sql("ALTER TABLE stock.goods ADD CONSTRAINT held CHECK (price = 8)", database="shop")
+
+    held = runner.run(undo_sql(server.control, journal.entry, journal.note))
+    shop.sql("ALTER TABLE stock.goods DROP CONSTRAINT held", database="shop")
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert held.outcome is Outcome.FAILED
+    assert held.text.endswith("By hand: SET search_path = stock; UPDATE goods SET price = 7;")
+    assert undone.outcome is Outcome.RESTORED
+    assert shop.sql("SELECT price FROM stock.goods", database="shop") == [(7,)]
+
+
+def test_what_an_undo_has_made_for_its_session_alone_is_not_gone_on_without(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    undo = "CREATE TEMP TABLE kept AS SELECT 1 AS id; UPDATE orders SET id = id / (SELECT id - 1 FROM kept)"
+    change = runner.run(plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    texts = [runner.run(undo_sql(server.control, journal.entry, journal.note)).text for _ in range(2)]
+
+    assert texts[0].startswith("arms.b.sql.undo: division by zero")
+    assert texts[1].startswith("It is not known what the rest does without that which")
+
+
+@pytest.mark.parametrize("undo", ["UPDATE ordres SET id = id - 1", "UPDATE orders SET id = nothing(id)"])
+def test_an_undo_of_data_that_finds_nothing_has_undone_nothing(shop, runner, noted, undo: str) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    change = runner.run(plan_sql(server, "shop", wanted("UPDATE orders SET id = id + 1", undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.FAILED
+    assert "does not exist" in undone.text
+    assert sums(shop) != before
+
+
+def test_a_step_that_was_passed_over_is_not_taken_when_the_rest_is_tried_again(shop, runner, noted) -> None:
+    """It would drop what the rest has put back."""
+    server = runner.run(shop.open())
+    apply = "CREATE INDEX a ON orders (id); CREATE INDEX b ON nowhere (id)"
+    undo = "DROP INDEX b; DROP INDEX a; CREATE INDEX b ON orders (id); ALTER TABLE nowhere ALTER id SET NOT NULL, ADD 5"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="nowhere"):
+        runner.run(apply_sql(server, change, journal.note))
+
+    outcomes = [runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome for _ in range(2)]
+
+    assert outcomes == [Outcome.FAILED, Outcome.FAILED]  # its last statement has a fault
+    assert indexes(shop) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("apply", "undo"),
+    [
+        (
+            "CREATE TABLE items AS TABLE orders; ALTER TABLE nowhere RENAME TO x; ALTER TABLE items RENAME TO y",
+            'DROP TABLE public."orders"; ALTER TABLE items RENAME TO orders',
+        ),
+        ("ALTER TABLE orders ADD a int; ALTER TABLE nowhere ADD b int", "ALTER TABLE orders DROP COLUMN id"),
+    ],
+)
+def test_what_was_there_is_not_dropped_where_only_a_part_was_applied(shop, runner, noted, apply, undo) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="nowhere"):
+        runner.run(apply_sql(server, change, journal.note))
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.FAILED
+    assert "drops what was there: which of it fits, only you can tell" in undone.text
+    assert sums(shop) == before
+
+
+def test_what_a_part_has_made_is_dropped(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    apply = "CREATE TABLE extra (id int); ALTER TABLE nowhere ADD b int"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, "DROP TABLE IF EXISTS extra CASCADE")))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="nowhere"):
+        runner.run(apply_sql(server, change, journal.note))
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert shop.sql("SELECT to_regclass('extra')::text", database="shop") == [(None,)]
+
+
+def test_what_a_failed_index_has_left_is_dropped(shop, runner, noted) -> None:
+    shop.sql("INSERT INTO orders VALUES (1)", database="shop")
+    server = runner.run(shop.open())
+    table = wanted("CREATE UNIQUE INDEX CONCURRENTLY once ON orders (id)", "DROP INDEX once")
+    change = runner.run(plan_sql(server, "shop", table))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="could not create unique index"):
+        runner.run(apply_sql(server, change, journal.note))
+    assert indexes(shop) == {"once"}
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert indexes(shop) == set()
+
+
+def test_a_number_is_not_asked_of_a_server_that_was_started_again(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("SELECT 1", "UPDATE orders SET id = id")))
+    journal = noted(change)
+    got = runner.run(apply_sql(server, change, journal.note))
+    ((number,),) = shop.sql("SELECT pg_current_xact_id()::text", database="shop")  # of a transaction of somebody else
+    begun = Progress(at=0, transaction=number, server="2026-01-01 00:00:00+00", of=1)
+    journal.note({**got, "undoing": begun.to_text()})
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.FAILED
+    assert "was committed: the server was started again since" in undone.text
+
+
+def test_a_lock_is_taken_before_the_snapshot_and_nowhere_in_vain(shop, runner, noted) -> None:
+    server, before = runner.run(shop.open()), sums(shop)
+    apply = "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE orders; UPDATE orders SET id = id + 1; COMMIT"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, "UPDATE orders SET id = id - 1")))
+    runner.run(apply_sql(server, change, noted(change).note))
+    assert sums(shop) != before
+    change = runner.run(plan_sql(server, "shop", wanted("LOCK TABLE orders", "SELECT 1")))
+
+    with pytest.raises(TargetError, match="can only be used in transaction blocks"):
+        runner.run(apply_sql(server, change, noted(change).note))
+
+
+def test_steps_that_another_version_counted_otherwise_are_left(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("SELECT 1", "SELECT 1; SELECT 2")))
+    journal = noted(change)
+    got = runner.run(apply_sql(server, change, journal.note))
+    journal.note({**got, "undoing": Progress(done=frozenset((0,)), of=3).to_text()})
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.FAILED
+    assert "this version of pgtrial tells them apart otherwise" in undone.text

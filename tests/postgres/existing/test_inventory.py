@@ -1,11 +1,15 @@
+import contextlib
+
 import pytest
 
+from pgtrial.engine.target.existing import since_first_begun
 from pgtrial.postgres.existing.inventory import (
     compare_catalogues,
     compare_data,
     read_catalogue,
     read_inventory,
 )
+from pgtrial.store.state import State
 from support import wait_until
 
 
@@ -42,6 +46,8 @@ def test_what_is_left_or_missing_is_named_with_its_schema(shop, runner):
         "ALTER TABLE orders ADD CONSTRAINT c CHECK (i > 0)",
         "ALTER TABLE orders OWNER TO watcher",
         "GRANT SELECT ON orders TO PUBLIC",
+        "CREATE POLICY few ON orders USING (i < 7)",
+        "COMMENT ON COLUMN orders.t IS 'a text'",
     ],
 )
 def test_a_table_that_was_altered_is_named(shop, runner, statement):
@@ -52,6 +58,61 @@ def test_a_table_that_was_altered_is_named(shop, runner, statement):
     said = compare_catalogues(before, runner.run(read_catalogue(control, "shop")))
     assert said.startswith("Altered: ")
     assert said.endswith("table public.orders.")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE TYPE mood AS ENUM ('good')", "Left over: type public.mood."),
+        ("ALTER TYPE size ADD VALUE 'huge'", "Altered: type public.size."),
+        ("ALTER DOMAIN positive DROP CONSTRAINT p", "Altered: type public.positive."),
+        (
+            "CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = pg_catalog.int4eq)",
+            "Left over: operator public.===(integer,integer).",
+        ),
+        ("CREATE CAST (size AS int) WITH INOUT", "Left over: cast from public.size to integer."),
+        ('CREATE COLLATION c FROM "C"', "Left over: collation public.c."),
+        (
+            "CREATE TEXT SEARCH CONFIGURATION s (COPY = pg_catalog.simple)",
+            "Left over: text search configuration public.s.",
+        ),
+        ("CREATE PUBLICATION p FOR TABLE orders", "Left over: publication p."),
+        (
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO watcher",
+            "Left over: default privileges of boss in schema public for r.",
+        ),
+    ],
+)
+def test_what_is_no_table_is_compared_too(shop, runner, statement, said):
+    shop.sql("CREATE TYPE size AS ENUM ('small')", database="shop")
+    shop.sql("CREATE DOMAIN positive AS int CONSTRAINT p CHECK (VALUE > 0)", database="shop")
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    shop.sql(statement, database="shop")
+
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == said
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "name"),
+    [
+        ("CREATE VIEW few AS SELECT i FROM orders", "VIEW", "few"),
+        ("CREATE MATERIALIZED VIEW few AS SELECT i FROM orders", "MATERIALIZED VIEW", "few"),
+        ("CREATE TABLE other (i int PRIMARY KEY, t text DEFAULT 'x')", "TABLE", "other"),
+        ("CREATE STATISTICS s ON i, t FROM orders", "STATISTICS", "s"),
+        ("CREATE TYPE mood AS ENUM ('good', 'bad')", "TYPE", "mood"),
+    ],
+)
+def test_what_is_dropped_and_made_again_is_no_difference(shop, runner, made, kind, name):
+    shop.sql(made, database="shop")
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    shop.sql(f"DROP {kind} {name}", database="shop")
+    without = runner.run(read_catalogue(control, "shop"))
+    shop.sql(made, database="shop")
+
+    assert compare_catalogues(before, without).startswith("No longer there: ")
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
 
 
 def test_an_object_that_was_made_again_as_it_was_is_no_difference(shop, runner):
@@ -83,6 +144,24 @@ def test_what_was_written_is_counted_by_table_whoever_looks(shop, runner):
     shop.sql("TRUNCATE orders", database="shop")
     emptied = runner.run(read_inventory(control, "shop", catalogue=False))
     assert "public.orders (rewritten or emptied as a whole)" in compare_data(after, emptied)
+
+
+def test_what_was_written_before_a_kill_is_counted_after_the_resume(shop, runner, tmp_path):
+    control = runner.run(shop.open("nobody_special")).control
+    with contextlib.closing(State.create(tmp_path)) as state:
+        since_first_begun(state, runner.run(read_inventory(control, "shop")))
+    shop.sql("INSERT INTO orders SELECT i, 'x' FROM generate_series(101, 150) AS i", database="shop")
+    shop.sql("CREATE TABLE of_others (i int)", database="shop")
+
+    with contextlib.closing(State.open(tmp_path, write=True)) as state:
+        resumed = since_first_begun(state, runner.run(read_inventory(control, "shop")))
+
+    def now():
+        return runner.run(read_inventory(control, "shop"))
+
+    said = wait_until(lambda: compare_data(resumed, now()), lambda said: "inserted" in said)
+    assert said.startswith("Rows of tables: public.orders (50 inserted).")
+    assert compare_catalogues(resumed.catalogue, now().catalogue) == ""
 
 
 def test_sessions_of_others_are_counted(shop, runner):

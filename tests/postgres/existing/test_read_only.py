@@ -54,6 +54,7 @@ _WRITTEN = """
     WHERE datname = 'shop'
 """
 _CATALOGUE = "SELECT count(*), sum(hashtext(c::text)::int8) FROM pg_class AS c WHERE oid >= 16384"
+_CONNECTED = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'"
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE source NOT IN ('client', 'session') ORDER BY name"
 pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
 
@@ -79,6 +80,7 @@ def shop(foreign, tmp_path, monkeypatch) -> Iterator[Any]:
     foreign.sql("CREATE TABLE orders AS SELECT i AS id, 0 AS amount FROM generate_series(1, 100) AS i", database="shop")
     foreign.sql("GRANT SELECT ON orders TO PUBLIC", database="shop")
     foreign.sql("VACUUM ANALYZE orders", database="shop")
+    wait_until(lambda: foreign.sql(_CONNECTED) == [(0,)])  # a session tells what it wrote when it ends
     (tmp_path / "own.sql").write_text(READ)
     yield foreign
     foreign.sql("DROP DATABASE shop WITH (FORCE)")
@@ -172,7 +174,8 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     ("statement", "said"),
     [
         ("CREATE OR REPLACE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1", "Left over: function public.one()."),
-        ("COMMENT ON TABLE orders IS 'x'", "Objects were made, altered or dropped."),
+        ("COMMENT ON TABLE orders IS 'x'", "Altered: table public.orders."),
+        ("COMMENT ON SCHEMA public IS 'x'", "Objects were made, altered or dropped."),
         ("SELECT nextval('numbers')", "Drawn from: sequence public.numbers."),
     ],
 )
@@ -490,7 +493,7 @@ def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp
 
     with shop.connect(database="shop"):
         connected = pgtrial("copy", "shop.toml")
-    wait_until(lambda: shop.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'") == [(0,)])
+    wait_until(lambda: shop.sql(_CONNECTED) == [(0,)])
     copied = pgtrial("copy", "shop.toml")
     result = pgtrial("run", "shop-copy.toml", "--allow-writes")
     again = pgtrial("copy", "shop.toml", "-o", "another.toml")
@@ -504,8 +507,76 @@ def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp
     assert (shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")) == before
 
 
+def test_a_copy_is_open_to_the_same_roles_and_has_the_same_settings_as_the_original(shop, write, pgtrial):
+    write()
+    shop.sql("REVOKE ALL ON DATABASE shop FROM PUBLIC")
+    shop.sql("GRANT CONNECT ON DATABASE shop TO pg_monitor WITH GRANT OPTION")
+    shop.sql("""ALTER DATABASE shop SET search_path TO "$user", public, 'a b'""")
+    shop.sql("ALTER DATABASE shop SET work_mem = '7MB'")
+    shop.sql("ALTER ROLE boss IN DATABASE shop SET random_page_cost = 1.5")
+
+    copied = pgtrial("copy", "shop.toml")
+
+    assert copied.returncode == 0, copied.stderr
+    assert _who_and_what(shop, "shop_copy") == _who_and_what(shop, "shop")
+    assert len(_who_and_what(shop, "shop")) == 5
+
+
+def _who_and_what(server, database):
+    grants = "SELECT unnest(datacl)::text, datdba::regrole::text, datallowconn::text FROM pg_database WHERE datname"
+    settings = (
+        "SELECT unnest(setconfig), setrole::text, '' FROM pg_db_role_setting, pg_database d WHERE setdatabase = d.oid"
+    )
+    return sorted(server.sql(f"{grants} = '{database}'") + server.sql(f"{settings} AND datname = '{database}'"))
+
+
+def test_a_role_that_may_not_connect_is_told_the_grant(shop, write, pgtrial):
+    write(user="nobody_special")
+    shop.sql("REVOKE CONNECT ON DATABASE shop FROM PUBLIC")
+
+    result = pgtrial("check", "shop.toml", "--connect")
+
+    assert result.returncode == 1
+    assert 'GRANT CONNECT ON DATABASE "shop" TO "nobody_special".' in " ".join(result.stdout.split())
+
+
+def test_names_with_quotation_marks_stand_in_grants_as_sql_has_them(shop, write, pgtrial, tmp_path):
+    shop.sql('CREATE ROLE "a ""b" LOGIN')
+    (tmp_path / "pgpass").write_text("", encoding="utf-8")
+    socket = f"host={shop.folder} port={shop.port} user='a \\\"b'"
+    try:
+        write((shop.connection("boss"), socket))
+        told = " ".join(pgtrial("check", "shop.toml", "--connect", "--no-host").stdout.split())
+    finally:
+        shop.sql('DROP ROLE "a ""b"')
+
+    assert 'GRANT pg_monitor TO "a ""b" gives' in told
+
+
+@pytest.mark.parametrize("name", ["a=b", "postgresql://c", "d 'e' \\f"])
+def test_a_database_whose_name_looks_like_a_connection_is_reached(shop, write, pgtrial, tmp_path, name):
+    shop.sql(f'CREATE DATABASE "{name}" TEMPLATE shop')
+    write(('database   = "shop"', f"database = {json.dumps(name)}"))
+
+    result = pgtrial("run", "shop.toml", "-q")
+    dumped = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
+
+    assert result.returncode == 0, result.stderr
+    assert dumped.returncode == 0, dumped.stderr
+
+
+def test_a_dump_is_made_by_a_connection_with_parameters_that_have_no_variables(shop, write, pgtrial):
+    write((shop.connection("boss"), f"{shop.connection('boss')} keepalives_idle=7"))
+
+    dumped = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
+
+    assert dumped.returncode == 0, dumped.stderr
+
+
 def test_a_dump_is_for_its_owner_alone_and_the_file_names_it(shop, write, pgtrial, tmp_path):
     write()
+    shop.sql("ALTER DATABASE shop SET work_mem = '7MB'")
+    shop.sql("ALTER ROLE boss IN DATABASE shop SET jit = off")
 
     with shop.connect(database="shop"):
         result = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
@@ -517,6 +588,9 @@ def test_a_dump_is_for_its_owner_alone_and_the_file_names_it(shop, write, pgtria
     assert f'load = "{tmp_path / "shop.dump"}"' in text
     assert 'kind = "throwaway"' in text
     assert "connection" not in text
+    assert "belong into [target.postgresql]: " in result.stdout
+    assert "work_mem = 7MB" in result.stdout
+    assert 'jit = off of role "boss"' in result.stdout
     assert not Path(tmp_path / ".shop.dump.part").exists()
 
 

@@ -239,6 +239,23 @@ def test_what_is_no_csvlog_is_refused(tmp_path: Path, content: bytes, said: str)
         read_log(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"Anweisung: SELECT 1"' + "," * 12 + "\n", "lc_messages = C"),
+        ('{"timestamp":"2026-01-20 10:00:00 UTC"}\n', "log_destination = csvlog"),
+    ],
+)
+def test_a_log_in_other_words_or_another_form_is_told_what_is_wanted(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text(content)
+
+    with pytest.raises(SpecError) as caught:
+        read_log(path)
+
+    assert said in str(caught.value.hint)
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "app.csv")
 

@@ -27,6 +27,7 @@ from pgtrial.stats.equivalence import decide
 from pgtrial.stats.interval import Known, difference, known_mean
 from pgtrial.stats.meta import Pooled, combine
 from pgtrial.stats.paired import FEW_BLOCKS
+from pgtrial.stats.sequential import most_lean
 
 ALL_LEVELS = "all load levels"
 FEW_EXPERIMENTS = 5
@@ -114,7 +115,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             load_level=matter.label,
             is_overall=matter.level == ALL,
             is_claimed=matter.is_claimed,
-            studies=tuple(_study(subject, effect, known[subject.key]) for subject, effect in effects),
+            studies=tuple(_describe_study(subject, effect, known[subject.key]) for subject, effect in effects),
             pooled=describe_pooled(pooled, studies, is_chosen=bool(absent)) if pooled else None,
             caveats=(*absent, *find_caveats(pooled, studies)) if pooled else (),
         )
@@ -188,7 +189,7 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
     return Known(mean=math.log(effect.ratio), error=effect.log_error, degrees=effect.degrees)
 
 
-def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
+def _describe_study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
     left_out = ""
     if one is None:
         why = (
@@ -209,6 +210,7 @@ def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
         degrees=one.degrees if one else None,
         hidden_below=effect.hidden_below,
         hidden_above=effect.hidden_above,
+        lean=0.0 if one is None else Study(subject=subject, effect=effect, known=one).lean,
         left_out=left_out,
     )
 
@@ -220,6 +222,17 @@ class Study:
     subject: Subject
     effect: Effect
     known: Known
+
+    @property
+    def lean(self) -> float:
+        """By how much its logarithm may be off on average, because experiments like it end when they are decided.
+
+        Also of one that went on to its last block: that it might have ended belongs to how it was chosen.
+        """
+        rule = self.subject.findings.stopping
+        if rule is None or rule.rule != "decision":
+            return 0.0
+        return most_lean(rule.looks) * self.known.error
 
 
 def combine_studies(studies: Sequence[Study]) -> Pooled:
@@ -235,14 +248,18 @@ def combine_studies(studies: Sequence[Study]) -> Pooled:
 
 
 def describe_pooled(pooled: Pooled, studies: Sequence[Study], *, is_chosen: bool) -> PooledEffect:
-    """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike.
+    """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike. So is
+    what the estimates of experiments lean by that a rule may end.
 
-    ``is_chosen``: attempts at the claim are not among them, so nothing is decided.
+    ``is_chosen``: attempts at the claim are not among them, so nothing is decided; nor is it while one is unfinished:
+    of experiments that somebody may have ended when it suited no interval is known that holds for their mean.
     """
+    is_finished = all(study.subject.is_finished for study in studies)
     margin = common([study.effect.margin for study in studies])
     better = Better(studies[0].effect.better)
-    down = statistics.fmean(study.effect.hidden_below for study in studies)
-    up = statistics.fmean(study.effect.hidden_above for study in studies)
+    lean = statistics.fmean(study.lean for study in studies)
+    down = statistics.fmean(study.effect.hidden_below for study in studies) + lean
+    up = statistics.fmean(study.effect.hidden_above for study in studies) + lean
     interval, these = _extend(pooled.interval, down, up), _extend(pooled.of_these, down, up)
     prediction = None if pooled.prediction is None else _extend(pooled.prediction, down, up)
     comparison = _as_comparison(pooled, interval, hidden=(down, up))
@@ -268,8 +285,10 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study], *, is_chosen: bool
         hidden_below=down,
         hidden_above=up,
         margin=margin,
-        decision=Decision.INCONCLUSIVE if is_chosen else _decide(comparison, studies, margin=margin, better=better),
-        provisional=not all(study.subject.is_finished for study in studies),
+        decision=_decide(comparison, studies, margin=margin, better=better)
+        if is_finished and not is_chosen
+        else Decision.INCONCLUSIVE,
+        provisional=not is_finished,
     )
 
 
@@ -348,8 +367,8 @@ def find_caveats(pooled: Pooled, studies: Sequence[Study]) -> Iterator[CaveatFin
         yield make_caveat(
             "stopped-early",
             Severity.INFO,
-            "An experiment that ended as soon as it was decided has an estimate that leans away from no effect: "
-            f"{', '.join(stopped)}.",
+            "An experiment that ended as soon as it was decided has an estimate that leans away from the bound of its "
+            f"claim, which the combined intervals bear: {', '.join(stopped)}.",
         )
 
 
@@ -437,11 +456,11 @@ def _known_effect(contrast: Contrast) -> Known | None:
 
 
 def _hidden(contrast: Contrast) -> tuple[float, float]:
-    """What the combined effect, or that of the only experiment that may be used, bears beside noise."""
+    """What the combined effect, or that of the only experiment that may be used, has to bear beside noise."""
     if contrast.pooled is not None:
         return contrast.pooled.hidden_below, contrast.pooled.hidden_above
     used = next(study for study in contrast.studies if not study.left_out)
-    return used.hidden_below, used.hidden_above
+    return used.hidden_below + used.lean, used.hidden_above + used.lean
 
 
 def _names(place: Place) -> Iterator[str]:

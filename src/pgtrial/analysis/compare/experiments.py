@@ -83,8 +83,8 @@ def _caveats(
         yield make_caveat(
             "unfinished",
             Severity.WARNING,
-            f"Not all runs of the schedule are done: {', '.join(unfinished)}. Looking again when they are is not the "
-            "same as one look at the end.",
+            f"Not all runs of the schedule are done: {', '.join(unfinished)}. Whoever may stop when it suits chooses "
+            "what is combined, so nothing that they are part of is decided.",
             "Finish them first, or name a rule for stopping in the experiment's file.",
         )
     if len(subjects) > 1 and not any(contrast.pooled for contrast in contrasts):

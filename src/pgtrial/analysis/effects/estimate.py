@@ -138,8 +138,11 @@ def _estimate(
     if excess is not None:
         bounded = _bear_failures(evidence, comparison, arm.name, block_ratios, share=excess.share)
     decision = decide(comparison, bounds=bounds, better=metric.better)
+    # A run in which no transaction ended has no time: it is one of the slow ones, and its block was left out.
+    is_partial = metric.name in evidence.load.times and any(one.code == "missing-blocks" for one in comparison.caveats)
     is_decided = (
-        comparison.blocks >= evidence.rules.fewest_blocks  # fewer decide nothing, here as little as in the verdict
+        not is_partial
+        and comparison.blocks >= evidence.rules.fewest_blocks  # fewer decide nothing, here as little as in the verdict
         and (excess is None or not excess.decides)
         and (bounded is comparison or decide(bounded, bounds=bounds, better=metric.better) is decision)
     )
@@ -219,7 +222,7 @@ def compare_metric(
     comparison = bound_steps(comparison, (control, treated), reach=reach)
     load = evidence.load
     is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
-    is_time = key[0] in {metric.name for metric in (load.latency_mean, *(each for each, _ in load.quantiles))}
+    is_time = key[0] in load.times
     if not is_speed and not is_time:
         return comparison
     if (turns := _read_turns(evidence, values, arm)) is not None:

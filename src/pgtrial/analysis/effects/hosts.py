@@ -1,7 +1,7 @@
 """The claim on each of several hosts: where it holds, where the effect is another, and where to expect it elsewhere."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,8 @@ from pgtrial.stats.base import Comparison, Interval
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.hosts import FEWEST_HOSTS, FEWEST_TO_PREDICT, OTHER, OfHost, OverHosts, fit_hosts
 from pgtrial.stats.interval import extend, ratio_of
+
+_KIND = ("machine/model", "machine/CPU", "machine/CPUs", "machine/memory")  # facts that tell kinds of machine apart
 
 
 def describe_hosts(evidence: Evidence, primary: Estimated | None) -> Hosts | None:
@@ -70,7 +72,11 @@ def describe_hosts(evidence: Evidence, primary: Estimated | None) -> Hosts | Non
         prediction=None if prediction is None else _ratio(_centre(fit), prediction, comparison.hidden),
         no_prediction=None if prediction else _why_none(evidence, len(fit.hosts)),
         text=tuple(
-            _texts(hosts_found, sorted(set(evidence.hosts.values()).difference(each.host for each in fit.hosts)))
+            _texts(
+                hosts_found,
+                sorted(set(evidence.hosts.values()).difference(each.host for each in fit.hosts)),
+                kinds=_kinds(evidence),
+            )
         ),
     )
 
@@ -129,10 +135,28 @@ def _why_none(evidence: Evidence, count: int) -> Message:
     return message("hosts.no-spread")
 
 
-def _texts(hosts: Sequence[HostFinding], without: Sequence[str]) -> Iterator[Message]:
+def _kinds(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """What a kind of machine is known by, of each host."""
+    of_block = {run.slot.block: run.id for run in evidence.valid}
+    return {
+        host: tuple(evidence.fact(name, of_block[block]) for name in _KIND)
+        for block, host in evidence.hosts.items()
+        if block in of_block
+    }
+
+
+def _texts(
+    hosts: Sequence[HostFinding], without: Sequence[str], *, kinds: Mapping[str, tuple[str, ...]]
+) -> Iterator[Message]:
     """``without``: hosts that were given blocks, of which none has both arms."""
     by_verdict = {verdict: tuple(each.host for each in hosts if each.verdict is verdict) for verdict in Verdict}
     yield message("hosts.supported", found=len(by_verdict[Verdict.SUPPORTED]), count=len(hosts) + len(without))
+    of_kind: dict[tuple[str, ...], set[Verdict]] = {}
+    for each in hosts:
+        of_kind.setdefault(kinds.get(each.host, ()), set()).add(each.verdict)
+    if 1 < len(of_kind) < len(hosts):
+        whole = sum(verdicts == {Verdict.SUPPORTED} for verdicts in of_kind.values())
+        yield message("hosts.kinds", found=whole, count=len(of_kind))
     if refuted := by_verdict[Verdict.REFUTED]:
         yield message("hosts.refuted", hosts=refuted)
     if undecided := by_verdict[Verdict.INCONCLUSIVE]:

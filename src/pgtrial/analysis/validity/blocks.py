@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.analysis.validity.assessment import Assessment
@@ -239,51 +240,70 @@ FEWEST = 20  # transactions of a run at a load level, of which one more or less 
 
 
 def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Transactions that ended in the measured time, of the scenario and the two arms that the claim is about."""
+    """Transactions that ended in the measured time, of the claim's two arms and each scenario that it is about."""
     evidence = assessment.evidence
-    scenario = evidence.experiment.hypothesis.scenario
+    claims = claims_of(evidence)
     for level in evidence.levels:
-        counts = _counts(assessment, level)
-        empty = tuple(sorted(run for run, count in counts.items() if count == 0))
-        label = name_level(level)
-        if empty and scenario:
-            yield caveat(
-                "no-transactions.of-scenario",
-                about=empty,
-                level=label,
-                scenario=scenario,
-                runs=len(empty),
-                of=len(counts),
+        for scenario in dict.fromkeys(claim.scenario for claim in claims):
+            counts = _counts(assessment, level, scenario)
+            asked = [claim.metric.name for claim in claims if claim.scenario == scenario]
+            empty = tuple(
+                sorted(
+                    run
+                    for run, count in counts.items()
+                    if not count or not _is_told(assessment, run, level, scenario, asked)
+                )
             )
-        elif empty:
-            yield caveat("no-transactions", about=empty, level=label, runs=len(empty), of=len(counts))
-        elif counts and (fewest := min(counts.values())) < FEWEST and not _counts_parts(assessment, level):
-            step = 1 / fewest
-            if scenario:
-                yield caveat("few-transactions.of-scenario", level=label, scenario=scenario, count=fewest, step=step)
-            else:
-                yield caveat("few-transactions", level=label, count=fewest, step=step)
+            label = name_level(level)
+            if empty and scenario:
+                yield caveat(
+                    "no-transactions.of-scenario",
+                    about=empty,
+                    level=label,
+                    scenario=scenario,
+                    runs=len(empty),
+                    of=len(counts),
+                )
+            elif empty:
+                yield caveat("no-transactions", about=empty, level=label, runs=len(empty), of=len(counts))
+            elif (
+                counts and (fewest := min(counts.values())) < FEWEST and not _counts_parts(assessment, level, scenario)
+            ):
+                step = 1 / fewest
+                if scenario:
+                    yield caveat(
+                        "few-transactions.of-scenario", level=label, scenario=scenario, count=fewest, step=step
+                    )
+                else:
+                    yield caveat("few-transactions", level=label, count=fewest, step=step)
 
 
-def _counts(assessment: Assessment, level: LoadLevel) -> dict[int, int]:
+def _counts(assessment: Assessment, level: LoadLevel, scenario: str | None) -> dict[int, int]:
     """By the id of a run, more than zero as a whole one where any part of one was inside; none of runs whose number of
     transactions at the level is not known.
     """
     evidence = assessment.evidence
     control = evidence.control.name if evidence.control else ""
-    name, scenario = evidence.load.throughput.name, evidence.experiment.hypothesis.scenario
     return {
         run.id: math.ceil(round(rate * counted_seconds(run, level.index), 6))
         for run in evidence.valid
         if run.slot.arm in {control, evidence.hypothesis_arm}
-        and (rate := assessment.values.get((run.id, name, scenario, level.index))) is not None
+        and (rate := assessment.values.get((run.id, evidence.load.throughput.name, scenario, level.index))) is not None
     }
 
 
-def _counts_parts(assessment: Assessment, level: LoadLevel) -> bool:
+def _is_told(assessment: Assessment, run: int, level: LoadLevel, scenario: str | None, metrics: Sequence[str]) -> bool:
+    """Whether a run tells of the claimed ``metrics``: any part of a transaction is a throughput, but only one that
+    ended has a time. A block without one would be left out of the effect on it, and those are the slow ones.
+    """
+    asked = assessment.evidence.load.times.intersection(metrics)
+    return all((run, name, scenario, level.index) in assessment.values for name in asked)
+
+
+def _counts_parts(assessment: Assessment, level: LoadLevel, scenario: str | None) -> bool:
     """Whether a throughput does not move in steps, as each transaction counts with the part of it that was inside."""
     evidence = assessment.evidence
-    cells = [(run.id, level.index, evidence.experiment.hypothesis.scenario) for run in evidence.valid]
+    cells = [(run.id, level.index, scenario) for run in evidence.valid]
     known = [assessment.reduction.totals[cell] for cell in cells if cell in assessment.reduction.totals]
     return evidence.rules.counts_parts and all(totals.inside is not None for totals in known)
 

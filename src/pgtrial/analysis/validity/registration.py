@@ -1,4 +1,4 @@
-"""Is the claim the one that was recorded before the first run, and how often was it tried?"""
+"""Is the claim the one that was recorded before the first run, how often was it tried, and who chose the order?"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,9 @@ _LARGEST = 1 << 28  # bytes of a script or set-up
 
 
 def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Whether the claim is the one that was recorded before the first run, and how often it was tried."""
+    """Whether the claim is the one that was recorded before the first run, whether the seed was chosen, and how often
+    the claim was tried.
+    """
     evidence = assessment.evidence
     if evidence.lacks_record:
         yield caveat("post-hoc.no-record")
@@ -40,6 +42,8 @@ def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield caveat("plan-redacted")
     if rules != evidence.rules.version:
         yield caveat("other-rules", rules=evidence.rules.version, recorded=rules)
+    if evidence.experiment.design.seed is not None:
+        yield caveat("chosen-seed", seed=evidence.experiment.design.seed)
     before = evidence.attempts_before
     if before and evidence.rules.counts_attempts:
         yield caveat("another-attempt", attempt=before + 1, confidence=evidence.confidence)
@@ -54,6 +58,9 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     if blocks is not None and len({slot.block for slot in evidence.slots}) != blocks:
         return False
     if RULES[rules].counts_attempts and not _has_attempts(meta):
+        return False
+    chosen = experiment.design.seed
+    if RULES[rules].registers_seed and chosen is not None and meta.get("seed") != str(chosen):
         return False
     if rules < REGISTERED:
         return recorded == plan_digest(experiment, evidence.arms) if PLAN in meta else REST not in meta

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.evidence import measured
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
@@ -152,19 +153,44 @@ def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
     experiment = assessment.evidence.experiment
     if experiment.workload.rate is not None and experiment.hypothesis.metric == "pgbench.tps":
         yield caveat("rate-sets-throughput")
-    yield from _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
+    skipped = _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
+    for found in skipped:
+        hides = _hides_latency(assessment, str(found.values["arm"]))
+        yield found.model_copy(update={"severity": Severity.INVALID}) if hides else found
     yield from _check_share(assessment, "late-transactions", metric=LATE.name, limit=LATE_SHARE)
 
 
 def _check_share(assessment: Assessment, code: str, *, metric: str, limit: float) -> Iterator[CaveatFinding]:
     for arm in assessment.evidence.arms:
-        shares = [
-            share
-            for run in assessment.evidence.runs_of(arm.name)
-            if (share := assessment.values.get((run.id, metric, None, ALL))) is not None
-        ]
-        if shares and (mean := sum(shares) / len(shares)) > limit:
+        if (mean := _mean_share(assessment, arm.name, metric)) > limit:
             yield caveat(code, share=mean, arm=arm.name)
+
+
+def _mean_share(assessment: Assessment, arm: str, metric: str) -> float:
+    shares = [
+        share
+        for run in assessment.evidence.runs_of(arm)
+        if (share := assessment.values.get((run.id, metric, None, ALL))) is not None
+    ]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _hides_latency(assessment: Assessment, arm: str) -> bool:
+    """Whether what an arm skipped may turn a claim on latency: it skipped more than the other, what would have taken
+    longest, and is not seen to take longer anyway.
+    """
+    evidence = assessment.evidence
+    both = (evidence.control.name if evidence.control else "", evidence.hypothesis_arm)
+    if arm not in both or not any(claim.metric.name in evidence.load.times for claim in claims_of(evidence)):
+        return False
+    others = [_mean_share(assessment, each, SKIPPED.name) for each in both if each != arm]
+    if _mean_share(assessment, arm, SKIPPED.name) - max(others, default=0.0) <= SKIPPED_SHARE:
+        return False
+    effect = None if assessment.primary is None else assessment.primary.effect
+    if effect is None or effect.metric not in evidence.load.times or effect.low is None or effect.high is None:
+        return True
+    least, most = evidence.rules.bounds(effect.margin)
+    return effect.low <= most if arm == evidence.hypothesis_arm else effect.high >= least
 
 
 def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:

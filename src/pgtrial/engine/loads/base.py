@@ -13,7 +13,8 @@ from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target, executable_client, make_work_directory
 from pgtrial.engine.target.host import HostTarget
-from pgtrial.experiment_file.workload_table import COMMAND
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.model.arm import Arm
@@ -82,6 +83,14 @@ class Load(Protocol):
         """What generators have written down, of which the ``window`` or the counted part of the ``slices`` counts."""
 
 
+def followed(experiment: Experiment) -> WorkloadTable:
+    """The load of an experiment; where guardrails follow what it tells, with one log and not one for each of its
+    threads: pgbench writes a log when a hundred lines have come together, which takes a few a second long enough.
+    """
+    workload = experiment.workload
+    return workload if experiment.guardrails is None else workload.model_copy(update={"threads": 1})
+
+
 async def make_load(
     plan: Plan,
     target: Target,
@@ -117,7 +126,7 @@ async def make_load(
         program=client.path("pgbench"),
         account=None if machines else account,
         machines=machines,
-        workload=experiment.workload,
+        workload=followed(experiment),
         scenarios=scenarios_of(experiment, scripts),
         seed=plan.seed,
         here=here,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.design.levels import level_of, rate_levels
+from pgtrial.design.levels import level_of
 from pgtrial.design.slices import Step
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
@@ -88,7 +88,7 @@ class CommandLoad:
         if what in self.tried:
             return
         self.tried.add(what)
-        level = LoadLevel(index=0, clients=1, rate=rate_levels(self.workload)[0])
+        level = LoadLevel(index=0, clients=1, rate=self.workload.rate_levels[0])
         generator = self._plan(arm, server, level, block=0, seconds=_TRIAL)
         if generator.results is not None:  # what has work for longer is ended all the same
             generator = replace(generator, results=replace(generator.results, ends_itself=False))

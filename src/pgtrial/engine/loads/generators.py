@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.engine.loads.listening import End, listen
-from pgtrial.engine.loads.machines import LoadMachine, MachineLoad, end_all, span, start_together, waiting_argv
+from pgtrial.engine.loads.machines import (
+    LoadMachine,
+    MachineLoad,
+    end_all,
+    forget_logs,
+    span,
+    start_together,
+    waiting_argv,
+)
 from pgtrial.engine.loads.pgbench import put_scripts
 from pgtrial.engine.loads.results import Channel, Listener, work
 from pgtrial.hosts.base import Account, Host, HostProcess
@@ -142,7 +150,7 @@ async def run_generators(
     end_all(loads)
     if tellers:
         started = all_started = max(each.ready or all_started for each in tellers)
-    errors = [f"{', '.join(generator.scenario_names)}: {line}" for generator, end in ended for line in end.errors]
+    errors = [f"{_name(generator, machines)}: {line}" for generator, end in ended for line in end.errors]
     return LoadOutcome(
         started=started,
         all_started=all_started,
@@ -152,6 +160,11 @@ async def run_generators(
         errors=tuple(errors),
         machines=tuple(loads),
     )
+
+
+def _name(generator: Generator, machines: Sequence[LoadMachine]) -> str:
+    where = "" if generator.machine is None else f' on "{machines[generator.machine].host.name}"'
+    return f"{', '.join(generator.scenario_names)}{where}"
 
 
 def _put_all_scripts(host: Host, generators: Sequence[Generator], account: Account | None) -> None:
@@ -173,6 +186,7 @@ async def _start_on_machines(
     for generator in generators:
         number = generator.machine or 0
         machine = loads[number].machine
+        forget_logs(machine, generator)
         put_scripts(machine.host, machine.directory, generator.scripts, account=machine.account)
         command = waiting_argv(machine, [machine.pgbench])
         start = partial(_start, machine.host, command, generator, environment=environment, account=machine.account)

@@ -1,6 +1,8 @@
 """Listen to a load generator that tells of its progress and writes a log of its own."""
 
 import asyncio
+import contextlib
+import signal
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -99,6 +101,9 @@ def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequen
     found = output.find_errors(stdout, stderr)
     if found or status == 0:
         return found
+    if status < 0:
+        with contextlib.suppress(ValueError):  # a signal without a name
+            return [f"{output.program} was killed by {signal.Signals(-status).name}"]
     return last_words(stderr) or [f"{output.program} ended with status {status} and printed nothing"]
 
 

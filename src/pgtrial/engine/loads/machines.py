@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgtrial.engine.target.base import DATABASE, make_work_directory
-from pgtrial.errors import HostCommandError, PreflightError
+from pgtrial.engine.target.base import DATABASE, make_work_directory, run_concurrently
+from pgtrial.errors import HostCommandError, PreflightError, WorkloadError
 from pgtrial.experiment_file.experiment import LoadTable
-from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.base import Account, Completed, Host, HostProcess
 from pgtrial.hosts.certificate import draw_key_pair, require_cryptography
 from pgtrial.hosts.clock import ClockOffset, measure_offset
 from pgtrial.hosts.connect import open_host
@@ -27,7 +27,11 @@ from pgtrial.postgres.programs import Programs, find_programs, reachable_program
 from pgtrial.postgres.throwaway import SUPERUSER
 from pgtrial.postgres.work_directory import make_own, remove_directories
 from pgtrial.safe_files import make_directory
+from pgtrial.safe_text import parse_json
+from pgtrial.store import log_reduction
 from pgtrial.store.belongings import Belongings
+from pgtrial.store.log_reduction import BAD_LINE, CUT_OFF
+from pgtrial.store.pgbench_log import LevelLog, reduction_of
 from pgtrial.units import format_share
 from pgtrial.workloads.base import Generator
 
@@ -37,6 +41,7 @@ _ROUNDS = 40  # of which the quickest tells the offset of a clock: on a busy mac
 _NO_ERROR = 1e-18  # s²
 _PATIENCE = 60.0  # s for one to be ready
 _ADDRESS_THERE = 2  # of the words of SSH_CONNECTION
+_REDUCE, _SUMS = Path(log_reduction.__file__), ".sums"
 # In place of pgbench until the time to start has come; then this process becomes pgbench.
 _WAIT = """
 import os, sys, time
@@ -255,22 +260,59 @@ def _cpu_times(host: Host) -> tuple[float, float]:
 # -- afterwards ----------------------------------------------------------------------------------------------
 
 
-async def fetch_logs(
-    generators: Sequence[Generator], loads: Sequence[MachineLoad], folder: Path
+def forget_logs(machine: LoadMachine, generator: Generator) -> None:
+    """Remove what an earlier attempt at the same load has written there, which failed before its logs were fetched."""
+    for path in _logs(machine, generator):
+        machine.host.ops.remove(path)
+
+
+def _logs(machine: LoadMachine, generator: Generator) -> Sequence[str]:
+    if generator.log_prefix is None:
+        return ()
+    return tuple(machine.host.ops.glob(f"{generator.directory}/{generator.log_prefix}.*"))
+
+
+async def fetch_sums(
+    generators: Sequence[Generator], logs: Sequence[LevelLog], loads: Sequence[MachineLoad], folder: Path
 ) -> tuple[Generator, ...]:
-    """Bring home what generators have logged, and remove it there; the generators as if they had run in ``folder``."""
-    found = []
-    for generator in generators:
+    """Have what generators have logged reduced where it is, and bring the sums home; nothing of it stays there. The
+    generators as if they had run in ``folder``; ``logs`` are what is to be known of theirs. Raises WorkloadError.
+    """
+    found, logged = [], []
+    for generator, log in zip(generators, logs, strict=True):
         assert generator.machine is not None  # all of them run on machines
         load, place = loads[generator.machine], folder / f"machine{generator.machine}"
-        host = load.machine.host
         with suppress(FileExistsError):  # of a generator of the same machine
             make_directory(folder, place.name)
-        for path in host.ops.glob(f"{generator.directory}/{generator.log_prefix}.*"):
-            await host.copy_from(Path(path), place / Path(path).name)
-            host.ops.remove(path)
-        found.append(replace(generator, directory=str(place), ahead=load.ahead))
+        by_clock = replace(log, ahead=load.ahead)
+        logged += [(load.machine, by_clock, path, place) for path in _logs(load.machine, generator)]
+        found.append(replace(generator, directory=str(place), reduced=True))
+    await run_concurrently(*(_fetch(*each) for each in logged))
     return tuple(found)
+
+
+async def _fetch(machine: LoadMachine, log: LevelLog, path: str, place: Path) -> None:
+    host, sums = machine.host, f"{path}{_SUMS}"
+    argv = [machine.python, "-I", "-c", _REDUCE.read_text(encoding="utf-8"), reduction_of(log), path, sums]
+    done = await host.run(argv, account=machine.account, directory=machine.directory, check=False)
+    if done.status != 0:
+        raise _unreduced(log, f'"{path}" on "{host.name}"', done)
+    await host.copy_from(Path(sums), place / Path(sums).name)
+    for each in (path, sums):
+        host.ops.remove(each)
+
+
+def _unreduced(log: LevelLog, what: str, done: Completed) -> WorkloadError:
+    level = f"pgbench's log of load level {log.level}"
+    with suppress(ValueError, LookupError, TypeError):
+        if done.status == BAD_LINE:
+            said = parse_json(done.stderr.strip())
+            line = f'Line {said["number"]} of {what} is "{said["line"]}".'
+            if said["why"] == CUT_OFF:
+                return WorkloadError(f"{level} ends in the middle of a line", detail=line)
+            return WorkloadError(f"{level} has a line that is not a log line", detail=line)
+    said = "\n".join(done.stderr.strip().splitlines()[-1:])
+    return WorkloadError(f"{level} cannot be read: {what}", detail=said)
 
 
 def end_all(loads: Sequence[MachineLoad]) -> None:

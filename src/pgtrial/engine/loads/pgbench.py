@@ -217,7 +217,7 @@ class PgbenchLoad:
                 has_rate=level.rate is not None,
                 max_tries=self.workload.max_tries,
                 slices=slices,
-                ahead=generator.ahead,
+                reduced=generator.reduced,
             )
             for generator, prefix in zip(generators, prefixes, strict=True)
         ]

@@ -22,6 +22,7 @@ from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
 from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
+from pgtrial.units import format_duration
 from pgtrial.workloads.base import Progress, Results, Summary
 
 PATIENCE = 60.0  # s for the first line
@@ -36,6 +37,7 @@ _CHUNK = 1 << 16
 _MOST = 4 << 30  # bytes of output
 _CLOCKS = 1.0  # s between what it takes for the time and what is the time
 _STDERR_KEPT = 1 << 16  # bytes
+_LONGEST_SAID = 500  # characters of a line
 _LONGEST_TURN = 0.02  # s
 # What an adapter may meet in a line that its program did not write, beside what it looks for itself.
 _UNREADABLE = (LineError, ArithmeticError, ValueError, RecursionError, csv.Error)
@@ -116,7 +118,11 @@ class Listener:
         return self._end(end)
 
     def _last_words(self) -> str:
-        return "; ".join(last_words(self._said.decode("utf-8", "replace")))
+        return "; ".join(line[:_LONGEST_SAID] for line in last_words(self._said.decode("utf-8", "replace")))
+
+    def why_silent(self) -> str:
+        said = self._last_words()
+        return f"it printed nothing within {PATIENCE:g} s" + (f', but on its standard error "{said}"' if said else "")
 
     def _ended_well(self, status: int) -> bool:
         good = {-signal.SIGTERM, 128 + signal.SIGTERM, *self.results.good_ends}
@@ -218,8 +224,16 @@ class Listener:
             record.write(f"{translated}\n".encode())
 
     def _check_time(self, told: Told) -> None:
-        if told is not READY and not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
+        if told is READY:
+            return
+        if not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
             raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
+        longest = max((latency for latency, count in told.latencies if count), default=told.mean or 0.0)
+        if longest > told.t - self.started + _CLOCKS:
+            raise LineError(
+                f"a request that took {format_duration(longest)} would have begun before the program; "
+                "latencies are in seconds"
+            )
 
     def begin(self) -> None:
         """It works from its start on, and says so by no line."""
@@ -287,7 +301,7 @@ async def work(listeners: Sequence[Listener], conduct: Callable[[], Awaitable[No
             each.cancel()
     for listener in listeners:
         if listener.ready is None:
-            listener.trouble = f"it printed nothing within {PATIENCE:g} s"
+            listener.trouble = listener.why_silent()
             return
     if conduct is None:
         await asyncio.sleep(max(each.results.seconds for each in listeners))

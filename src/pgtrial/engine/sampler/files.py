@@ -33,6 +33,9 @@ _END_PATIENCE = 2.0  # s, for the last ones
 _EXIT_PATIENCE = 0.5  # s, for a process that has nothing more to say
 _CHUNK = 1 << 16
 _LONGEST_WORDS = 300  # characters
+_LONGEST_LINE = 1 << 24  # bytes of a message; one of thousands of processes has some hundred kilobytes
+_NEVER = 1 << 31  # ticks
+_FAR = 3600.0  # s by which the time of a reading may differ from now: it may be held up, or that machine's clock be set
 
 
 class ReaderError(Exception):
@@ -67,6 +70,9 @@ class FileSource(Protocol):
     def finish(self) -> None:
         """Read once more, out of turn, and end."""
 
+    def close(self) -> None:
+        """End without that; nothing where it has ended."""
+
 
 class LocalFiles:
     """Files of this machine, read at the ticks of the sampler."""
@@ -94,6 +100,9 @@ class LocalFiles:
 
     def finish(self) -> None:
         self.tick()
+
+    def close(self) -> None:
+        pass
 
 
 def wanted_files(groups: Sequence[str], *, traced: bool = False) -> Wanted:
@@ -149,7 +158,9 @@ class RemoteFiles:
     """Files that a reader on the other machine reads by its own clock and sends as they are.
 
     The reader ends when its standard input does: with this process, however that ends. A reader that ends by itself,
-    or whose connection does, is a trouble; one that falls silent leaves a gap.
+    or whose connection does, is a trouble; one that falls silent leaves a gap. The machine may be anybody's: only texts
+    of the files that it was asked for are readings, and only of about now by its clock, which is ``clock_offset``
+    seconds ahead of ours.
     """
 
     def __init__(
@@ -161,6 +172,7 @@ class RemoteFiles:
         add: Add,
         troubles: Troubles,
         children: WantedChildren = (),
+        clock_offset: float = 0.0,
     ) -> None:
         """Start the reader with ``command`` and learn which files exist. Raises ReaderError."""
         self.sources: Sequence[str] = ()
@@ -168,6 +180,8 @@ class RemoteFiles:
         self.late = 0
         self._add = add
         self._troubles = troubles
+        self._clock_offset = clock_offset
+        self._wanted = {source for source, *_ in (*wanted, *children)}
         self._rest = b""
         self._said_hello = False
         self._last_words = ""
@@ -209,13 +223,18 @@ class RemoteFiles:
         if self.fd is not None:
             self._troubles.note(SOURCE, self._close(is_silent=True))
 
+    def close(self) -> None:
+        if self.fd is not None:
+            self._close(is_silent=True)
+
     def _receive_until(self, is_enough: Callable[[], bool], *, patience: float) -> None:
         """Receive until it is enough, until the reader has ended, or for ``patience`` seconds."""
         deadline = time.monotonic() + patience
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
         while self.fd is not None and not is_enough():
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            left = deadline - time.monotonic()
+            if left <= 0 or not poll.poll(left * 1000):
                 return
             self.receive()
 
@@ -225,8 +244,12 @@ class RemoteFiles:
             *lines, self._rest = (self._rest + received).split(b"\n")
             for line in lines:
                 self._take(line)
-            return
-        self._last_words = self._close(is_silent=False)
+            if len(self._rest) <= _LONGEST_LINE:
+                return
+            self._close(is_silent=True)
+            self._last_words = f"{_WHO} sent a line of more than {_LONGEST_LINE} bytes"
+        else:
+            self._last_words = self._close(is_silent=False)
         if self._has_begun and not self._has_ended:
             self._troubles.note(SOURCE, self._last_words)
 
@@ -236,22 +259,36 @@ class RemoteFiles:
             if self._said_hello:
                 self._take_message(message)
             else:
-                self.sources, self.absent = message["sources"], message["absent"]
-                self._said_hello = True
-        except (ValueError, KeyError, TypeError):
+                self._take_hello(message)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # A login banner may come before its first message.
             if self._said_hello:
                 self._troubles.note(SOURCE, f"{_WHO} sent what is not a reading: {_shorten(line)}")
 
+    def _take_hello(self, message: Mapping[str, Any]) -> None:
+        sources, absent = list(message["sources"]), dict(message["absent"])
+        if not self._wanted.issuperset([*sources, *absent]):
+            raise ValueError("it has what it was not asked for")
+        self.sources, self.absent = sources, {source: _checked(reason) for source, reason in absent.items()}
+        self._said_hello = True
+
     def _take_message(self, message: Mapping[str, Any]) -> None:
-        self.late = message["late"]
+        late = message["late"]
+        if not isinstance(late, int) or not 0 <= late < _NEVER:
+            raise ValueError("no number of ticks")
+        self.late = late
         if "ticks" in message:
             self._has_ended = True
             return
-        for reading in message["readings"]:
-            self._add(*reading)
+        now = time.time() + self._clock_offset
+        for t, source, text in message["readings"]:
+            if source not in self.sources:
+                raise ValueError("it was not asked for")
+            if not isinstance(t, float) or not abs(t - now) <= _FAR:  # which NaN is not either
+                raise ValueError("it is of another time")
+            self._add(t, source, _checked(text))
         for trouble in message["troubles"]:
-            self._troubles.report(trouble)
+            self._troubles.report(_checked(trouble)[:_LONGEST_WORDS])
         self._has_begun = True
 
     def _close(self, *, is_silent: bool) -> str:
@@ -269,6 +306,14 @@ class RemoteFiles:
         if is_silent:
             return f"{_WHO} does not answer"
         return f"{_WHO} ended: {_shorten(said[0]) if said else f'status {status}'}"
+
+
+def _checked(text: object) -> str:
+    """What can be written as text. Raises ValueError, TypeError."""
+    if not isinstance(text, str):
+        raise TypeError("no text")
+    text.encode()  # which half of a surrogate pair cannot be
+    return text
 
 
 def _shorten(said: bytes) -> str:

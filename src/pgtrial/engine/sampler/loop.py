@@ -158,9 +158,16 @@ class Loop:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
         from pgtrial.engine.sampler.files import RemoteFiles
 
-        command: Sequence[str] = config["remote"]["command"]
         return [
-            RemoteFiles(command, wanted, children=of_server, interval=self._interval, add=add, troubles=troubles),
+            RemoteFiles(
+                config["remote"]["command"],
+                wanted,
+                children=of_server,
+                interval=self._interval,
+                add=add,
+                troubles=troubles,
+                clock_offset=config["remote"]["clock_offset"],
+            ),
             LocalFiles([], children=of_load, add=add, troubles=troubles),
         ]
 
@@ -247,6 +254,8 @@ class Loop:
         self._drain_sessions()
         self._spool.close()
         self._extensions.close()
+        for files in self._files:
+            files.close()
         for link in (self._link, self._console):
             if link is not None:
                 link.close()

@@ -1,5 +1,6 @@
 """What a sampler has read, parsed: one reading after the other, for a file of a run as for a server that is watched."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,18 +53,22 @@ class Parser:
             yield Sample(t, sessions.POLLS, "", payload["polls"])
             yield Sample(t, sessions.LATE, "", payload["late"])
             return
+        try:
+            for sample in self._samples(t, source, payload):
+                yield _finite(sample) if source in self._foreign else sample
+        except (ValueError, KeyError, IndexError, OverflowError) as err:
+            raise ReadingError(source, err) from err
+
+    def _samples(self, t: float, source: str, payload: Any) -> Iterator[Sample]:
         collector = self._collectors.get(source)
         ours = self._clock.ours(t) if source in self._foreign else t
-        try:
-            if source in self._followers:
-                yield from self._followers[source](ours, payload)
-            elif isinstance(collector, FileCollector | QueryCollector | ConsoleCollector):
-                if source == proc_diskstats.NAME and not self._names:
-                    self._names = proc_diskstats.device_names(payload)
-                for metric, about, value in self._readings(collector, payload):
-                    yield Sample(ours, metric, about, value)
-        except (ValueError, KeyError, IndexError) as err:
-            raise ReadingError(source, err) from err
+        if source in self._followers:
+            yield from self._followers[source](ours, payload)
+        elif isinstance(collector, FileCollector | QueryCollector | ConsoleCollector):
+            if source == proc_diskstats.NAME and not self._names:
+                self._names = proc_diskstats.device_names(payload)
+            for metric, about, value in self._readings(collector, payload):
+                yield Sample(ours, metric, about, value)
 
     def _readings(
         self, collector: FileCollector | QueryCollector | ConsoleCollector, payload: Any
@@ -76,6 +81,13 @@ class Parser:
                 yield reading._replace(object=self._names.get(reading.object, reading.object))
             elif reading.object in self._devices or not collector.per_device:
                 yield reading
+
+
+def _finite(sample: Sample) -> Sample:
+    """The same: another machine may say anything. Raises ValueError, OverflowError."""
+    if not math.isfinite(sample.value):
+        raise ValueError(f"{sample.metric} is {sample.value}")
+    return sample
 
 
 def wait_rows(t: float, payload: Any) -> Iterator[WaitRow]:

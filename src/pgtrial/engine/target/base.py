@@ -153,6 +153,19 @@ class Servers(Protocol):
         """
 
 
+class Board(Servers, Protocol):
+    """One server for all arms of a block, which is switched back and forth between their settings while it runs."""
+
+    async def switch(self, name: str) -> None:
+        """Give the server an arm's settings, each read back. Raises SettingError, OSError."""
+
+    async def switch_back(self) -> None:
+        """Give the server the control's settings, with which blocks begin and end. Raises SettingError, OSError."""
+
+    def find_drift(self, name: str) -> str:
+        """Which of an arm's values of the kernel is not in force, in a clause; "" if all are."""
+
+
 class TurnTaking(Servers, Protocol):
     """Servers whose arms take turns. ``values`` maps an arm to (file of the kernel, value), set before its turn."""
 

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -42,10 +43,12 @@ from pgtrial.postgres.existing.inventory import (
     Inventory,
     compare_catalogues,
     compare_data,
+    data_to_json,
     find_written,
     read_inventory,
+    with_data,
 )
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSettings, ServerSql
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSettings, ServerSql, ServerSwitch
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights
@@ -61,6 +64,8 @@ from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 from pgtrial.workloads.tpcc import load_sql
 
+_FOUND = "found-data"  # kind of event: what the data of a database that was there before were
+_MOST_FOUND = 20_000  # tables, indexes and sequences, of which a result folder can keep what was found
 # Who can have changed a database nevertheless.
 _READ_ONLY = (
     "The load's sessions were read-only: others have done it, or a hook, or a script or program gave itself the right "
@@ -151,12 +156,16 @@ class ServerTarget:
         )
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
+        return await self.start_with(arm, {ServerSettings.name: self.shared[arm.name]}, run=run)
+
+    async def start_with(self, arm: Arm, shared: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
+        """``start`` where ``shared`` is what is set for the whole server, as a knob of its takes it."""
         if self.prepared and not self.copied:
             await self.restore(arm)
         settings = wanted_settings(arm)
         self.running, self.is_trial = arm, run is None
         script = {} if self.prepared else _sql_of(arm)
-        wanted = {ServerSettings.name: self.shared[arm.name], **host_knobs(arm), ServerSql.name: script}
+        wanted = {**shared, **host_knobs(arm), ServerSql.name: script}
         if self.by_role:
             wanted[ServerRole.name] = self.session(arm)
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
@@ -404,12 +413,13 @@ async def prepare_server(
     changes.knobs = (
         ServerDatabase(server=server, caller=caller),
         ServerSettings(server=server, database=target.database, caller=caller),
+        ServerSwitch(server=server, database=target.database, caller=caller),
         *changes.knobs,
         ServerSql(server=server, database=target.database, caller=caller),
         ServerRole(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:
-        target.before = await read_inventory(server.control, wanted.database)
+        target.before = since_first_begun(state, await read_inventory(server.control, wanted.database))
         return target
     check_may_create(rights)
     try:
@@ -418,6 +428,19 @@ async def prepare_server(
         await target.remove()
         raise
     return target
+
+
+def since_first_begun(state: State, found: Inventory) -> Inventory:
+    """With the data as they were when the experiment was begun at first: what was written before a kill is its as well.
+
+    The catalogue is that of now. What an arm had made was undone, and what somebody else has made since may stay.
+    """
+    for _, kind, data in state.events():
+        if kind == _FOUND:
+            return with_data(found, data)
+    if len(found.tables) + len(found.indexes) + len(found.sequences) <= _MOST_FOUND:
+        state.add_event(time.time(), _FOUND, run=None, **data_to_json(found))
+    return found
 
 
 def _check_version(state: State, server: ExistingServer) -> None:

@@ -30,6 +30,8 @@ _LONGEST_PIECE = 1 << 20  # bytes of a line that are read at once
 _RESTORE = re.compile(r"pg_restore: error: (?:could not execute query: )?(?:ERROR:\s+)?(?P<text>.*)")
 _REFUSED = ("Cannot allocate memory", "Resource temporarily unavailable")  # psql's words where it may start nothing
 # As psql takes its strings, so were they read to find what is executed, whatever the database says.
+# Refused in a transaction, and therefore where a file has left one open, of which the end of psql would leave nothing.
+_AT_END = "DISCARD ALL"
 _OPTIONS = "-c standard_conforming_strings=on -c client_encoding=UTF8"
 _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
@@ -114,7 +116,7 @@ class Loader:
             argv = [self.programs.path("pg_restore"), "--exit-on-error", "--no-password", *whose, to, root / file.path]
         else:
             options = ("--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
-            argv = [self.programs.path("psql"), *options, to, f"--file={file.path}"]
+            argv = [self.programs.path("psql"), *options, to, f"--file={file.path}", f"--command={_AT_END}"]
         completed = await self.host.run(
             [*self._limits(), *argv],
             account=self.account,
@@ -125,7 +127,8 @@ class Loader:
             directory=root,
             check=False,
         )
-        if completed.status != 0:
+        # A file may tell psql to go on after an error, and to end as if there had been none.
+        if completed.status != 0 or any(map(_SAID.match, completed.stderr.splitlines())):
             raise _explain(file, root, completed, self.account)
 
     def _limits(self) -> tuple[str, ...]:
@@ -150,7 +153,7 @@ def _check_digest(file: DataFile, digest: str | None) -> None:
 
 def _explain(file: DataFile, root: Path, completed: Completed, account: Account | None) -> TargetError:
     """The error in terms of the file, from what psql or pg_restore said."""
-    lines = completed.stderr.strip().splitlines()
+    lines = completed.stderr.strip().replace(f"{root}/", f"{file.root}/").splitlines()
     where, what, rest = str(file.path), f"the program ended with status {completed.status}", lines[-_MOST_SAID:]
     for index, line in enumerate(lines):
         if found := _SAID.match(line):
@@ -162,6 +165,9 @@ def _explain(file: DataFile, root: Path, completed: Completed, account: Account 
             break
         elif found := _RESTORE.match(line):
             what, rest = found["text"], lines[index + 1 : index + 1 + _MOST_SAID]
+            break
+        elif _AT_END in line:
+            what, rest = "a transaction that begins in it is not committed, and leaves nothing behind", []
             break
     hint = "Fix the file; nothing has been measured."
     if _NEWER.search(what):

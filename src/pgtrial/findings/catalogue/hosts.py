@@ -11,6 +11,11 @@ HOSTS = {
             "Each host taken alone, the claim is supported on {found} of {count} hosts.",
         )
     ),
+    "hosts.kinds": Entry(
+        text=N_(
+            "It is on all hosts of {found} of {count} kinds of machine, which are told apart by model, CPUs and memory."
+        )
+    ),
     "hosts.refuted": Entry(text=N_("Refuted on {hosts:and}.")),
     "hosts.open": Entry(text=N_("Not decided on {hosts:and}.")),
     "hosts.without": Entry(text=N_("No block with both arms on {hosts:and}.")),
@@ -45,6 +50,12 @@ HOST_CAVEATS = {
         ),
         hint=N_("Finish the blocks of the other hosts with pgtrial resume."),
         when="an experiment was spread over hosts, and only one has complete blocks",
+    ),
+    "other-hosts": Entry(
+        severity=Severity.WARNING,
+        text=N_("All blocks ran on {host}, one of {count} hosts that were listed: nothing is known of the others."),
+        hint=N_("See in the messages of the run why they had none, or claim it of this host alone."),
+        when="an experiment was given to several hosts, and one has run all blocks",
     ),
     "other-effect-on-host": Entry(
         severity=Severity.WARNING,

@@ -51,6 +51,12 @@ VALIDITY_CAVEATS = {
         text=N_("Judged by rules {rules}, not by rules {recorded}, those of the experiment's time."),
         when="--rules asks for rules of another version than the experiment's own",
     ),
+    "chosen-seed": Entry(
+        severity=Severity.INFO,
+        text=N_("The order was not drawn: it follows from the seed {seed}, which the file names."),
+        hint=N_("Whoever knows an order can choose one that suits an arm. Leave the seed out, and it is drawn."),
+        when="the file has a seed, so the order could be known, and chosen, before the first run",
+    ),
     "repeated-claim": Entry(
         severity=Severity.WARNING,
         text=plural(
@@ -322,7 +328,10 @@ VALIDITY_CAVEATS = {
             "that was asked for was not delivered."
         ),
         hint=N_("Latencies are of the transactions that were begun only; compare at a lower rate."),
-        when="more than 1 % skipped",
+        when=(
+            "more than 1 % skipped; invalid where a claim is about latency and the arm that skipped so much more is "
+            "not seen to take longer anyway"
+        ),
     ),
     "late-transactions": Entry(
         severity=Severity.WARNING,

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.errors import ConnectError, LostHostError, PreflightError
 from pgtrial.hosts.address import HostAddress, parse_host
 
 _OPTIONS = (
@@ -113,18 +113,18 @@ def explain_failure(ssh: SshCommand, *, status: int | None, words: Sequence[str]
     return ConnectError(message, detail=_sentence(words), hint=hint)
 
 
-def explain_loss(ssh: SshCommand, words: Sequence[str]) -> ConnectError:
+def explain_loss(ssh: SshCommand, words: Sequence[str]) -> LostHostError:
     """The error for a connection that was there and is no more."""
-    return ConnectError(
+    return LostHostError(
         f'lost the connection to "{ssh.name}"',
         detail=_sentence(words),
         hint="Check the machine and the network. Whatever ran there has ended, or will end within a minute.",
     )
 
 
-def explain_nonsense(ssh: SshCommand, what: str) -> ConnectError:
+def explain_nonsense(ssh: SshCommand, what: str) -> LostHostError:
     """The error for an answer that is none of the agent's."""
-    return ConnectError(
+    return LostHostError(
         f'"{ssh.name}" answers what pgtrial does not understand',
         detail=f"{what[:_MOST_NONSENSE]}.",
         hint="Nothing that it says can be relied on: find out what runs there as python3.",

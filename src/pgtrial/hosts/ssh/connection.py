@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from pgtrial.errors import ConnectError
+from pgtrial.errors import ConnectError, LostHostError
 from pgtrial.hosts import operations
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.ssh import agent, agent_programs
@@ -132,7 +132,7 @@ class Connection:
             if answer.done():  # the host's own TimeoutError
                 raise
             self.lose(
-                ConnectError(
+                LostHostError(
                     f'"{self.ssh.name}" does not answer within {limit:g} s',
                     detail=f"The request was: {_name(message)}.",
                     hint="Check the machine and the network; the machine may be overloaded.",
@@ -198,7 +198,7 @@ class Connection:
         """The error once more; an exception that is raised twice would gather both histories."""
         error = self.lost
         assert error is not None  # who calls has found it
-        return ConnectError(error.message, detail=error.detail, hint=error.hint)
+        return type(error)(error.message, detail=error.detail, hint=error.hint)
 
     def _send(self, message: Mapping[str, Any]) -> None:
         self._outgoing.put(json.dumps(message, default=os.fspath).encode("ascii") + b"\n")

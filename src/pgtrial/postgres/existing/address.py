@@ -14,8 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.errors import ConnectError, SpecError
 from pgtrial.experiment_file.connection import SECRETS, read_connection, refuse_code
-from pgtrial.postgres.connect import APPLICATION, as_caller
+from pgtrial.postgres.connect import APPLICATION, GRANT_CONNECT, NO_CONNECT, as_caller
 from pgtrial.postgres.existing.credentials import WITHHELD, variables_for
+from pgtrial.safe_text import sql_name
 
 MAINTENANCE = "postgres"  # the database to connect to where nothing names another
 _PATIENCE = "10"  # s for a connection, where nothing says otherwise
@@ -35,8 +36,10 @@ _HINTS = (
     ("definition of service", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
     ("service file", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
     ("no pg_hba.conf entry", "Let pg_hba.conf admit this user from this machine."),
+    (NO_CONNECT, GRANT_CONNECT),
     ("Peer authentication failed", "Run pgtrial as that operating-system user, or connect over TCP with a password."),
 )
+_URIS = ("postgresql://", "postgres://")
 _HINT = "Try the same connection with psql, and then correct connection in {where}."
 
 
@@ -82,7 +85,8 @@ class ServerAddress:
         return {**self.parameters, "options": whole} if whole else self.parameters
 
     def environment(self, database: str, options: str = "") -> dict[str, str]:
-        """Variables by which programs like pgbench reach a database. A password may be among them.
+        """Variables by which programs like pgbench reach a database; others have to be given the name of the database
+        as an argument, from PGDATABASE. A password may be among them.
 
         ``options`` as in ``conninfo``.
 
@@ -97,7 +101,8 @@ class ServerAddress:
                 found[variable.decode()] = value
             elif name not in SECRETS:
                 without[name] = value
-        if without:  # the database's name may be a whole connection string
+        # The database's name may be a whole connection string, and is taken for one where it looks so.
+        if without or "=" in database or database.startswith(_URIS):
             found["PGDATABASE"] = make_conninfo(dbname=database, **without)
         return found
 
@@ -199,11 +204,15 @@ def _unreachable(err: Exception, conninfo: str, service: str, where: str, *, wit
     found |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     host = found.get("host") or found.get("hostaddr") or "the local socket"
     words = " ".join(str(err).split())
+    user = found["user"]
+    database = found.get("dbname") or user
     return ConnectError(
-        f"cannot connect to the server of {where}: host {host}, port {found['port']}, user {found['user']}, "
-        f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
+        f"cannot connect to the server of {where}: host {host}, port {found['port']}, user {user}, "
+        f"database {database}{f', service {service}' if service else ''}",
         detail=words,
         hint=WITHHELD
         if withheld and _NO_PASSWORD in words
-        else next((hint for part, hint in _HINTS if part in words), _HINT.format(where=where)),
+        else next((hint for part, hint in _HINTS if part in words), _HINT).format(
+            where=where, user=sql_name(user), database=sql_name(database)
+        ),
     )

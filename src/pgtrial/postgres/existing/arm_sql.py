@@ -2,28 +2,65 @@
 
 import asyncio
 import json
+import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from psycopg import AsyncConnection, Error, sql
+from psycopg import AsyncConnection, sql
 
 from pgtrial.errors import TargetError
-from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
-from pgtrial.postgres.connect import connect, execute_script, fetch, split_statements
+from pgtrial.knobs.base import Note, forget
+from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
+from pgtrial.postgres.connect import connect, execute_script, fetch, script_error, without_comments_before
 from pgtrial.postgres.existing.inventory import compare_catalogues, from_text, read_catalogue, to_text
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
+from pgtrial.postgres.existing.steps import (
+    Progress,
+    Step,
+    StepError,
+    UnsettledError,
+    set_up_again,
+    settle,
+    split_steps,
+    take,
+)
 
-KNOB = "server_sql"
 _PATIENCE = 30.0  # s for a statement that a killed pgtrial left at work to end
 _STEP = 0.05
 _EXTENSIONS = "SELECT extname FROM pg_catalog.pg_extension"
 _END = """
     SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity WHERE application_name = %s
 """
+# Keys of an entry: that steps are noted at all, how far the script and its undo have come, and how much of the former
+# was committed.
+_NOTED, _APPLYING, _UNDOING, _APPLIED = "steps", "applying", "undoing", "applied"
+_NOT, _PARTLY, _WHOLLY = "not", "partly", "wholly"
+# Of a function nobody knows what it does.
+_CHANGES_DATA = re.compile(
+    r"(?:INSERT|UPDATE|DELETE|MERGE|WITH|COPY|TRUNCATE|SELECT|VALUES|CALL|DO|EXECUTE|EXPLAIN|REFRESH"
+    r"|CREATE\s+(?:UNLOGGED\s+)?TABLE\b.*\bAS)\b|\(",
+    re.IGNORECASE | re.DOTALL,
+)
+# Rows go with it. Where only a part of apply was committed, what it names may be what was there before.
+_DROPS = re.compile(
+    r"DROP\s+(?:OWNED|DATABASE)\b|ALTER\b.*\b(?:DROP\s+(?!CONSTRAINT|NOT|DEFAULT|EXPRESSION|IDENTITY)|TYPE\b)"
+    r"|DROP\s+(?:(?:FOREIGN\s+)?TABLE|MATERIALIZED\s+VIEW|SCHEMA|SEQUENCE)\s+(?:IF\s+EXISTS\s+)?(?P<names>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HOW_FAR = re.compile(r"\s+(?:CASCADE|RESTRICT)\s*$", re.IGNORECASE)
+_LEFT_TO_YOU = (
+    "Only some of the statements of {name} were committed, and their undo changes data, or drops what was there: which "
+    "of it fits, only you can tell. By hand: {by_hand} With BEGIN and COMMIT around them, statements are committed "
+    "together or not at all."
+)
 # What is to be undone is not there: apply did not come so far, or an earlier undoing did.
-_UNDEFINED = ("42P01", "42703", "42704", "42883", "3F000")
+_UNDEFINED = ("42P01", "42703", "42704", "42883", "3F000", "3D000")
+# What is to be put back is there, for the same reasons; the catalogue says whether it is as it was. 42P16: a primary
+# key.
+_DEFINED = ("42P07", "42701", "42710", "42723", "42P06", "42P16", "42P04")
 
 
 async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, str]) -> Change:
@@ -36,7 +73,7 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
     extensions = [name for name in wanted["extensions"].split(", ") if name and name not in there]
     catalogue = await read_catalogue(server.control, database)
     return Change(
-        knob=KNOB,
+        knob=SERVER_SQL,
         name=f'SQL of arm "{wanted["arm"]}" in database "{database}" of the server at {server.control.address.place}',
         old={
             "undo": wanted["undo"],
@@ -49,6 +86,7 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
             "apply_name": wanted["apply_name"],
             "extensions_name": wanted["extensions_name"],
             "database": database,
+            _NOTED: "noted",
             "application": f"pgtrial sql {secrets.token_hex(8)}",
             "server": server.control.address.to_text(),
         },
@@ -57,41 +95,133 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
     )
 
 
-async def apply_sql(server: ExistingServer, change: Change) -> Mapping[str, str]:
+async def apply_sql(server: ExistingServer, change: Change, note: Note = forget) -> Mapping[str, str]:
     """Create the extensions and run the script. Raises TargetError that names where it stands; then undo it."""
     new, conninfo = change.new, server.conninfo(change.new["database"])
     for name in json.loads(change.old["extensions"]):
         statement = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(name)).as_string()
         await execute_script(conninfo, statement, name=new["extensions_name"], application=new["application"])
-    await execute_script(conninfo, new["apply"], name=new["apply_name"], application=new["application"])
-    return new
+    steps, progress = split_steps(new["apply"]), Progress()
+    async with connect(conninfo, application=new["application"], as_user=True) as connection:
+        for number in range(len(steps)):
+            try:
+                progress = await take(
+                    connection, steps, number, progress, lambda found: note({_APPLYING: found.to_text()})
+                )
+            except StepError as err:
+                raise script_error(new["apply_name"], new["apply"], err.offset, err.cause) from err
+    return {_APPLYING: progress.to_text(), _APPLIED: _WHOLLY}
 
 
-async def undo_sql(control: ServerControl, entry: JournalEntry) -> Undone:
-    """Run what undoes the SQL of an entry, and compare the catalogue with the one before."""
-    old, new = entry.change.old, entry.change.new
+async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = forget) -> Undone:
+    """Run what undoes the SQL of an entry, as far as that was applied and is not undone, and compare the catalogue with
+    the one before.
+    """
+    old, new, got = entry.change.old, entry.change.new, entry.got or {}
     async with connect(control.conninfo(new["database"])) as connection:
         await _end_left(connection, new["application"])
-    async with connect(control.conninfo(new["database"]), as_user=True) as connection:
-        statements = [statement.strip() for _, statement in split_statements(old["undo"])]
-        statements += [
-            sql.SQL("DROP EXTENSION IF EXISTS {}").format(sql.Identifier(name)).as_string(connection)
-            for name in json.loads(old["extensions"])
-        ]
-        for place, statement in enumerate(statements):
+    script = split_steps(old["undo"])
+    steps = (*script, *map(_dropping, json.loads(old["extensions"])))
+    progress = Progress.from_text(got[_UNDOING]) if _UNDOING in got else Progress()
+    already = ""
+    # By the same name, so that one that is left at work is ended before it is undone once more.
+    undoing = connect(control.conninfo(new["database"]), application=new["application"], as_user=True)
+    async with undoing as connection:
+        try:
+            applied = await _find_applied(connection, entry)
+            got = {**got, _APPLIED: applied}
+            was_at = None if progress.transaction else progress.at
+            progress = await settle(connection, steps, progress)
+            await set_up_again(connection, steps, progress)
+        except UnsettledError as err:
+            text = f"It is not known {err}. Look, and do by hand what is left of: {_by_hand(steps, progress)}"
+            return Undone(outcome=Outcome.FAILED, text=text)
+        except StepError as err:
+            text = f"{old['undo_name']}: {err.message}. By hand: {_by_hand(steps, progress)}"
+            return Undone(outcome=Outcome.FAILED, text=text)
+        before = from_text(old["catalogue"])
+        if applied == _PARTLY and any(_changes_data(step) or _drops(step, before) for step in script):
+            text = _LEFT_TO_YOU.format(name=new["apply_name"], by_hand=_by_hand(steps, progress))
+            return Undone(outcome=Outcome.FAILED, text=text)
+        for number in range(len(script) if applied == _NOT else 0, len(steps)):
+            if number in progress.done:
+                continue
             try:
-                await connection.execute(statement.encode(), prepare=False)
-            except Error as err:
-                if err.sqlstate in _UNDEFINED:
+                progress = await take(
+                    connection, steps, number, progress, lambda found: note({**got, _UNDOING: found.to_text()})
+                )
+            except StepError as err:
+                state = "" if err.cause is None or steps[number].is_transaction else err.cause.sqlstate
+                is_gone = state in _UNDEFINED and not (_NOTED in new and _changes_data(steps[number]))
+                if err.is_settled and is_gone and (applied == _PARTLY or _NOTED not in new or number == was_at):
+                    progress = replace(progress, done=progress.done | {number})
                     continue
-                by_hand = " ".join(f"{one};" for one in statements[place:])
-                text = f"{old['undo_name']}: {err.diag.message_primary or err}. By hand: {by_hand}"
-                return Undone(outcome=Outcome.FAILED, text=text)
-    differs = compare_catalogues(from_text(old["catalogue"]), await read_catalogue(control, new["database"]))
+                by_hand = f"By hand: {_by_hand(steps, progress, since=number)}"
+                later = "What of it was committed is asked when it is tried again."
+                text = f"{old['undo_name']}: {err.message}. {by_hand if err.is_settled else later}"
+                if not err.is_settled or not (is_gone or state in _DEFINED):
+                    return Undone(outcome=Outcome.FAILED, text=text)
+                progress = replace(progress, done=progress.done | {number})
+                already = already or text
+    differs = compare_catalogues(before, await read_catalogue(control, new["database"]))
+    if differs and already:
+        return Undone(outcome=Outcome.FAILED, text=f"{already} {differs}")
     if differs:
         text = f'Undone, but the database "{new["database"]}" is not as before. {differs}'
         return Undone(outcome=Outcome.CHANGED, text=text)
     return Undone(outcome=Outcome.RESTORED)
+
+
+def _dropping(extension: str) -> Step:
+    statement = sql.SQL("DROP EXTENSION IF EXISTS {}").format(sql.Identifier(extension)).as_string()
+    return Step(statements=((0, statement),))
+
+
+def _by_hand(steps: Sequence[Step], progress: Progress, *, since: int = 0) -> str:
+    """Also what sets up the session for it."""
+    left = {number for number in range(since, len(steps)) if number not in progress.done}
+    texts: list[str] = []
+    for number, step in enumerate(steps):
+        if number in left:
+            texts.append(step.text)
+        elif number < max(left, default=0):
+            texts += [f"{text.strip()};" for _, text in step.of_session]
+    return " ".join(texts)
+
+
+def _changes_data(step: Step) -> bool:
+    return any(_CHANGES_DATA.match(without_comments_before(text)) for _, text in step.statements)
+
+
+def _drops(step: Step, before: Mapping[str, str]) -> bool:
+    """Whether rows may go that were there ``before``, the catalogue."""
+    known = {name.replace(" ", ".").split(".")[-1].strip('"').lower() for name in before}
+    for _, text in step.statements:
+        found = _DROPS.match(without_comments_before(text))
+        if found is None:
+            continue
+        names = _HOW_FAR.sub("", found["names"] or "").split(",")
+        if found["names"] is None or known & {name.split(".")[-1].strip().strip('"').lower() for name in names}:
+            return True
+    return False
+
+
+async def _find_applied(connection: "AsyncConnection[tuple[Any, ...]]", entry: JournalEntry) -> str:
+    """How much of an arm's script was committed. Raises UnsettledError where nobody knows."""
+    new, got = entry.change.new, entry.got or {}
+    if _APPLIED in got:
+        return got[_APPLIED]
+    if _NOTED not in new:
+        return _WHOLLY  # as far as an older pgtrial has told
+    if _APPLYING not in got:
+        return _NOT
+    steps, noted = split_steps(new["apply"]), Progress.from_text(got[_APPLYING])
+    progress = await settle(connection, steps, noted)
+    if len(progress.done) == len(steps):
+        return _WHOLLY
+    # What is in no transaction (CREATE INDEX CONCURRENTLY) may leave a part of itself.
+    is_outside = noted.at is not None and not noted.transaction
+    return _PARTLY if progress.done or is_outside else _NOT
 
 
 async def _end_left(connection: "AsyncConnection[tuple[Any, ...]]", application: str) -> None:

@@ -13,6 +13,7 @@ from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import SECRET, Setting, is_alike
+from pgtrial.safe_text import sql_name
 
 # What overrides the configuration files, by its name in pg_settings.source.
 _OVERRIDES: Mapping[str, str] = {
@@ -30,11 +31,15 @@ _ERRORS = """
     SELECT sourcefile, sourceline, error FROM pg_catalog.pg_file_settings
     WHERE error IS NOT NULL AND error <> 'setting could not be applied' ORDER BY seqno
 """
+# The time of a file is told in whole seconds.
 _CHANGED_FILES = """
     SELECT sourcefile FROM (SELECT DISTINCT sourcefile FROM pg_catalog.pg_file_settings) AS files
-    WHERE (pg_catalog.pg_stat_file(sourcefile)).modification > pg_catalog.pg_conf_load_time()
+    WHERE (pg_catalog.pg_stat_file(sourcefile)).modification
+        OPERATOR(pg_catalog.>=) pg_catalog.date_trunc('second', pg_catalog.pg_conf_load_time())
 """
-_IN_FILES = "SELECT name, setting FROM pg_catalog.pg_file_settings WHERE applied AND sourcefile = ANY (%s)"
+_IN_FILES = """
+    SELECT name, setting FROM pg_catalog.pg_file_settings WHERE applied AND sourcefile = ANY (%s) ORDER BY seqno
+"""
 
 
 def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> None:
@@ -90,7 +95,7 @@ def find_missing(
         found.append(
             Missing(
                 text=f'role "{user}" may not create a database',
-                grant=f'ALTER ROLE "{user}" CREATEDB',
+                grant=f"ALTER ROLE {sql_name(user)} CREATEDB",
                 hint="Or name an existing database with database in [target], which is then read only.",
             )
         )
@@ -98,7 +103,7 @@ def find_missing(
         found.append(
             Missing(
                 text=f'role "{user}" may not set {_quoted(session)} in its sessions',
-                grant=f'GRANT SET ON PARAMETER {", ".join(session)} TO "{user}"',
+                grant=f"GRANT SET ON PARAMETER {', '.join(session)} TO {sql_name(user)}",
             )
         )
     if not system:
@@ -108,14 +113,14 @@ def find_missing(
         return (*found, Missing(text=text, hint=fixed))
     refused = [name for name in system if not rights.settings.get(name, rights.superuser)]
     if refused:
-        grant = "" if fixed else f'GRANT ALTER SYSTEM ON PARAMETER {", ".join(refused)} TO "{user}"'
+        grant = "" if fixed else f"GRANT ALTER SYSTEM ON PARAMETER {', '.join(refused)} TO {sql_name(user)}"
         text = f'role "{user}" may not change {_quoted(refused)} with ALTER SYSTEM'
         found.append(Missing(text=text, grant=grant, hint=fixed))
     if not rights.reload:
         found.append(
             Missing(
                 text=f'role "{user}" may not make the server reload its configuration, in database "{rights.database}"',
-                grant=f'GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{user}"',
+                grant=f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {sql_name(user)}",
             )
         )
     if not rights.read_auto_conf:
@@ -229,8 +234,8 @@ async def _not_loaded(connection: "AsyncConnection[tuple[Any, ...]]", actual: Ma
     files = [row[0] for row in await (await connection.execute(_CHANGED_FILES)).fetchall()]
     rows = await (await connection.execute(_IN_FILES, [files])).fetchall()
     waiting = []
-    for name, value in rows:
-        setting = actual.get(setting_key(name))
+    for key, value in {setting_key(name): value for name, value in rows}.items():  # the last one holds
+        setting = None if key in SECRET else actual.get(key)  # of those the value in force is not read
         if setting is not None and setting.source not in _OVERRIDES and not is_alike(value, setting):
             waiting.append(setting.name)
     return sorted(waiting)

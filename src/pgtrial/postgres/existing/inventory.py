@@ -6,7 +6,7 @@ It is read before an experiment and after it, so that a difference is said, whoe
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from psycopg import AsyncConnection, Error
@@ -15,8 +15,10 @@ from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
 
-# Names with digests of the definitions. Nothing here waits for a lock that somebody holds on a table.
-_OBJECTS = """
+# Names with digests of the definitions. Nothing here waits for a lock that somebody holds on a table. What is dropped
+# and made again as it was has another number, so objects stand here by their names, and a view without its own number.
+# Those with numbers from 16384 on are not the system's.
+_OBJECTS = r"""
     SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) AS name,
         concat_ws('|', n.nspowner, n.nspacl::text) AS definition
     FROM pg_catalog.pg_namespace AS n
@@ -26,23 +28,30 @@ _OBJECTS = """
             WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text,
         concat_ws('|', c.relowner, c.relacl::text, c.reloptions::text, c.relpersistence, c.reltablespace, c.relam,
             c.relrowsecurity, c.relforcerowsecurity, c.relreplident,
-            (SELECT pg_catalog.string_agg(concat_ws(' ', a.attname, a.atttypid, a.atttypmod, a.attnotnull,
-                    a.attstattarget, a.attoptions::text, a.attstorage, a.attcompression, a.attidentity, d.adbin::text),
-                    ',' ORDER BY a.attnum)
+            (SELECT pg_catalog.string_agg(concat_ws(' ', a.attname, a.atttypid::regtype::text, a.atttypmod,
+                    a.attnotnull, a.attstattarget, a.attoptions::text, a.attstorage, a.attcompression, a.attidentity,
+                    d.adbin::text), ',' ORDER BY a.attnum)
                 FROM pg_catalog.pg_attribute AS a
                 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
             (SELECT pg_catalog.string_agg(concat_ws(' ', k.conname, k.contype, k.convalidated, k.conkey::text,
                     k.conbin::text), ',' ORDER BY k.conname)
                 FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = c.oid),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', t.tgname, t.tgenabled, t.tgfoid, t.tgtype), ','
+            (SELECT pg_catalog.string_agg(concat_ws(' ', t.tgname, t.tgenabled, t.tgfoid::regproc::text, t.tgtype), ','
                     ORDER BY t.tgname)
                 FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
-            (SELECT concat_ws(' ', i.indrelid, i.indkey::text, i.indclass::text, i.indoption::text, i.indisunique,
-                    i.indisvalid, i.indisclustered, i.indexprs::text, i.indpred::text)
+            (SELECT concat_ws(' ', i.indrelid::regclass::text, i.indkey::text, i.indclass::text, i.indoption::text,
+                    i.indisunique, i.indisvalid, i.indisclustered, i.indexprs::text, i.indpred::text)
                 FROM pg_catalog.pg_index AS i WHERE i.indexrelid = c.oid),
-            (SELECT pg_catalog.string_agg(r.ev_action::text, ',' ORDER BY r.rulename)
-                FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid))
+            (SELECT pg_catalog.string_agg(pg_catalog.regexp_replace(r.ev_action::text, concat('\m', c.oid, '\M'),
+                    '', 'g'), ',' ORDER BY r.rulename)
+                FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid),
+            (SELECT pg_catalog.string_agg(concat_ws(' ', p.polname, p.polcmd, p.polpermissive, p.polroles::text,
+                    p.polqual::text, p.polwithcheck::text), ',' ORDER BY p.polname)
+                FROM pg_catalog.pg_policy AS p WHERE p.polrelid = c.oid),
+            (SELECT pg_catalog.string_agg(concat_ws(' ', d.objsubid, d.description), ',' ORDER BY d.objsubid)
+                FROM pg_catalog.pg_description AS d
+                WHERE d.objoid = c.oid AND d.classoid = 'pg_catalog.pg_class'::regclass))
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
     UNION ALL
@@ -53,8 +62,49 @@ _OBJECTS = """
     WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
     UNION ALL
     SELECT 'statistics ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(s.stxname),
-        concat_ws('|', s.stxrelid, s.stxkeys::text, s.stxkind::text, s.stxstattarget, s.stxexprs::text)
+        concat_ws('|', s.stxrelid::regclass::text, s.stxkeys::text, s.stxkind::text, s.stxstattarget, s.stxexprs::text)
     FROM pg_catalog.pg_statistic_ext AS s JOIN pg_catalog.pg_namespace AS n ON n.oid = s.stxnamespace
+    UNION ALL
+    SELECT 'type ' || t.oid::regtype::text,
+        concat_ws('|', t.typowner, t.typacl::text, t.typtype, t.typbasetype::regtype::text, t.typtypmod, t.typnotnull,
+            t.typdefault,
+            (SELECT pg_catalog.string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder)
+                FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = t.oid),
+            (SELECT pg_catalog.string_agg(concat_ws(' ', k.conname, k.convalidated, k.conbin::text), ','
+                    ORDER BY k.conname)
+                FROM pg_catalog.pg_constraint AS k WHERE k.contypid = t.oid))
+    FROM pg_catalog.pg_type AS t JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
+    WHERE t.typrelid = 0 AND t.typcategory <> 'A' AND n.nspname !~ '^pg_(toast|temp)'
+        AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    UNION ALL
+    SELECT 'operator ' || o.oid::regoperator::text,
+        concat_ws('|', o.oprowner, o.oprcode::text, o.oprrest::text, o.oprjoin::text)
+    FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384
+    UNION ALL
+    SELECT 'cast from ' || o.castsource::regtype::text || ' to ' || o.casttarget::regtype::text,
+        concat_ws('|', o.castcontext, o.castmethod)
+    FROM pg_catalog.pg_cast AS o WHERE o.oid >= 16384
+    UNION ALL
+    SELECT 'collation ' || o.oid::regcollation::text, (pg_catalog.to_jsonb(o) - 'oid')::text
+    FROM pg_catalog.pg_collation AS o WHERE o.oid >= 16384
+    UNION ALL
+    SELECT 'text search configuration ' || o.oid::regconfig::text, o.cfgowner::text
+    FROM pg_catalog.pg_ts_config AS o WHERE o.oid >= 16384
+    UNION ALL
+    SELECT 'publication ' || pg_catalog.quote_ident(o.pubname), (pg_catalog.to_jsonb(o) - 'oid')::text
+    FROM pg_catalog.pg_publication AS o
+    UNION ALL
+    SELECT 'event trigger ' || pg_catalog.quote_ident(o.evtname),
+        concat_ws('|', o.evtevent, o.evtowner, o.evtfoid::regproc::text, o.evtenabled, o.evttags::text)
+    FROM pg_catalog.pg_event_trigger AS o
+    UNION ALL
+    SELECT 'foreign server ' || pg_catalog.quote_ident(o.srvname),
+        concat_ws('|', o.srvowner, o.srvtype, o.srvversion, o.srvacl::text, o.srvoptions::text)
+    FROM pg_catalog.pg_foreign_server AS o
+    UNION ALL
+    SELECT concat_ws(' ', 'default privileges of', o.defaclrole::regrole::text, 'in schema ' || n.nspname, 'for',
+            o.defaclobjtype::text), o.defaclacl::text
+    FROM pg_catalog.pg_default_acl AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = o.defaclnamespace
     UNION ALL
     SELECT 'extension ' || pg_catalog.quote_ident(e.extname), e.extversion FROM pg_catalog.pg_extension AS e
     UNION ALL
@@ -108,7 +158,7 @@ _OTHERS = """
 Catalogue = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableCounts:
     """Rows inserted, updated and deleted since the server began to count, how often somebody had the table vacuumed or
     analyzed, and the number of its file.
@@ -254,6 +304,23 @@ def find_written(before: Inventory, after: Inventory) -> frozenset[str]:
     was = {**before.tables, **before.indexes, **before.sequences}
     now = {**after.tables, **after.indexes, **after.sequences}
     return frozenset(name for name in was.keys() & now.keys() if was[name] != now[name])
+
+
+def data_to_json(found: Inventory) -> dict[str, object]:
+    """What the data were, for ``with_data``."""
+    tables = {name: list(astuple(counts)) for name, counts in found.tables.items()}
+    return {"tables": tables, "indexes": dict(found.indexes), "sequences": dict(found.sequences), "size": found.size}
+
+
+def with_data(found: Inventory, data: Mapping[str, Any]) -> Inventory:
+    """As if the data were what they were when ``data`` was made of them."""
+    return replace(
+        found,
+        tables={name: TableCounts(*counts) for name, counts in data["tables"].items()},
+        indexes=data["indexes"],
+        sequences=data["sequences"],
+        size=data["size"],
+    )
 
 
 def to_text(catalogue: Catalogue) -> str:

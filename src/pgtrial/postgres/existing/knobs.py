@@ -1,23 +1,31 @@
 """Journaled changes to an existing server: its settings, the SQL of an arm, and pgtrial's own database."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
-from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext, Note, forget
 from pgtrial.knobs.declaration import About
-from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Undone
+from pgtrial.model.change import (
+    OWN_DATABASE,
+    SERVER_ROLE,
+    SERVER_SETTINGS,
+    SERVER_SQL,
+    SERVER_SWITCH,
+    Change,
+    JournalEntry,
+    Undone,
+)
 from pgtrial.postgres.existing.address import find_again
-from pgtrial.postgres.existing.arm_sql import KNOB as SQL
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
-from pgtrial.postgres.existing.role_settings import KNOB as ROLE
 from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
-from pgtrial.postgres.existing.settings import KNOB as SETTINGS
 from pgtrial.postgres.existing.settings import apply_settings, find_lost, plan_settings
+from pgtrial.postgres.existing.settings_switch import plan_switch
 from pgtrial.postgres.existing.settings_undo import undo_settings
 
 
@@ -30,7 +38,7 @@ class ServerSettings(HostKnob):
     ``caller`` is what forget_caller() took: where another process's password comes from.
     """
 
-    name: ClassVar[str] = SETTINGS
+    name: ClassVar[str] = SERVER_SETTINGS
     about: ClassVar[About] = About(
         sets="PostgreSQL settings of an existing server",
         takes_effect="after a reload, or the restart command of [target] if the setting needs one",
@@ -61,10 +69,28 @@ class ServerSettings(HostKnob):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSwitch(ServerSettings):
+    """The same for arms that take turns on the server: ``wanted`` has the settings of each arm, as JSON, first those of
+    the control, which the server gets. ``begin_switching`` goes on from there.
+    """
+
+    name: ClassVar[str] = SERVER_SWITCH
+    about: ClassVar[About] = replace(
+        ServerSettings.about, takes_effect="after a reload at each turn", verified="read back at each turn"
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        by_arm = {arm: json.loads(settings) for arm, settings in wanted.items()}
+        change = await plan_switch(self.server, by_arm, database=self.database)
+        return () if change is None else (change,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRole(HostKnob):
     """Settings of the load's role in its ``database``; else as ServerSettings."""
 
-    name: ClassVar[str] = ROLE
+    name: ClassVar[str] = SERVER_ROLE
     about: ClassVar[About] = About(
         sets="settings of the load's role in its database",
         takes_effect="in sessions that begin after it: idle ones of the role are ended",
@@ -128,7 +154,7 @@ class ServerDatabase(HostKnob):
 class ServerSql(HostKnob):
     """The SQL of an arm in the existing ``database``; else as ServerSettings."""
 
-    name: ClassVar[str] = SQL
+    name: ClassVar[str] = SERVER_SQL
     about: ClassVar[About] = About(
         sets="whatever an arm's SQL changes in an existing database",
         takes_effect="before the load",
@@ -147,10 +173,13 @@ class ServerSql(HostKnob):
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         assert self.server is not None
-        return await apply_sql(self.server, change)
+        return await apply_sql(self.server, change, context.note)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return await undo_sql(control_of(self.server, self.caller, host, entry), entry)
+        return await self.undo_in_steps(host, entry, forget)
+
+    async def undo_in_steps(self, host: Host, entry: JournalEntry, note: Note) -> Undone:
+        return await undo_sql(control_of(self.server, self.caller, host, entry), entry, note)
 
 
 def control_of(
@@ -165,5 +194,5 @@ def control_of(
 
 def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
     """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
-    known = (ServerSettings, ServerSql, ServerRole, ServerDatabase)
+    known = (ServerSettings, ServerSwitch, ServerSql, ServerRole, ServerDatabase)
     return (*HOST_KNOBS, *(knob(caller=caller) for knob in known))

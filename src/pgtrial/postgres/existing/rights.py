@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 from pgtrial.model.caveat import NO_ALL_SETTINGS, Caveat, Severity
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ExistingServer
+from pgtrial.safe_text import sql_name
 
 # The role that a provider gives its customers instead of a superuser.
 PROVIDERS: Mapping[str, str] = {
@@ -117,14 +118,14 @@ def _caveats(rights: Rights) -> Iterator[Caveat]:
             "no-monitor",
             f'The role "{rights.user}" may not see what other roles and the server\'s own processes do: waits of '
             "checkpointer, WAL writer and autovacuum, and a load that is not pgtrial's, are missing from the analysis.",
-            f'GRANT pg_monitor TO "{rights.user}" gives it the right.',
+            f"GRANT pg_monitor TO {sql_name(rights.user)} gives it the right.",
         )
     if not rights.read_settings:
         yield _info(
             NO_ALL_SETTINGS,
             f'The role "{rights.user}" may not see all settings: some are missing from the comparison of the arms, '
             "and the data directory is not known, nor the devices under it.",
-            f'GRANT pg_read_all_settings TO "{rights.user}", or pg_monitor, gives it the right.',
+            f"GRANT pg_read_all_settings TO {sql_name(rights.user)}, or pg_monitor, gives it the right.",
         )
     if not rights.checkpoint:
         yield Caveat(
@@ -133,15 +134,16 @@ def _caveats(rights: Rights) -> Iterator[Caveat]:
             text=f'The role "{rights.user}" may not CHECKPOINT, so runs begin at different distances from the last '
             "one: full-page images and the write-back of a checkpoint fall into some runs and not into others, which "
             "makes the blocks differ more and the intervals wider.",
-            hint=f'GRANT pg_checkpoint TO "{rights.user}" gives it the right. Otherwise make the runs much longer than '
-            "checkpoint_timeout.",
+            hint=f"GRANT pg_checkpoint TO {sql_name(rights.user)} gives it the right. Otherwise make the runs much "
+            "longer than checkpoint_timeout.",
         )
     if rights.settings and not rights.read_files:
         yield _info(
             "no-file-settings",
             f'The role "{rights.user}" may not read pg_file_settings and pg_stat_file: whether a reload would also '
             "bring in what somebody has written to the configuration files and not loaded yet cannot be said.",
-            f'GRANT pg_read_all_settings and EXECUTE ON FUNCTION pg_stat_file(text) TO "{rights.user}" would tell.',
+            "GRANT pg_read_all_settings and EXECUTE ON FUNCTION pg_stat_file(text) TO "
+            f"{sql_name(rights.user)} would tell.",
         )
     if rights.in_recovery:
         yield _info(

@@ -16,12 +16,11 @@ from psycopg import AsyncConnection, Error, sql
 
 from pgtrial.errors import SettingError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
-from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.model.change import SERVER_ROLE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
-KNOB = "server_role"
 _PATIENCE = 10.0  # s for ended sessions to be gone
 _STEP = 0.05
 _NONE = "the default"
@@ -50,7 +49,7 @@ async def plan_role(server: ExistingServer, database: str, wanted: Mapping[str, 
         before = await _read(connection, row[0], database)
     old = {name: before.get(setting_key(name)) for name in wanted}
     return Change(
-        knob=KNOB,
+        knob=SERVER_ROLE,
         name=f'{", ".join(wanted)} of role "{row[0]}" in database "{database}" of the server at '
         f"{server.control.address.place}",
         old={"settings": json.dumps(old)},

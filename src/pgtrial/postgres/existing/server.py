@@ -30,6 +30,7 @@ RESTART_PATIENCE = 120.0  # s for the server to answer after it
 _STEP = 0.1  # s between two attempts
 _LAST_LINES = 8
 
+_TIMELINE = "SELECT timeline_id FROM pg_catalog.pg_control_checkpoint()"
 _STARTED = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::float8"
 
 
@@ -234,9 +235,26 @@ class ExistingServer:
             row = await (await own.execute("SELECT pg_catalog.pg_backend_pid()")).fetchone()
             return None if row is None else find_parent(self.host, row[0])
 
+    async def timeline(self) -> str:
+        """By which the server is told from the one that takes its place at its address; "" where it cannot be: a
+        standby goes over to another timeline as its primary does.
+        """
+        if self.facts.in_recovery:
+            return ""
+        async with connect(self.control.conninfo()) as own:
+            return await read_timeline(own)
+
     async def read_auto_conf(self) -> bytes | None:
         """postgresql.auto.conf byte for byte; None where neither pgtrial nor its role may read it."""
         return await read_auto_conf(self.control, self.auto_conf if self.facts.files else None)
+
+
+async def read_timeline(connection: "AsyncConnection[tuple[Any, ...]]") -> str:
+    """The timeline that the server writes, "" where it does not say."""
+    with suppress(Error):
+        row = await (await connection.execute(_TIMELINE)).fetchone()
+        return "" if row is None else str(row[0])
+    return ""
 
 
 async def open_server(

@@ -21,7 +21,7 @@ from psycopg import Error
 
 from pgtrial.errors import SettingError
 from pgtrial.knobs.postgresql import LISTS
-from pgtrial.model.change import Change
+from pgtrial.model.change import SERVER_SETTINGS, Change
 from pgtrial.postgres.auto_conf import Entry, alter, is_canonical, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.checks import check_files, check_names, check_restart, check_rights, check_sources
@@ -30,11 +30,11 @@ from pgtrial.postgres.existing.rights import probe_rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
 
-KNOB = "server_settings"
 _WORK = 2**14  # of scrypt, for each password that somebody tries: about 50 ms and 16 MB
 SETTLED = 10.0  # s for all of the server's processes to have loaded its configuration
 _STEP = 0.05
 _NONE = "the default"
+TIMELINE = "timeline"  # in ``new`` of a change: that of the server which was changed, "" where it is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +111,12 @@ async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, da
             name: await as_written(connection, name, value)
             for name, value in zip(names, changing.values(), strict=True)
         }
-    before = _note(server, content, settings, actual)
+    before = note_before(server, content, settings, actual)
     if not before.kept:
-        await _check_way_back(server, content, settings)
+        await check_way_back(server, content, settings)
     shown = [actual[key].shown if (key := setting_key(name)) in actual else _NONE for name in names]
     return Change(
-        knob=KNOB,
+        knob=SERVER_SETTINGS,
         name=f"{', '.join(names)} of the server at {server.control.address.place}",
         old=before.to_items(),
         new={
@@ -124,6 +124,7 @@ async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, da
             "server": server.control.address.to_text(),
             "restart": server.control.restart_text() if restart else "",
             "database": database or "",
+            TIMELINE: await server.timeline(),
         },
         old_text=", ".join(text or "empty" for text in shown),
         new_text=", ".join(changing.values()),
@@ -145,6 +146,21 @@ async def apply_settings(server: ExistingServer, change: Change) -> Mapping[str,
                 f'cannot keep "{server.auto_conf}": {err.strerror}',
                 detail="pgtrial gives it a second name, a hard link, so that it can put it back as it was.",
             ) from err
+    await write_settings(server, content, settings)
+    if change.new["restart"]:
+        await server.control.restart()
+    else:
+        await server.control.reload()
+    database = change.new["database"] or None
+    shown = await await_settings(server, settings, database)
+    return {**change.new, "settings": json.dumps(shown)}
+
+
+async def write_settings(server: ExistingServer, content: bytes, settings: Mapping[str, str]) -> bytes:
+    """Write settings into postgresql.auto.conf, which has this ``content``; what it has then. Nothing is loaded yet.
+
+    Raises SettingError for what the server refuses, and where somebody else writes to the file at the same moment.
+    """
     entries = parse(content)
     async with connect(server.conninfo()) as connection:
         for name, value in settings.items():
@@ -157,15 +173,10 @@ async def apply_settings(server: ExistingServer, change: Change) -> Mapping[str,
                     hint=err.diag.message_hint or "",
                 ) from err
             entries = alter(entries, name, value)
-    if await server.read_auto_conf() != render(entries):
+    written = render(entries) if settings else content
+    if await server.read_auto_conf() != written:
         raise SettingError("somebody else has changed postgresql.auto.conf at the same moment", hint="Try again.")
-    if change.new["restart"]:
-        await server.control.restart()
-    else:
-        await server.control.reload()
-    database = change.new["database"] or None
-    shown = await _await_settings(server, settings, database)
-    return {**change.new, "settings": json.dumps(shown)}
+    return written
 
 
 async def find_lost(server: ExistingServer, change: Change) -> str:
@@ -181,7 +192,10 @@ def is_already(value: str, setting: Setting | None) -> bool:
     return setting is not None and setting.source not in ("override", "dynamic default") and is_same(value, setting)
 
 
-def _note(server: ExistingServer, content: bytes, settings: Mapping[str, str], actual: Mapping[str, Setting]) -> Before:
+def note_before(
+    server: ExistingServer, content: bytes, settings: Mapping[str, str], actual: Mapping[str, Setting]
+) -> Before:
+    """What undoes a change of these settings. Raises SettingError where the file could not be put back."""
     try:
         entries = parse(content)
     except ValueError as err:
@@ -201,7 +215,7 @@ def _note(server: ExistingServer, content: bytes, settings: Mapping[str, str], a
     )
 
 
-async def _check_way_back(server: ExistingServer, content: bytes, settings: Mapping[str, str]) -> None:
+async def check_way_back(server: ExistingServer, content: bytes, settings: Mapping[str, str]) -> None:
     """Raise SettingError if ALTER SYSTEM alone could not write the file again as it is."""
     if not is_canonical(content):
         raise SettingError(
@@ -226,7 +240,7 @@ async def _check_way_back(server: ExistingServer, content: bytes, settings: Mapp
                 )
 
 
-async def _await_settings(server: ExistingServer, settings: Mapping[str, str], database: str | None) -> dict[str, str]:
+async def await_settings(server: ExistingServer, settings: Mapping[str, str], database: str | None) -> dict[str, str]:
     """What the settings are, once they are as wanted; SettingError if they do not become so."""
     deadline = time.monotonic() + SETTLED
     while True:

@@ -20,8 +20,9 @@ from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
 from pgtrial.postgres.auto_conf import Entry, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.database import alter_system, await_left
-from pgtrial.postgres.existing.server import ServerControl, read_auto_conf, read_bytes
-from pgtrial.postgres.existing.settings import SETTLED, Before, is_sealed
+from pgtrial.postgres.existing.server import ServerControl, read_auto_conf, read_bytes, read_timeline
+from pgtrial.postgres.existing.settings import SETTLED, TIMELINE, Before, is_sealed
+from pgtrial.postgres.existing.settings_switch import SWITCHED
 from pgtrial.postgres.settings import read_settings
 
 _STEP = 0.05
@@ -32,13 +33,19 @@ Step = tuple[str, str | None]
 
 
 async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
-    """Undo a change of ``server_settings.plan_settings``; ``control`` reaches its server."""
+    """Undo a change of ``plan_settings`` or ``plan_switch``; ``control`` reaches its server."""
     new = entry.change.new
+    every = [json.loads(new["settings"]), *json.loads(new.get(SWITCHED, "{}")).values()]
+    names = {setting_key(name): None for settings in every for name in settings}
     undo = _Undo(
         control=control,
         before=Before.from_items(entry.change.old),
-        settings={setting_key(name): value for name, value in json.loads(new["settings"]).items()},
+        settings={
+            key: frozenset(value for settings in every for name, value in settings.items() if setting_key(name) == key)
+            for key in names
+        },
         may_restart=bool(new["restart"]),
+        timeline=new.get(TIMELINE, ""),
     )
     try:
         if undo.may_restart:
@@ -52,12 +59,13 @@ async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Undo:
-    """``settings`` are those that pgtrial has set, by their keys."""
+    """``settings`` are those that pgtrial has set, by their keys, with all the values that it has given them."""
 
     control: ServerControl
     before: Before
-    settings: Mapping[str, str]
+    settings: Mapping[str, frozenset[str]]
     may_restart: bool
+    timeline: str  # of the server that was changed, "" where it is not known
 
     @property
     def path(self) -> str | None:
@@ -74,6 +82,10 @@ class _Undo:
         with suppress(ConnectError):  # where the server is down, nothing of ours is at work in it
             async with connect(self.control.conninfo()) as connection:
                 await await_left(connection, "ALTER SYSTEM")
+                # A file that pgtrial reaches is the right one, whoever answers at the server's address.
+                now = "" if self.before.kept or not self.timeline else await read_timeline(connection)
+                if now not in ("", self.timeline):
+                    return self._leave_to_another(now)
         content = await self._read()
         if is_sealed(content, self.before.seal):
             self._remove_kept()
@@ -92,6 +104,15 @@ class _Undo:
         if not is_sealed(await self._read(), self.before.seal):
             return Undone(outcome=Outcome.FAILED, text=f"postgresql.auto.conf is not as it was. {self.by_hand()}")
         return await self._settle(Outcome.RESTORED)
+
+    def _leave_to_another(self, timeline: str) -> Undone:
+        """Nothing of ours is in the settings of the server that has taken the place of the one that was changed."""
+        text = (
+            "Another server than the one that was changed answers: "
+            f"its timeline is {timeline}, and was {self.timeline}. Nothing was changed on it. {self.by_hand()} "
+            "Do that on the old server before it is used again, then take this off the list."
+        )
+        return Undone(outcome=Outcome.FAILED, text=text)
 
     async def _read(self) -> bytes:
         try:
@@ -142,14 +163,14 @@ class _Undo:
         changed = []
         for key in dict.fromkeys(entry.key for entry in (*old, *now)):
             found, was = ([entry.value for entry in entries if entry.key == key] for entries in (now, old))
-            if found != was and not (key in self.settings and found == [self.settings[key]]):
+            if found != was and not (len(found) == 1 and found[0] in self.settings.get(key, ())):
                 changed.append(key)
         return changed
 
     def _ours(self, content: bytes) -> list[Entry]:
         """What stands in the file with a value that pgtrial has set."""
         with suppress(ValueError):
-            return [entry for entry in parse(content) if self.settings.get(entry.key) == entry.value]
+            return [entry for entry in parse(content) if entry.value in self.settings.get(entry.key, ())]
         return []
 
     async def _leave_to_others(self, content: bytes) -> Undone:

@@ -26,6 +26,7 @@ from pgtrial.report.words import (
     block_numbers,
     change_text,
     interval_text,
+    judged_of,
     metric_label,
     placebo_effect,
     primary_effect,
@@ -223,11 +224,13 @@ def _sides(better: str) -> tuple[str, str]:
 def _title(findings: Findings, primary: Effect, margin: float) -> str:
     """Where the interval lies, in a sentence; of runs that cannot answer it says nothing."""
     values = {"arm": primary.arm, "margin": f"±{format_share(margin)}"}
+    # Of a claim of several metrics what is said of this one, which may be another thing than the whole.
+    expect, verdict = judged_of(findings, primary) or ("", Verdict.INCONCLUSIVE)
     if findings.hypothesis.verdict is Verdict.INVALID:
         return tr("The verdict is invalid: what these runs show of “{arm}” cannot be relied on", arm=primary.arm)
     if primary.low is None or primary.high is None:
         return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
-    if findings.hypothesis.verdict is Verdict.INCONCLUSIVE and primary.decision is not Decision.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE and primary.decision is not Decision.INCONCLUSIVE:
         return tr(
             "The interval of “{arm}” alone would say “{word}”, but these runs do not allow a verdict",
             arm=primary.arm,
@@ -244,7 +247,7 @@ def _title(findings: Findings, primary: Effect, margin: float) -> str:
             )
         case Decision.EQUIVALENT:
             return tr("“{arm}” differs by less than the margin of {margin}", **values)
-        case _ if word := claim_word(findings.hypothesis.expect, findings.hypothesis.verdict):
+        case _ if word := claim_word(expect, verdict):
             return tr(
                 "“{arm}” is {word} by more than the margin of {margin}: its interval does not reach that end",
                 word=word,

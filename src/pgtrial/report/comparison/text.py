@@ -28,7 +28,7 @@ from pgtrial.report.comparison.words import (
     verdict_text,
     when_text,
 )
-from pgtrial.report.text import wrap_lines
+from pgtrial.report.text import align_columns, cut_text, wrap_lines
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
     change_text,
@@ -170,29 +170,13 @@ def _rule(found: ExperimentComparison, width: int) -> list[str]:
 def align_table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Iterable[str], width: int, indent: str = "  "
 ) -> list[str]:
-    """Lines with two blanks between columns; where they are too long, the first column is cut.
+    """Columns as ``align_columns`` has them; ``left`` are the heads of those that are aligned to the left.
 
-    ``left`` are the heads of columns that are aligned to the left. Hidden characters are written out.
+    Hidden characters are written out.
     """
     table = [tuple(make_visible(cell) for cell in row) for row in (heads, *rows)]
-    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    excess = len(indent) + sum(wide) + 2 * (len(heads) - 1) - width
-    wide[0] = min(wide[0], max(NARROWEST, wide[0] - max(0, excess)))
     lefts = set(left)
-    return [
-        (indent + "  ".join(_align(cell, wide[k], left=heads[k] in lefts) for k, cell in enumerate(row))).rstrip()
-        for row in table
-    ]
-
-
-def cut_text(text: str, length: int) -> str:
-    """At most so many characters."""
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _align(text: str, width: int, *, left: bool) -> str:
-    cut = cut_text(text, width)
-    return cut.ljust(width) if left else cut.rjust(width)
+    return align_columns(table, left=[head in lefts for head in heads], width=width, narrowest=NARROWEST, indent=indent)
 
 
 def caveat_lines(caveats: Iterable[CaveatFinding], width: int) -> list[str]:

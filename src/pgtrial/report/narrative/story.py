@@ -34,7 +34,16 @@ from pgtrial.report.narrative.parts import (
     source,
 )
 from pgtrial.report.narrative.worst import find_worst, name_worst, tell_doubt_of, tell_worst
-from pgtrial.report.words import ALL, METRIC_LABELS, change_text, is_finished, metric_label, needed_text, workload_facts
+from pgtrial.report.words import (
+    ALL,
+    METRIC_LABELS,
+    change_text,
+    goes_on,
+    is_finished,
+    metric_label,
+    needed_text,
+    workload_facts,
+)
 from pgtrial.units import format_share
 
 _TESTED: dict[str, str] = {
@@ -88,8 +97,9 @@ def tell_story(findings: Findings) -> tuple[Paragraph, ...]:
 
 
 def next_step(findings: Findings) -> tuple[Sentence, ...]:
-    """What to do now, in a sentence or two: finish, mend, take more blocks, or choose an arm."""
-    return tuple(_step(findings))
+    """What to do now, in a sentence or two: finish, mend, take more blocks, or choose an arm, with what that costs."""
+    chosen = tuple(_choice(findings)) if is_finished(findings) else ()
+    return (*_step(findings), *(_costs(findings) if chosen else ()))
 
 
 def _ask(findings: Findings) -> Iterator[Sentence]:
@@ -259,7 +269,7 @@ def _advise(findings: Findings) -> Iterator[Sentence]:
 
 def _step(findings: Findings) -> Iterator[Sentence]:
     verdict = findings.hypothesis.verdict
-    if not is_finished(findings):
+    if goes_on(findings):
         yield (tr("The experiment is not finished: “pgtrial resume” goes on from here."),)
     if verdict is Verdict.INVALID:
         yield (tr("Mend what makes the runs unable to answer, then run the experiment again."),)
@@ -291,7 +301,10 @@ def _choice(findings: Findings) -> Iterator[Sentence]:
 
 
 def _costs(findings: Findings) -> Iterator[Sentence]:
-    """The scenario that got worst, then what got worse over all of them."""
+    """The scenario that got worst, then what got worse over all of them; nothing of an arm that is not to be taken."""
+    primary = find_primary(findings)
+    if primary is not None and primary.effect.decision is Decision.WORSE:
+        return
     worst = find_worst(findings)
     worse = [
         say(

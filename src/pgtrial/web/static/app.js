@@ -1,8 +1,9 @@
-// Which page is shown: the list of experiments, one of them, or two side by side.
+// Which page is shown: the list of experiments and watched servers, one of them, or two experiments side by side.
 
 import { showComparison } from "./compare.js";
 import { badge, day, el, follow, say, table } from "./dom.js";
 import { showExperiment } from "./live.js";
+import { showWatch } from "./watch.js";
 
 const main = document.getElementById("main");
 
@@ -31,12 +32,23 @@ function row(experiment, chosen) {
   );
 }
 
+function watchRow(watch) {
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, el("a", { href: `/watches/${watch.id}` }, watch.name)),
+    el("td", {}, watch.error || watch.database),
+    el("td", {}, watch.server || "–"),
+  );
+}
+
 function showList() {
   const chosen = new Set();
   const link = el("a", { class: "button", "aria-disabled": "true" }, "Side by side");
   const hint = el("span", { class: "quiet" }, "Choose two experiments.");
   const place = el("div");
-  main.append(place, el("p", { class: "actions" }, link, " ", hint));
+  const watches = el("div");
+  main.append(watches, place, el("p", { class: "actions" }, link, " ", hint));
 
   function offer() {
     const two = [...chosen];
@@ -73,6 +85,9 @@ function showList() {
     const focused = document.activeElement?.closest?.("tr[data-id]")?.dataset.id;
     const kind = document.activeElement?.localName;
     const heads = ["", "experiment", "started", "state", "runs", "verdict", "claim, or what is done"];
+    watches.replaceChildren(
+      ...(found.watches.length ? [table("Watched servers", ["watch", "database", "server"], found.watches.map(watchRow))] : []),
+    );
     const rows = found.experiments.map((experiment) => row(experiment, chosen));
     place.replaceChildren(
       rows.length
@@ -96,6 +111,8 @@ if (path === "/compare") {
   showComparison(main, new URLSearchParams(location.search)).catch(fail);
 } else if (path.startsWith("/experiments/")) {
   showExperiment(main, path.slice("/experiments/".length));
+} else if (path.startsWith("/watches/")) {
+  showWatch(main, path.slice("/watches/".length));
 } else {
   showList();
 }

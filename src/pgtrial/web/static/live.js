@@ -2,17 +2,17 @@
 
 import { badge, day, el, follow, report, svg, table } from "./dom.js";
 
-const WIDTH = 120; // of a sparkline, in its own units: one for each figure that is kept
+const WIDTH = 120; // of an arm's sparkline, in its own units: one for each figure that is kept
 const HEIGHT = 40;
 
 // Figures from zero to top, the newest at the right; a null parts two runs.
-function sparkline(figures, top, colour, label) {
+export function sparkline(figures, top, colour, label, width = WIDTH) {
   const runs = [[]];
   figures.forEach((figure, index) => {
     if (figure === null) {
       runs.push([]);
     } else {
-      const x = WIDTH - figures.length + index;
+      const x = width - figures.length + index;
       const y = top > 0 ? HEIGHT - 2 - (figure / top) * (HEIGHT - 4) : HEIGHT - 2;
       runs.at(-1).push([x, y]);
     }
@@ -34,12 +34,12 @@ function sparkline(figures, top, colour, label) {
     "svg",
     {
       class: "sparkline",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      viewBox: `0 0 ${width} ${HEIGHT}`,
       preserveAspectRatio: "none",
       role: "img",
       "aria-label": label,
     },
-    svg("line", { class: "zero", x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1 }),
+    svg("line", { class: "zero", x1: 0, x2: width, y1: HEIGHT - 1, y2: HEIGHT - 1 }),
     lines,
   );
 }

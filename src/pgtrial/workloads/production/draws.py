@@ -96,8 +96,13 @@ def by_type(name: str) -> str | None:
     return "'{}'" if name.endswith("[]") else _BY_TYPE.get(plain)
 
 
-def is_known(statement: Statement, shape: Shape) -> bool:
-    return all(by_type(statement.types[use.number - 1]) is not None or use.table is not None for use in shape.uses)
+def is_known(statement: Statement, shape: Shape, load: Load) -> bool:
+    """Whether there is a value for each parameter: by its type, or of a row of its column."""
+    return all(by_type(statement.types[use.number - 1]) is not None or _has_values(use, load) for use in shape.uses)
+
+
+def _has_values(use: Use, load: Load) -> bool:
+    return use.table is not None and load.tables[use.table].columns[use.column].nulls < 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +190,7 @@ class Drawer:
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
-        share = 100 * min(1.0, 20 * COUNT / max(self.load.tables[table].rows, 1))
-        sample = "" if share >= 100 else f" TABLESAMPLE SYSTEM ({share:.6g})"
+        sample = self._sample(table, 20 * COUNT)
         return f"SELECT {selected} FROM {name_of(table)}{sample} WHERE {where} ORDER BY random() LIMIT {COUNT}"
 
     def _keys(self, table: TableName, columns: Sequence[str]) -> str:
@@ -223,9 +227,10 @@ class Drawer:
             f"LEFT JOIN ({counted}) AS f ON f.c0 = r.{quote(name)}"
         )
 
-    def _sample(self, table: TableName) -> str:
-        rows = self.load.tables[table].rows
-        return f" TABLESAMPLE SYSTEM ({100 * _MOST_SORTED / rows:.6g})" if rows > _MOST_SORTED else ""
+    def _sample(self, table: TableName, most: int = _MOST_SORTED) -> str:
+        """Of so many rows; of a view, which has no pages, all are read."""
+        found = self.load.tables[table]
+        return f" TABLESAMPLE SYSTEM ({100 * most / found.rows:.6g})" if found.pages and found.rows > most else ""
 
     def _exponent(self, uses: Sequence[Use]) -> float | None:
         """Where the dial stands at first; None where values are drawn as rows have them."""

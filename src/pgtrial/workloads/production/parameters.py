@@ -5,7 +5,8 @@ reads the text a second time, and only for that: what it does not understand lea
 type, and the text that is run stays the server's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,6 +18,8 @@ from pgtrial.workloads.sql_tree import MARK, parse_statement
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
+_SIZE = re.compile(r"\((\d+)\)")
+_LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
@@ -273,6 +276,25 @@ def is_fresh(use: Use, load: Load) -> bool:
     return any(use.column == _varied(names, use.given, table.columns) for names in table.unique)
 
 
+def missing_key(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
+    """The unique columns of a new row for which no value can be made that no row has, "" if there are none.
+
+    A key that refers to another row can be new only where that row is, and its statement has it ``returned``.
+    """
+    for use in shape.uses:
+        if use.role is not Role.NEW or use.table is None:
+            continue
+        table = load.tables[use.table]
+        for names in table.unique:
+            if use.column not in names or not set(names) <= set(use.given):
+                continue
+            varied = _varied(names, use.given, table.columns)
+            other = None if varied is None else table.columns[varied].references
+            if varied is None or (other is not None and other not in returned):
+                return f"{use.table[1]} ({', '.join(names)})"
+    return ""
+
+
 def can_number(type_: str) -> bool:
     return _plain(type_) in ("smallint", "integer", "bigint", "numeric")
 
@@ -283,7 +305,9 @@ def _plain(type_: str) -> str:
 
 def _can_be_new(type_: str) -> bool:
     """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
-    is_text = _plain(type_) in ("text", "character varying", "character", "name", "citext")
+    size = _SIZE.search(type_)
+    has_room = size is None or int(size[1]) >= _LENGTH_OF_NEW
+    is_text = has_room and _plain(type_) in ("text", "character varying", "character", "name", "citext")
     return can_number(type_) or is_text or _plain(type_) == "uuid" or type_.startswith("timestamp")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.postgres.production import Load, Statement
+from pgtrial.units import format_share
 from pgtrial.workloads.production.draws import (
     COUNT,
     SCHEMA,
@@ -23,7 +24,16 @@ from pgtrial.workloads.production.draws import (
     name_of,
     quote,
 )
-from pgtrial.workloads.production.parameters import Role, Shape, Use, can_number, is_fresh, key_of, read_shape
+from pgtrial.workloads.production.parameters import (
+    Role,
+    Shape,
+    Use,
+    can_number,
+    is_fresh,
+    key_of,
+    missing_key,
+    read_shape,
+)
 from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
 from pgtrial.workloads.production.transactions import Told, tell
 
@@ -68,6 +78,20 @@ class Plan:
     time: float
     hidden: int
 
+    @property
+    def kept(self) -> float:
+        """The part of the time that the scripts have."""
+        own = sum(member.statement.time for script in self.scripts for member in script.members)
+        return own / self.time if self.time else 0.0
+
+    def left_out_texts(self, *, least: float = 0.0) -> Iterator[str]:
+        """What is not part of the load, with its part of the time: at ``least`` so much."""
+        for each in self.left_out:
+            share = each.time / self.time if self.time else 0.0
+            command = f"{each.command}, " if each.command else ""
+            if share >= least:
+                yield f"left out {each.statements} ({command}{format_share(share)} of the time): {each.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
@@ -92,10 +116,19 @@ def make_plan(load: Load, *, with_values: bool) -> Plan:
             refused.append((statement, text))
             continue
         shape = read_shape(statement, load)
-        if is_known(statement, shape):
+        if is_known(statement, shape, load):
             members.append(Member(statement=statement, text=text, shape=shape))
         else:
             refused.append((statement, Refusal(reason="no value is known for the type of a parameter", command="")))
+    returned = {(each.shape.target, name) for each in members for name, _ in each.shape.returned if each.shape.target}
+    possible = []
+    for member in members:
+        if key := missing_key(member.shape, load, returned):
+            reason = f"a new row needs a value of {key} that no row has, and none can be made"
+            refused.append((member.statement, Refusal(reason=reason, command="INSERT")))
+        else:
+            possible.append(member)
+    members = possible
     told = tell([each.statement.calls for each in members], commits=controls["commit"])
     scripts = _scripts(members, told)
     refused += [
@@ -223,6 +256,9 @@ class _Writer:
     def _with_default(self, member: Member, use: Use, drawn: Drawn) -> Drawn:
         """As text, for the table may have no rows; pgbench knows no NULL."""
         default = by_type(member.statement.types[use.number - 1])
+        if default is None and use.table is not None and use.role in (Role.NEW, Role.SET):
+            column = quote(use.column)
+            default = f"SELECT {column} FROM {name_of(use.table)} WHERE {column} IS NOT NULL LIMIT 1"
         rest = "" if default is None else f", ({default})::text"
         return Drawn(f"coalesce(({drawn.expression})::text{rest}, '')", drawn.how)
 

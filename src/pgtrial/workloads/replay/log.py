@@ -24,6 +24,7 @@ _EPOCH = datetime(1970, 1, 1)
 _COLUMNS = 23  # of version 12 and older; later ones have more
 _LONGEST = 16 << 20  # characters of one text, or of one line
 _TEXTS_KEPT = 1000
+_OF_CSVLOG = "The log of a server with log_destination = csvlog is one."
 _LOGGED = re.compile(
     r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
     r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
@@ -114,7 +115,8 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
         raise SpecError(
             f'"{path}" has no statement{of}{" but those that are left out" if left_out else ""}',
             detail="\n".join(f"{count}: {reason}" for reason, count in left_out.items()),
-            hint="A csvlog of a server with log_statement = all, or log_min_duration_statement = 0, has them.",
+            hint="A csvlog of a server with log_statement = all, or log_min_duration_statement = 0, has them, if its "
+            "messages are English (lc_messages = C).",
         )
     first = min(one.due for session in kept for one in session.statements)
     for session in kept:
@@ -174,9 +176,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
                 if len(row) < _COLUMNS:
                     raise SpecError(
                         f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
-                        hint="The log of a server with log_destination = csvlog is one."
-                        if number == 1
-                        else "Is its last record whole?",
+                        hint=_OF_CSVLOG if number == 1 else "Is its last record whole?",
                     )
                 yield row
     except OSError as err:
@@ -185,7 +185,8 @@ def _rows(path: Path) -> Iterator[list[str]]:
         raise SpecError(f'"{path}" is not UTF-8 text', hint="Convert it, with iconv.") from err
     except csv.Error as err:
         raise SpecError(
-            f'"{path}" is no csvlog after record {number}: {err}', hint="Is its last record whole?"
+            f'"{path}" is no csvlog after record {number}: {err}',
+            hint="Is its last record whole?" if number else _OF_CSVLOG,
         ) from err
 
 
