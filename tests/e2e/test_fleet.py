@@ -199,12 +199,16 @@ def small_disk(enterable) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Leave no room on it."""
+    """Leave no room on it, also where some has become free since the last time."""
     filler = disk / "somebody-else's"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+    with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(1 << 16)):
             pass
     return filler
+
+
+def has_children(pid: int) -> bool:
+    return any(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
 
 
 def on_disk(hosts: Namespaces, disk: Path, *names: str, full: str = "b") -> str:
@@ -252,32 +256,42 @@ def test_a_full_disk_of_the_only_host_is_said_and_with_room_again_resume_finishe
 
 
 def test_four_hosts_under_every_fault_lose_nothing(new_place, small_disk):
-    blocks, cut, names = 12, 30, "abcd"
+    blocks, cut, names = 20, 30, "abcd"  # there are blocks left whenever a fault comes
     place = new_place("every-fault")
     place.write_known_experiment(blocks)
     file = place.directory / "small.toml"
     file.write_text(file.read_text().replace('duration = "1s"', 'duration = "3s"'))  # they last as long as the faults
-    with fleet_hosts(*names, ahead={"d": 5}) as hosts, (place.directory / "said").open("w") as said:
+    with (
+        fleet_hosts(*names, ahead={"d": 5}) as hosts,
+        (place.directory / "said").open("w") as said,
+        contextlib.ExitStack() as begun,
+    ):
         (place.directory / "hosts.toml").write_text(on_disk(hosts, small_disk, *names, full="c"))
 
         def go_on(*arguments: str) -> subprocess.Popen[str]:
-            return place.start(*arguments, environment={"PGTRIAL_SSH": hosts.ssh}, stderr=said.fileno())
+            process = place.start(*arguments, environment={"PGTRIAL_SSH": hosts.ssh}, stderr=said.fileno())
+            begun.enter_context(process)
+            begun.callback(process.kill)  # before the hosts go, also where a fault finds nothing to harm
+            return process
 
         def wait_for(*words: str) -> None:
             wait_until(lambda: Path(said.name).read_text(), lambda text: all(each in text for each in words))
 
+        def fill_until_said() -> str:
+            fill(small_disk)  # a server may give back what it no longer needs
+            return Path(said.name).read_text()
+
         process = go_on("run", file.name, "--allow-code", "--fleet", "hosts.toml")
         at_work = place.directory / "state" / "fleet"
         wait_until(lambda: {path.parts[-3] for path in at_work.glob("*/*/runs/*")}, lambda found: found == set(names))
-        fill(small_disk)
-        wait_for("c gets no more blocks: ")
+        wait_until(fill_until_said, lambda text: "c gets no more blocks: " in text)
         hosts.hosts[1].cut()
-        begun = time.monotonic()
+        cut_at = time.monotonic()
         try:
-            (victim, *_) = processes(place, NODE, "worker")
+            (victim, *_) = filter(has_children, processes(place, NODE, "worker"))  # not that of c
             os.kill(victim, signal.SIGKILL)
             wait_for("its worker has ended", "b is lost")
-            wait_until(lambda: time.monotonic() - begun, lambda passed: passed >= cut)
+            wait_until(lambda: time.monotonic() - cut_at, lambda passed: passed >= cut)
         finally:
             hosts.hosts[1].mend()
         wait_for("b gets blocks again.")
