@@ -39,6 +39,11 @@ class PgTrialError(Exception):
         return ": ".join(part for part in (self.message, " ".join(self.detail.split())) if part)
 
 
+def first_line(err: Exception) -> str:
+    """Of a library's words, whose other lines point into a query that the user has not written."""
+    return str(err).splitlines()[0].strip()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecProblem:
     """One error in an experiment file.

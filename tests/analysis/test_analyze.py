@@ -121,7 +121,7 @@ def test_a_folder_with_invalid_runs_only_has_findings(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", text=SMALL, runs=0)
     state = State.open(folder, write=True)
     run = state.begin_run(state.slots()[0], 10.0)
-    state.end_run(run.id, RunState.INVALID, 20.0, "pgbench: connection refused")
+    state.end_runs([run.id], RunState.INVALID, 20.0, "pgbench: connection refused")
     state.close()
 
     findings = analyze(folder)

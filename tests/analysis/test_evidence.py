@@ -41,7 +41,7 @@ def test_invalid_and_running_runs_do_not_count(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", runs=1)
     state = State.open(folder, write=True)
     invalid = state.begin_run(state.slots()[1], 10.0)
-    state.end_run(invalid.id, RunState.INVALID, 20.0, "pgbench: client 3 aborted")
+    state.end_runs([invalid.id], RunState.INVALID, 20.0, "pgbench: client 3 aborted")
     state.begin_run(state.slots()[1], 30.0)
     state.add_event(31.0, "warmup-capped", run=invalid.id, seconds=60)
     state.close()

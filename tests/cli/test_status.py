@@ -67,7 +67,7 @@ def test_attempts_that_do_not_count_are_counted(tmp_path: Path, say) -> None:
 def test_the_last_attempt_that_was_invalid_says_why(tmp_path: Path, say) -> None:
     folder = write_result_folder(tmp_path / "stopped", text=TEXT, runs=2)
     state = State.open(folder, write=True)
-    state.end_run(state.begin_run(state.slots()[2], 2e9).id, RunState.INVALID, 2.1e9, "division by zero")
+    state.end_runs([state.begin_run(state.slots()[2], 2e9).id], RunState.INVALID, 2.1e9, "division by zero")
     state.close()
 
     assert "the last invalid one: division by zero" in say(folder)

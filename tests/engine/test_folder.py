@@ -363,7 +363,7 @@ def begin(folder, *, times):
         for t in range(times):
             row = state.begin_run(state.slots()[0], float(t))
             note_begun(folder, state)
-            state.end_run(row.id, RunState.INTERRUPTED, t + 0.5)
+            state.end_runs([row.id], RunState.INTERRUPTED, t + 0.5)
 
 
 @pytest.fixture

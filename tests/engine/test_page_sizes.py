@@ -3,12 +3,14 @@
 import asyncio
 import mmap
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from pgtrial.engine.pages import (
     SharedMemory,
+    are_about_pages,
     children_of,
     count_translations,
     find_mismatch,
@@ -20,6 +22,7 @@ from pgtrial.engine.pages import (
 )
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
+from pgtrial.model.arm import Arm, Role
 from pgtrial.postgres.settings import Setting
 
 # Of servers with shared_buffers = 512MB: by hand from smaps of Linux 6.1, other mappings left out.
@@ -227,3 +230,16 @@ def test_a_level_that_is_too_short_is_not_counted() -> None:
 
 def test_processes_of_one_that_is_gone_are_none() -> None:
     assert children_of(Operations(), 2**22 + 1) == ()
+
+
+def arm(name: str, *, settings: Mapping[str, str] = {}, **knobs: Mapping[str, str]) -> Arm:
+    return Arm(name=name, role=Role.CANDIDATE, settings=settings, knobs=knobs)
+
+
+def test_pages_are_looked_at_where_arms_differ_in_them_whichever_way_that_is_written() -> None:
+    plain, thp = arm("a"), arm("c", transparent_huge_pages={"enabled": "never"})
+
+    assert are_about_pages([plain, thp])
+    assert are_about_pages([arm("off", settings={"huge_pages": "off"}), arm("on", settings={"Huge_Pages": "on"})])
+    assert not are_about_pages([plain, arm("b", settings={"work_mem": "8MB"})])
+    assert not are_about_pages([arm(name, settings={"huge_pages": "off"}) for name in "ab"])

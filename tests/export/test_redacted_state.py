@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
         state.set_meta(method="blocks", method_reason="host=db7.corp", calibration=json.dumps({"key": "host=db7.corp"}))
         state.assign_block(1, "db7.corp")
         run = state.begin_run(slots[0], 1.0)
-        state.end_run(run.id, RunState.INVALID, 2.0, 'ERROR:  relation "customers" does not exist at alice@db7.corp')
+        state.end_runs([run.id], RunState.INVALID, 2.0, 'ERROR:  relation "customers" does not exist at alice@db7.corp')
         state.add_event(1.5, "restored", run=run.id, text="password=hunter2xyz", n=1)
         state.add_settings(
             run.id,

@@ -148,7 +148,7 @@ def measure(state: State, place: Path, slot: Slot) -> None:
     state.add_event(1000.0, "note", run=run.id, host=place.name)
     state.add_settings(run.id, [("work_mem", "4MB", "configuration file")])
     state.add_fingerprint({"kernel/release": "6.1", "PostgreSQL/version": "15.7"}, run=run.id)
-    state.end_run(run.id, RunState.DONE, 1001.0 + slot.number)
+    state.end_runs([run.id], RunState.DONE, 1001.0 + slot.number)
 
 
 @contextlib.contextmanager

@@ -38,6 +38,8 @@ def outlook(*values: str, **known: object) -> Outlook:
         ("postgresql", "checkpoint_timeout", outlook("30s", "15min"), ""),
         ("postgresql", "checkpoint_timeout", outlook("30", "900", writes=False), "the load changes no data"),
         ("postgresql", "wal_compression", outlook("on", "off", writes=False), "the load changes no data"),
+        ("postgresql", "gallery.mix", outlook("1", "2", writes=False), ""),
+        ("postgresql", "huge_pages", outlook("off", "on"), ""),
         ("sysctl", "vm.swappiness", outlook("1", "60", swap=0), "the machine has no swap space"),
         ("sysctl", "vm.swappiness", outlook("1", "60", swap=None), ""),
         ("sysctl", "vm.dirty_ratio", outlook("10", "20", writes=False), "the load changes no data"),
@@ -51,5 +53,5 @@ def test_what_is_known_before_the_runs(knob: str, key: str, seen: Outlook, why: 
 
 
 def test_of_a_setting_that_is_not_known_there_is_no_evidence() -> None:
-    assert KNOBS["postgresql"].acts_of("gallery.mix") is None
+    assert KNOBS["postgresql"].acts_of("geqo_seed") is None
     assert KNOBS["sysctl"].acts_of("net.core.somaxconn") is None

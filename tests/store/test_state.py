@@ -39,7 +39,7 @@ def test_plan_is_read_as_it_was_written(state):
 def test_attempts_at_a_slot_are_counted(state):
     for outcome in (RunState.INVALID, RunState.DONE):
         run = state.begin_run(SLOTS[0], 1.0)
-        state.end_run(run.id, outcome, 2.0, "because")
+        state.end_runs([run.id], outcome, 2.0, "because")
 
     assert [(run.attempt, run.state, run.folder) for run in state.runs()] == [
         (1, RunState.INVALID, "0001-b-b1"),

@@ -102,7 +102,7 @@ def _end_run(state: State, simulation: Simulation, *, run: RunRow, arm: Arm, t: 
     facts |= simulation.facts_after.get(arm.name, {})
     state.add_fingerprint(facts, run=run.id, moment=Moment.AFTER)
     state.add_phase(run.id, Phase(name=PhaseName.STOP, start=t, end=t + 0.5))
-    state.end_run(run.id, RunState.DONE, t + 0.5)
+    state.end_runs([run.id], RunState.DONE, t + 0.5)
 
 
 def simulate_block(

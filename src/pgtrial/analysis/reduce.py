@@ -25,7 +25,7 @@ from pgtrial.analysis.reduction import (
     Wait,
 )
 from pgtrial.analysis.slices import slices_of, spans, windows
-from pgtrial.errors import StoreError
+from pgtrial.errors import StoreError, first_line
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.model.histogram import LAST, bucket_value, row_of
 from pgtrial.model.metrics import COUNTERS, SEPARATE
@@ -98,8 +98,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 without_slices=tuple(run for run in absent if run in sliced),
             )
         except duckdb.Error as err:
-            first_line = str(err).splitlines()[0]
-            raise StoreError(f'cannot read the runs of "{evidence.folder}": {first_line}') from err
+            raise StoreError(f'cannot read the runs of "{evidence.folder}": {first_line(err)}') from err
 
 
 def _path(evidence: Evidence, run: int, name: str) -> Path:

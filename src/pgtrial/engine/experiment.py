@@ -21,7 +21,7 @@ from pgtrial.engine.keeper import is_wanted, keeper
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.loads.machines import LoadMachine, make_entrance, open_machines
-from pgtrial.engine.pages import KNOBS
+from pgtrial.engine.pages import are_about_pages
 from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
@@ -59,7 +59,7 @@ from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Started
 from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
-from pgtrial.store.state import STOPPED, State
+from pgtrial.store.state import STOPPED, State, has_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def run_experiment(
                     belongings.add_ended()
         except BaseException as err:
             is_bug = isinstance(err, Exception) and not isinstance(err, PgTrialError | OSError)
-            if is_new and not is_bug and not _has_runs(folder):
+            if is_new and not is_bug and not has_runs(folder):
                 forget_attempt(folder)
                 shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -160,11 +160,6 @@ def _find_pending(plan: Plan, state: State) -> list[Slot]:
     done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
     has_stopped = STOPPED in state.meta()  # by its rule
     return [slot for slot in plan.slots if slot.number not in done and not has_stopped]
-
-
-def _has_runs(folder: Path) -> bool:
-    with contextlib.closing(State.open(folder)) as state:
-        return bool(state.runs())
 
 
 async def _run_schedule(
@@ -359,7 +354,7 @@ async def _try_and_plan(
         machine=identify_machine(),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
         restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
-        watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
+        watches_pages=experiment.target.kind != "host" and are_about_pages(arms),
     )
     if isinstance(target, ServerTarget):
         target.load_sessions = tuple(shared.beginning_of_names(arm.name) for arm in arms)

@@ -19,6 +19,8 @@ from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.loop_devices import find_program
 from pgtrial.hosts.operations import Operations
+from pgtrial.knobs import KNOBS
+from pgtrial.model.arm import Arm
 from pgtrial.model.run import PAGES, TRANSLATIONS, LoadLevel
 from pgtrial.postgres.settings import Setting
 from pgtrial.units import format_bytes, parse_bytes
@@ -38,9 +40,15 @@ _SEPARATOR = ";"
 _EVENT = re.compile(r"(?:(?P<kind>\w+)/)?(?P<event>[\w-]+)(?:/\w*)?(?::\w+)?")
 _PACKAGE = "linux-perf"
 _LEAST_SECONDS = 0.5
-# Tables of an arm whose experiments are about pages.
-KNOBS = frozenset({"huge_pages", "transparent_huge_pages"})
 _SPARE = 0.3  # s before the end of a level, by which counting is over
+
+
+def are_about_pages(arms: Sequence[Arm]) -> bool:
+    """Whether one of the arms has a table about pages, or they differ in a setting that such a table sets."""
+    about = [knob for knob in KNOBS.values() if knob.about_pages]
+    settings = {setting for knob in about for own in knob.own_settings for setting in own.settings}
+    values = {tuple((key.lower(), arm.settings[key]) for key in sorted(arm.settings) if key.lower() in settings) for arm in arms}
+    return len(values) > 1 or any(knob.name in arm.knobs for knob in about for arm in arms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pgtrial.errors import StoreError
+from pgtrial.errors import StoreError, first_line
 from pgtrial.store import parquet
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Database:
         try:
             self.db.execute(f"CREATE VIEW {quote(name)} AS {query.replace('{}', source)}")
         except duckdb.Error as err:
-            raise StoreError(f"cannot read the result folder's {name}: {_first_line(err)}") from err
+            raise StoreError(f"cannot read the result folder's {name}: {first_line(err)}") from err
 
     def frame(self, name: str) -> Frame:
         return self.select(f"SELECT * FROM {quote(name)}")
@@ -164,8 +164,4 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as err:
-        raise StoreError(f"cannot read the tables: {_first_line(err).strip()}") from err
-
-
-def _first_line(err: Exception) -> str:
-    return str(err).splitlines()[0]
+        raise StoreError(f"cannot read the tables: {first_line(err)}") from err

@@ -84,11 +84,6 @@ class Dispatch:
         """Whether nothing is waiting and nothing in anybody's hands."""
         return not self._waiting and not self.held
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether blocks wait, and no host is left that could get one."""
-        return bool(self._waiting) and all(hand.standing is Standing.AWAY for hand in self._hands.values())
-
     def standing(self, host: str) -> Standing:
         return self._hands[host].standing
 

@@ -46,7 +46,7 @@ from pgtrial.fleet.session import permission_text
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.safe_text import shell_word
 from pgtrial.store.belongings import Belongings
-from pgtrial.store.state import State
+from pgtrial.store.state import State, has_runs
 from pgtrial.units import format_duration
 
 Tell = Callable[[str], None]
@@ -96,7 +96,7 @@ def run_on_fleet(
                 ).run()
                 asyncio.run(until_signalled(work, on_signal=stopping))
         except BaseException:
-            if is_new and not done_blocks(folder) and not _has_runs(folder):
+            if is_new and not done_blocks(folder) and not has_runs(folder):
                 forget_attempt(folder)
                 shutil.rmtree(fleet_directory(folder), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
@@ -113,11 +113,6 @@ def _cluster(folder: Path, hosts: HostsList, plan: Plan) -> "Cluster | Joined":
 
 def _drop(event: Event) -> None:
     _log.info("%s", event)
-
-
-def _has_runs(folder: Path) -> bool:
-    with contextlib.closing(State.open(folder)) as state:
-        return bool(state.runs())
 
 
 @dataclass(slots=True, kw_only=True)

@@ -187,6 +187,7 @@ class Knob:
     rules: ClassVar[Sequence[Rule]] = (UNKNOWN,)  # the first that matches holds; the last matches everything
     acts: ClassVar[Sequence[Acts]] = ()  # the first that matches holds; of what none matches there is no evidence
     facts: ClassVar[tuple[str, ...]] = ()  # patterns of the facts of a machine or server that it changes
+    about_pages: ClassVar[bool] = False  # it decides which pages memory is made of, which are looked at under load
     not_on_server: ClassVar[str] = ""  # why a server that is there cannot have it, in a clause
     needs_server: ClassVar[bool] = False  # without which it means nothing
     keys_of_server: ClassVar[tuple[str, ...]] = ()  # the same of some keys only

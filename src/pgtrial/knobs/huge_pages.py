@@ -5,7 +5,7 @@ shared memory) nor a limit of locked memory. Source: the kernel's Documentation/
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,10 +16,10 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Acts, EffectTiming, Lasting, OwnSettings, Rule, Shared
+from pgtrial.knobs.declaration import About, EffectTiming, Lasting, OwnSettings, Rule, Shared
 from pgtrial.knobs.kernel_values import require_writable
 from pgtrial.knobs.memory_pressure import available_memory
-from pgtrial.knobs.postgresql import in_psql
+from pgtrial.knobs.postgresql import HUGE_PAGES, in_psql
 from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes
@@ -89,7 +89,8 @@ class HugePages(HostKnob):
         verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
         undone="the pool gets its old size, on each memory node (NUMA), once the ended server has released its pages",
     )
-    acts = (Acts(code="huge-pages", metrics=("huge.explicit",), least=1.0),)
+    acts = (replace(HUGE_PAGES, patterns=("*",)),)
+    about_pages = True
     rules = (
         Rule(
             timing=EffectTiming.BUILDS_UP,

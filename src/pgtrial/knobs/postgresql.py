@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pgtrial.knobs.declaration import (
+    ALWAYS,
     UNKNOWN,
     About,
     Acts,
@@ -218,7 +219,9 @@ def _seconds(value: str | None) -> float | None:
 
 _BLOCK = 8192
 _ANY = 1e-9  # more than none
+HUGE_PAGES = Acts(patterns=("huge_page*",), code="huge-pages", metrics=("huge.explicit",), least=1.0)
 _ACTS = (
+    HUGE_PAGES,
     Acts(
         patterns=("shared_buffers",),
         code="evictions",
@@ -319,6 +322,10 @@ class Postgresql(Knob):
         """An extension's setting ("auto_explain.log_analyze") settles as the extension does."""
         extension, dot, _ = key.partition(".")
         return Extensions().rule_of(extension) if dot else super().rule_of(key)
+
+    def acts_of(self, key: str) -> Acts | None:
+        """One with a dot is an extension's, or of nobody but the scripts that read it."""
+        return ALWAYS if "." in key else super().acts_of(key)
 
     def can_be_switched(self, key: str) -> bool:
         return key not in _FROM_THE_START and super().can_be_switched(key)

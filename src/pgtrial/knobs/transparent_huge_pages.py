@@ -60,6 +60,7 @@ class TransparentHugePages(HostKnob):
     )
     among_twins = Among.SWITCHED
     acts = (Acts(code="transparent-pages", metrics=("huge.transparent",), least=2.0 * 1024**2),)
+    about_pages = True
     rules = (
         Rule(
             timing=EffectTiming.SECONDS,

@@ -23,3 +23,7 @@ class Caveat:
     severity: Severity
     text: str
     hint: str = ""
+
+
+def info(code: str, text: str, hint: str) -> Caveat:
+    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)

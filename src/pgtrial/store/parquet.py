@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from pgtrial.errors import StoreError
+from pgtrial.errors import StoreError, first_line
 from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
@@ -102,7 +102,7 @@ def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameter
         with new_path(path) as part:
             db.execute(f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters))
     except (duckdb.Error, OSError) as err:
-        raise StoreError(f'cannot write "{path}": {_first_line(err)}') from err
+        raise StoreError(f'cannot write "{path}": {first_line(err)}') from err
 
 
 def read(
@@ -125,7 +125,7 @@ def read(
         try:
             result: dict[str, Any] = used.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:
-            raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+            raise StoreError(f"cannot read the result folder's samples: {first_line(err)}") from err
     return result
 
 
@@ -134,7 +134,7 @@ def execute(db: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[
     try:
         db.execute(statement, list(parameters))
     except duckdb.Error as err:
-        raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
+        raise StoreError(f"cannot read the samples: {first_line(err)}") from err
 
 
 def fetch(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> "dict[str, Any]":
@@ -142,7 +142,7 @@ def fetch(db: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] =
     try:
         result: dict[str, Any] = db.execute(query, list(parameters)).fetchnumpy()
     except duckdb.Error as err:
-        raise StoreError(f"cannot read the samples: {_first_line(err)}") from err
+        raise StoreError(f"cannot read the samples: {first_line(err)}") from err
     return result
 
 
@@ -177,7 +177,7 @@ def source(
         _check_sizes(columns, {str(path): most for path, most in (most_rows or {}).items()}, free_values)
         _check_texts(db, texts)
     except (duckdb.Error, OSError) as err:
-        raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+        raise StoreError(f"cannot read the result folder's samples: {first_line(err)}") from err
     if table is not None:
         _check_whole(table, columns, texts)
     return _with_all_columns(listed, columns, table)
@@ -207,7 +207,7 @@ def count_values(paths: Sequence[Path]) -> int:
                 f"FROM parquet_metadata([{_listed(paths)}]) GROUP BY file_name, path_in_schema) GROUP BY file_name"
             ).fetchall()
         except duckdb.Error as err:
-            raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+            raise StoreError(f"cannot read the result folder's samples: {first_line(err)}") from err
     return int(sum(number for (number,) in rows))
 
 
@@ -298,7 +298,7 @@ def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield db
         except duckdb.Error as err:
-            raise StoreError(f'cannot read "{path}": {_first_line(err)}') from err
+            raise StoreError(f'cannot read "{path}": {first_line(err)}') from err
 
 
 def _listed(paths: Sequence[Path]) -> str:
@@ -311,7 +311,3 @@ def _in_name(name: str) -> str:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
-
-
-def _first_line(err: Exception) -> str:
-    return str(err).splitlines()[0]

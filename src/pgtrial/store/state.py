@@ -215,9 +215,6 @@ class State:
             ).fetchone()[0]
         return RunRow(id=row_id, slot=slot, attempt=attempt, state=RunState.RUNNING, started=t, ended=None, reason="")
 
-    def end_run(self, run: int, state: RunState, t: float, reason: str = "") -> None:
-        self.end_runs([run], state, t, reason)
-
     def end_runs(self, runs: Sequence[int], state: RunState, t: float, reason: str = "") -> None:
         """End several runs in one transaction: after a crash either all of them have ended, or none."""
         with self._write() as db:
@@ -371,6 +368,12 @@ class State:
             (run, Caveat(code=code, severity=severity, text=text, hint=hint))
             for run, code, severity, text, hint in self._rows(CaveatRow)
         )
+
+
+def has_runs(folder: Path) -> bool:
+    """Whether a run of a result folder was ever begun. Raises StoreError."""
+    with contextlib.closing(State.open(folder)) as state:
+        return bool(state.runs())
 
 
 def _refuse_links(folder: Path) -> None:

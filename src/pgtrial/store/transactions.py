@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from pgtrial.errors import StoreError, WorkloadError
+from pgtrial.errors import StoreError, WorkloadError, first_line
 from pgtrial.model.histogram import FINE, GAMMA
 from pgtrial.safe_files import find_hole, open_single
 from pgtrial.store.command_log import CommandLog, read_command, read_requests
@@ -74,7 +74,7 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
     except OSError as err:
         raise StoreError(f'cannot write "{out}": {err.strerror}') from err
     except duckdb.Error as err:
-        raise StoreError(f'cannot write "{out}": {_first_line(err)}') from err
+        raise StoreError(f'cannot write "{out}": {first_line(err)}') from err
     return report
 
 
@@ -443,7 +443,3 @@ def _table_definition(name: str) -> str:
         if f"CREATE TABLE {name} " in statement:
             return statement.replace("CREATE TABLE", "CREATE TEMP TABLE")
     raise StoreError(f'columns.sql does not define "{name}"')
-
-
-def _first_line(err: Exception) -> str:
-    return str(err).splitlines()[0]

@@ -23,7 +23,7 @@ from pgtrial.analysis.timelines.seconds import (
     reach_beyond,
 )
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.errors import StoreError
+from pgtrial.errors import StoreError, first_line
 from pgtrial.findings.session_time import CPU
 from pgtrial.model.formulas import Source, TimelineMetric
 from pgtrial.model.metric import Kind
@@ -130,7 +130,7 @@ def _read_runs(
     except duckdb.Error as err:
         if len(runs) > 1:  # which of them it is only shows where each is read alone
             return [timeline for run in runs for timeline in _read_runs(db, evidence, reduction, (run,))]
-        raise StoreError(f'cannot read run {runs[0].id} of "{evidence.folder}": {_first_line(err)}') from err
+        raise StoreError(f'cannot read run {runs[0].id} of "{evidence.folder}": {first_line(err)}') from err
     found: list[Timeline] = []
     for run in runs:
         mine = {name: column[transactions["run"] == run.id] for name, column in transactions.items()}
@@ -350,7 +350,3 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 @cache
 def _query(name: str) -> str:
     return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
-
-
-def _first_line(err: Exception) -> str:
-    return str(err).splitlines()[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Caveat, info
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.log_formats import has_time
 from pgtrial.postgres.existing.server import ExistingServer, find_parent
@@ -157,7 +157,7 @@ async def log_caveats(server: ExistingServer) -> tuple[Caveat, ...]:
     place = await find_log(server)
     if isinstance(place, str):
         return (
-            _info(
+            info(
                 "no-server-log",
                 "The server's log cannot be read: checkpoints, autovacuum by table, waits for locks, deadlocks, errors "
                 f"and slow statements are not in the report, but for what the server counts. {place}",
@@ -178,7 +178,7 @@ def missing_from(place: LogPlace) -> Iterator[Caveat]:
             if place.format is LogFormat.TEXT
             else ""
         )
-        yield _info(
+        yield info(
             "server-log-language",
             f"The server's messages are not in English: of its log only checkpoints{by_code} are known. Whether there "
             "was anything else (autovacuum, waits for locks, temporary files, deadlocks, errors, slow statements) is "
@@ -190,7 +190,7 @@ def missing_from(place: LogPlace) -> Iterator[Caveat]:
     if shortest > 0:
         silent.append(f"autovacuum of a table in less than {format_duration(shortest)} ({_SHORTEST})")
     if silent:
-        yield _info(
+        yield info(
             "server-log-silent",
             f"The server does not log {', '.join(silent)}: that the report shows none of them does not mean that there "
             "were none.",
@@ -198,16 +198,12 @@ def missing_from(place: LogPlace) -> Iterator[Caveat]:
         )
     zone = settings["log_timezone"]
     if find_zone(zone) is None:
-        yield _info(
+        yield info(
             "server-log-zone",
             f'The server logs times of the zone "{zone}", which this machine does not know: its log is not in the '
             "report unless the times say how far they are from universal time.",
             'Install the time zones (the package tzdata, or "pip install tzdata") where pgtrial runs.',
         )
-
-
-def _info(code: str, text: str, hint: str) -> Caveat:
-    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)
 
 
 async def server_size(connection: "AsyncConnection[tuple[Any, ...]]", path: str) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from psycopg import Error
 from psycopg.rows import dict_row
 
-from pgtrial.model.caveat import NO_ALL_SETTINGS, Caveat, Severity
+from pgtrial.model.caveat import NO_ALL_SETTINGS, Caveat, Severity, info
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.safe_text import sql_name
@@ -101,27 +101,27 @@ async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -
 
 def _caveats(rights: Rights) -> Iterator[Caveat]:
     if rights.provider:
-        yield _info(
+        yield info(
             "managed-server",
             f"The server looks like one of {rights.provider}, which keeps the superuser's rights to itself.",
             "Settings that the provider alone can change have to be the same for all arms.",
         )
     if not rights.local:
-        yield _info(
+        yield info(
             "no-host",
             "The server's machine is not the one that pgtrial works on, so its CPUs, memory and devices are not "
             "measured: the limiting resource, and CPU seconds and device requests per transaction, stay unknown.",
             'Run pgtrial on the server\'s machine, or name it with host = "ssh://…" in [target].',
         )
     if not rights.read_statistics:
-        yield _info(
+        yield info(
             "no-monitor",
             f'The role "{rights.user}" may not see what other roles and the server\'s own processes do: waits of '
             "checkpointer, WAL writer and autovacuum, and a load that is not pgtrial's, are missing from the analysis.",
             f"GRANT pg_monitor TO {sql_name(rights.user)} gives it the right.",
         )
     if not rights.read_settings:
-        yield _info(
+        yield info(
             NO_ALL_SETTINGS,
             f'The role "{rights.user}" may not see all settings: some are missing from the comparison of the arms, '
             "and the data directory is not known, nor the devices under it.",
@@ -138,7 +138,7 @@ def _caveats(rights: Rights) -> Iterator[Caveat]:
             "longer than checkpoint_timeout.",
         )
     if rights.settings and not rights.read_files:
-        yield _info(
+        yield info(
             "no-file-settings",
             f'The role "{rights.user}" may not read pg_file_settings and pg_stat_file: whether a reload would also '
             "bring in what somebody has written to the configuration files and not loaded yet cannot be said.",
@@ -146,12 +146,8 @@ def _caveats(rights: Rights) -> Iterator[Caveat]:
             f"{sql_name(rights.user)} would tell.",
         )
     if rights.in_recovery:
-        yield _info(
+        yield info(
             "standby",
             "The server is a standby: replay of WAL runs beside the load, and only reading scenarios are possible.",
             "",
         )
-
-
-def _info(code: str, text: str, hint: str) -> Caveat:
-    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)
