@@ -1,6 +1,6 @@
 """Ten billion transactions of a hundred runs: the logs of every run are read where it was, and the sums analysed.
 
-    python benchmarks/billions.py --directory /var/tmp                   # 25 minutes, 8 GB of disk
+    python benchmarks/billions.py --directory /var/tmp                   # half an hour, 8 GB of disk
     python benchmarks/billions.py --runs 12 --millions 10                # as a try
     python benchmarks/billions.py --read 4 --directory /var/tmp          # two minutes: the analysis of as much
 

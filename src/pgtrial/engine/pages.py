@@ -47,7 +47,10 @@ def are_about_pages(arms: Sequence[Arm]) -> bool:
     """Whether one of the arms has a table about pages, or they differ in a setting that such a table sets."""
     about = [knob for knob in KNOBS.values() if knob.about_pages]
     settings = {setting for knob in about for own in knob.own_settings for setting in own.settings}
-    values = {tuple((key.lower(), arm.settings[key]) for key in sorted(arm.settings) if key.lower() in settings) for arm in arms}
+    values = {
+        tuple((key.lower(), arm.settings[key]) for key in sorted(arm.settings) if key.lower() in settings)
+        for arm in arms
+    }
     return len(values) > 1 or any(knob.name in arm.knobs for knob in about for arm in arms)
 
 
