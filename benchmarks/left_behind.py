@@ -14,6 +14,7 @@ kernel limits. It takes about a quarter of an hour.
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,7 +133,9 @@ def effect(root: Path, disk: Path, method: str, options: argparse.Namespace) -> 
         (folder / name).write_text(content, encoding="utf-8")
     command = [sys.executable, "-m", "pgtrial", "run", "experiment.toml", "--quiet", "--allow-code"]
     command += ["--allow-host-changes", "--work-directory", str(disk / method)]
-    subprocess.run(command, cwd=folder, check=False, stdout=subprocess.DEVNULL)  # a verdict has an exit code of its own
+    state = {"PGTRIAL_STATE_DIRECTORY": str(folder / "state")}  # for the second method not to be a second attempt
+    # A verdict has an exit code of its own.
+    subprocess.run(command, cwd=folder, env={**os.environ, **state}, check=False, stdout=subprocess.DEVNULL)
     (path,) = (folder / "results").glob("*/findings.json")
     found = json.loads(path.read_text(encoding="utf-8"))
     asked = found["hypothesis"]
