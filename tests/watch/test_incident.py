@@ -1,6 +1,8 @@
 """An incident that was written into a folder: what is said of it, what it points to, and of a promise."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,8 @@ from pgtrial.watch.compare import Comparison, compare
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, MINUTE
-from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines
+from pgtrial.watch.page import render_times
+from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines, read_promise
 from pgtrial.watch.rows import Row
 from pgtrial.watch.windows import Window, fine_step
 from pgtrial.watch.words import NOTHING, Suspicion, pointers, sentences
@@ -135,7 +138,16 @@ def time_row(low: float | None, high: float | None, ratio: float = 0.8) -> Row:
 def promise(*, faster: bool = True) -> Promise:
     ratio, low, high = (0.8, 0.75, 0.85) if faster else (1 / 0.8, 1 / 0.85, 1 / 0.75)
     return Promise(
-        experiment="e", arm="x", verdict=Verdict.SUPPORTED, provisional=False, ratio=ratio, low=low, high=high
+        experiment="e",
+        arm="x",
+        verdict=Verdict.SUPPORTED,
+        provisional=False,
+        ratio=ratio,
+        mean_low=ratio * 0.99,
+        mean_high=ratio * 1.01,
+        low=low,
+        high=high,
+        blocks=(ratio,),
     )
 
 
@@ -166,21 +178,68 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_result_folder(tmp_path_factory.mktemp("result") / "commit")
 
 
-def test_a_change_is_held_against_what_its_experiment_promised(
-    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A watch of a server whose commits take twice the time of A in B."""
+
     def slow(rows: Rows, t: float, rng: np.random.Generator) -> None:
         wait(rows, t, REPORT, "", int(rng.poisson(4)))
 
-    write(tmp_path / "w", slow)  # twice the time of A
+    root = tmp_path_factory.mktemp("slowed") / "shop"
+    write(root, slow)
+    return root
+
+
+def test_a_change_is_held_against_what_its_experiment_promised(
+    result: Path, slowed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = "2026-11-28T00:00/00:06", "2026-11-28T00:06/00:12"
-    told = [["compare-times", str(tmp_path / "w"), *windows, "--promised", str(result)] for windows in ((b, a), (a, b))]
+    told = [["compare-times", str(slowed), *windows, "--promised", str(result)] for windows in ((b, a), (a, b))]
     assert main(told[0]) == 0
     printed = capsys.readouterr().out
     assert "Promised by commit, arm off (supported): time of a transaction −" in printed
     assert "It brought what was promised." in printed
     assert main(told[1]) == 3
     assert "It did not bring what was promised." in capsys.readouterr().out
+
+
+def test_the_page_draws_what_was_seen_beside_what_was_promised(result: Path, slowed: Path, tmp_path: Path) -> None:
+    page = tmp_path / "after.html"
+    windows = ("2026-11-28T00:06/00:12", "2026-11-28T00:00/00:06")
+    assert main(["compare-times", str(slowed), *windows, "--promised", str(result), "-o", str(page)]) == 0
+    told, time, html = read_promise(result), compare(slowed, B, A).time, page.read_text()
+
+    (spec,) = (
+        json.loads(each)
+        for each in re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)
+        if "one more block" in each
+    )
+    effect, block, seen = spec["data"]["values"]
+    (band,) = spec["layer"][0]["data"]["values"]
+    assert (effect["low"], effect["high"]) == (
+        pytest.approx(told.mean_low, rel=1e-3),
+        pytest.approx(told.mean_high, rel=1e-3),
+    )
+    # Less time for more throughput; one more block is less sure than the mean of them.
+    assert told.low < told.mean_low < told.ratio < told.mean_high < told.high < 1
+    assert effect["blocks"] == pytest.approx(told.blocks, rel=1e-3)
+    assert len(told.blocks) > 1
+    assert band == {"low": told.low, "high": told.high}
+    assert (block["low"], block["high"]) == (pytest.approx(told.low, rel=1e-3), pytest.approx(told.high, rel=1e-3))
+    assert (seen["low"], seen["high"]) == (pytest.approx(time.low, rel=1e-3), pytest.approx(time.high, rel=1e-3))
+    (text,) = re.findall(r'aria-label="(Forest plot [^"]*)"', html)
+    assert all(row["label"] in text for row in (effect, block, seen))
+    assert "It brought what was promised." in html
+    assert "Promised by commit, arm off (supported)" in html
+
+
+def test_what_was_seen_without_an_interval_or_not_at_all_is_said_as_such(locked: Path) -> None:
+    mark, found = Mark(server="db1:5432", database="shop"), compare(locked, A, B)
+    page = render_times(mark, replace(found, time=time_row(None, None)), [], promise())
+    assert "A → B, time at work per commit: −20.0 % (without an interval)" in page
+    page = render_times(mark, replace(found, time=replace(time_row(None, None), change=None)), [], promise())
+    assert "What was seen is not known." in page
+    assert "Did it bring" not in render_times(mark, found, [])
 
 
 def test_what_is_not_decided_promises_nothing(locked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
