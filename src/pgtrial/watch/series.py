@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 COMMITS = "pg_stat_database.xact_commit"
 COMMITS_NAME, ACTIVE_NAME, TIME_NAME = "commits", "active client sessions", "time at work per commit"
 RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
-_MOST = 1e100  # a server counts no further, and squares of it are still numbers
+MOST = 1e100  # a server counts no further, and squares of it are still numbers
 CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
 
 EVENT = f"CASE WHEN wait_type = '' THEN '{RUNNING}' ELSE wait_type || '/' || wait_event END"
@@ -58,7 +58,7 @@ def series_of(found: Mapping[str, Any], keys: str, value: str, steps: int) -> di
     if not found:
         return result
     values = np.ma.filled(np.ma.asarray(found[value], dtype=np.float64), np.nan)
-    values[~(np.abs(values) < _MOST)] = np.nan  # also what is no number
+    values[~(np.abs(values) < MOST)] = np.nan  # also what is no number
     for key, place, each in zip(found[keys], found["place"], values, strict=True):
         result.setdefault(str(key), empty(steps))[int(place)] = each
     return result
