@@ -26,7 +26,21 @@ from pgtrial.watch.rows import Row
 from pgtrial.watch.windows import Window, fine_step
 from pgtrial.watch.words import NOTHING, Suspicion, pointers, sentences
 from support import Simulation, write_result_folder
-from support.incident import AUDIT, LENGTH, REPORT, SELL, START, A, B, audit, lock, wait, write
+from support.incident import (
+    AUDIT,
+    LENGTH,
+    LOOK,
+    REPORT,
+    SELL,
+    START,
+    A,
+    B,
+    audit,
+    lock,
+    wait,
+    write,
+    write_statements,
+)
 
 
 def codes(found: Comparison) -> list[Suspicion]:
@@ -258,6 +272,50 @@ def test_wrong_windows_are_usage_errors(locked: Path, capsys: pytest.CaptureFixt
 def test_an_alarm_needs_calm_time_first(locked: Path) -> None:
     with pytest.raises(SpecError, match="too little calm time"):
         choose_windows(locked, (), WhichAlarm(number=1, calm=None, one_in=None))
+
+
+QUARTER = 15 * MINUTE
+TWO = Window(START, START + QUARTER), Window(START + QUARTER, START + 2 * QUARTER)
+
+
+@pytest.mark.parametrize("rows_per_call", [1.0, 0.0])
+def test_a_plan_that_has_changed_reads_more_blocks_for_the_same_rows(tmp_path: Path, rows_per_call: float) -> None:
+    write_statements(tmp_path / "w", lasts=QUARTER, blocks=50.0, calls=0.5, rows_per_call=rows_per_call)
+    (pointer,) = pointers(compare(tmp_path / "w", *TWO))
+    assert (pointer.code, pointer.statement) == (Suspicion.PLAN, LOOK)
+    (said,) = re.findall(r"reads (\S+) times as many blocks per call \((\S+) to (\S+)\)", pointer.text)
+    times, low, high = (float(each) for each in said)
+    assert times == pytest.approx(50, rel=0.05)
+    assert low < 50 < high
+    assert f"“{LOOK}”" in pointer.text
+    assert "its plan has probably changed, or else its data" in pointer.text
+    (change,) = re.findall(r"with (\S+) → (\S+) rows per call", pointer.text)
+    assert [float(each) for each in change] == pytest.approx([0.975 * rows_per_call] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"calls": 5.0},  # more of the same
+        {"blocks": 30.0, "rows": 30.0},  # it is asked for more
+        {"blocks": 1.5},  # as data grow
+        {"blocks": 1 / 50},  # back again
+        {},
+    ],
+)
+def test_other_calls_and_other_rows_are_no_other_plan(tmp_path: Path, change: dict[str, float]) -> None:
+    write_statements(tmp_path / "w", lasts=QUARTER, **change)
+    found = compare(tmp_path / "w", *TWO)
+    assert pointers(found) == ()
+    look = next(each for each in found.statements if each.query.startswith("SELECT * FROM event"))
+    assert look.calls.change == pytest.approx(change.get("calls", 1.0), rel=0.05)
+    assert look.blocks.change == pytest.approx(change.get("blocks", 1.0), rel=0.05)
+    assert look.blocks_per_row.change == pytest.approx(change.get("blocks", 1.0) / change.get("rows", 1.0), rel=0.05)
+
+
+def test_windows_that_are_too_short_point_to_no_plan(tmp_path: Path) -> None:
+    write_statements(tmp_path / "w", blocks=50.0)
+    assert pointers(compare(tmp_path / "w", A, B)) == ()
 
 
 def test_statements_have_blocks_per_call(tmp_path: Path) -> None:

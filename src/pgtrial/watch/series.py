@@ -154,10 +154,11 @@ def active_sessions(waits: Mapping[str, Array], polls: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A statement as pg_stat_statements has it: calls, seconds and blocks of each step, and its text."""
+    """A statement as pg_stat_statements has it: calls, seconds, rows and blocks of each step, and its text."""
 
     calls: Array
     times: Array
+    rows: Array
     blocks: Array
     query: str
 
@@ -167,21 +168,24 @@ def read_statements(sums: Sums) -> dict[str, Counted]:
     was_read = statements_read(sums)
     found = sums.read(
         STATEMENTS,
-        "place, queryid, calls::DOUBLE AS calls, exec_time, "
+        "place, queryid, calls::DOUBLE AS calls, exec_time, rows::DOUBLE AS rows, "
         "(shared_blks_hit + shared_blks_read)::DOUBLE AS blocks, query",
     )
     if not found or np.isnan(was_read).all():
         return {}
-    calls, times, blocks = (
+    calls, times, rows, blocks = (
         {
             key: np.where(np.isnan(series), was_read, series)
             for key, series in series_of(found, "queryid", column, sums.steps).items()
         }
-        for column in ("calls", "exec_time", "blocks")
+        for column in ("calls", "exec_time", "rows", "blocks")
     )
     texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
     return {
-        key: Counted(calls=calls[key], times=times[key], blocks=blocks[key], query=texts.get(key, "")) for key in calls
+        key: Counted(
+            calls=calls[key], times=times[key], rows=rows[key], blocks=blocks[key], query=texts.get(key, "")
+        )
+        for key in calls
     }
 
 
