@@ -273,7 +273,7 @@ def _statement_rows(both: Sequence[Sums], confidence: float) -> tuple[StatementR
     for queryid in chosen:
         pair = [table.get(queryid, _never(each.steps)) for table, each in zip(tables, both, strict=True)]
         found[queryid] = pair
-        calls, rows, blocks = ([getattr(each, name) for each in pair] for name in ("calls", "rows", "blocks"))
+        calls, rows, blocks = zip(*((each.calls, each.rows, each.blocks) for each in pair), strict=True)
         shown += [
             by_mean("calls", "1/s", [call / each.step for call, each in zip(calls, both, strict=True)]),
             by_quotient("time", "s", [each.times for each in pair], calls, is_ratio=True),

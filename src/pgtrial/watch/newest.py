@@ -5,7 +5,9 @@ sessions begin when somebody first asks, and grow from then on, as counters do.
 """
 
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pgtrial.engine.folder import is_locked
 from pgtrial.errors import StoreError
@@ -50,7 +52,7 @@ class Newest:
                 hint="Start it again with pgtrial watch.",
             )
         is_up = now - self._polled <= LONGEST_OFTEN
-        if is_up is not self._is_up:
+        if is_up != self._is_up:
             self._is_up = is_up
             self._figures.begin(is_up=is_up)
         self._figures.add(samples)
@@ -74,10 +76,9 @@ class Newest:
         found = read_readings(SAMPLES, files[SAMPLES], "t, metric, object, value")
         waits = read_readings(WAITS, files[WAITS], ", ".join(WaitRow._fields))
         self._done = done
-        samples = [
-            Sample(float(t), str(metric), str(about), float(value))
-            for t, metric, about, value in zip(*(found.values() if found else ([],) * 4), strict=True)
-            if abs(value) < MOST
-        ]
-        rows = [WaitRow(*each) for each in zip(*waits.values(), strict=True)]
-        return samples, rows
+        samples = [Sample(*each) for each in _rows(found) if abs(each[-1]) < MOST]
+        return samples, [WaitRow(*each) for each in _rows(waits)]
+
+
+def _rows(columns: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.tolist() for column in columns.values()), strict=True)
