@@ -104,7 +104,6 @@ class Access:
         # Others on this machine may have set whatever they like: only ours is looked at.
         return any(name.strip() == self.cookie_name and _same(value.strip(), self.session) for name, _, value in pairs)
 
-
     def has_bearer(self, headers: Sequence[str]) -> bool:
         """Whether the Authorization header, of which there must be one, has a token that opens figures."""
         match = _BEARER.fullmatch(headers[0].strip()) if len(headers) == 1 else None
