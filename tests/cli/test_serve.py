@@ -100,7 +100,7 @@ def test_a_token_that_everybody_may_read_is_refused(tmp_path: Path, capsys: pyte
     token.chmod(0o644)
     assert main(["serve", str(tmp_path), "--metrics-token", str(token)]) == 2
     assert capsys.readouterr().err == (
-        f'error: everybody may read or write the token in "{token}"\nhint: chmod o= {token}\n'
+        f'error: everybody may read or write the token in "{token}"\nhint: Take that right away: chmod o= {token}\n'
     )
 
 

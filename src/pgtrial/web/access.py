@@ -121,11 +121,12 @@ def read_monitor_token(path: Path) -> str:
     except OSError as err:
         raise SpecError(f'cannot read "{path}": {err.strerror}') from err
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise SpecError(f'everybody may read or write the token in "{path}"', hint=f"chmod o= {path}")
+        raise SpecError(f'everybody may read or write the token in "{path}"', hint=f"Take that right away: chmod o= {path}")
     match = _CHOSEN.fullmatch(content)
     if match is None:
         raise SpecError(
-            f'"{path}" has no token: one line of 32 letters, digits and ._~+/=- or more', hint="openssl rand -hex 32"
+            f'"{path}" has no token: one line of 32 letters, digits and ._~+/=- or more',
+            hint="Make one: openssl rand -hex 32",
         )
     return match[1].decode()
 
