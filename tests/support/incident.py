@@ -78,12 +78,12 @@ def write_statements(
     for minute in range(2 * lasts // MINUTE + 1):
         t = float(START + minute * MINUTE)
         is_b = t > START + lasts
-        for query, total in counts.items():
+        for query in (LOOK, REPORT):
             more = (calls, blocks, rows) if is_b and query == LOOK else (1.0, 1.0, 1.0)
             called = round(600 * rng.uniform(0.9, 1.1) * more[0])
             read = round(called * 4 * rng.uniform(0.95, 1.05) * more[1])
-            total += (called, read, round(called * rows_per_call * rng.uniform(0.95, 1.0) * more[2]))
-            of_calls, of_blocks, of_rows = (int(each) for each in total)
+            counts[query] += (called, read, round(called * rows_per_call * rng.uniform(0.95, 1.0) * more[2]))
+            of_calls, of_blocks, of_rows = (int(each) for each in counts[query])
             count = (of_calls, of_rows, 0.001 * of_calls, of_blocks, 0, 0, 0, 0, 0, 0)
             found.statements.append(StatementRow(t, ids[query], *count, query.replace("?", "$1")))
         found.samples += [

@@ -65,7 +65,9 @@ def test_only_our_own_cookie_counts(headers: list[str], expected: bool) -> None:
     ],
 )
 def test_a_monitor_says_one_of_the_tokens(headers: list[str], expected: bool) -> None:
-    assert Access(8417, token="the-token", session="the-session", monitor="the-monitors").has_bearer(headers) is expected
+    assert (
+        Access(8417, token="the-token", session="the-session", monitor="the-monitors").has_bearer(headers) is expected
+    )
 
 
 def test_no_token_for_a_monitor_is_none_that_is_empty() -> None:

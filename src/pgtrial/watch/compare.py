@@ -82,8 +82,8 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRow:
-    """A statement in both windows: calls per second, seconds, rows and blocks per call, blocks per row, and share of the
-    statements' time.
+    """A statement in both windows: calls per second, seconds, rows and blocks per call, blocks per row, and share of
+    the statements' time.
     """
 
     queryid: str

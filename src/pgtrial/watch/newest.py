@@ -65,13 +65,13 @@ class Newest:
         done: dict[tuple[int, str], int] = {}
         files: dict[str, list[Path]] = {SAMPLES: [], WAITS: []}
         for hour, kinds in hours.items():
-            for kind, paths in files.items():
+            for kind in files:
                 held = kinds[kind]
                 before = self._done.get((hour, kind), 0)
                 if before > held.number:  # another folder has taken the name
                     before = 0
                 new = [name for number, name in held.parts.items() if number > before]
-                paths += (self._root.joinpath(*hour_parts(hour), name) for name in new[-_MOST_PARTS:])
+                files[kind] += (self._root.joinpath(*hour_parts(hour), name) for name in new[-_MOST_PARTS:])
                 done[hour, kind] = held.number
         found = read_readings(SAMPLES, files[SAMPLES], "t, metric, object, value")
         waits = read_readings(WAITS, files[WAITS], ", ".join(WaitRow._fields))

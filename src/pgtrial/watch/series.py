@@ -182,9 +182,7 @@ def read_statements(sums: Sums) -> dict[str, Counted]:
     )
     texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
     return {
-        key: Counted(
-            calls=calls[key], times=times[key], rows=rows[key], blocks=blocks[key], query=texts.get(key, "")
-        )
+        key: Counted(calls=calls[key], times=times[key], rows=rows[key], blocks=blocks[key], query=texts.get(key, ""))
         for key in calls
     }
 

@@ -109,8 +109,8 @@ class Access:
         match = _BEARER.fullmatch(headers[0].strip()) if len(headers) == 1 else None
         if match is None:
             return False
-        known = [self.token, *([self.monitor] if self.monitor else [])]
-        return any([_same(match[1], each) for each in known])  # all of them are compared
+        is_monitor = _same(match[1], self.monitor)  # what is sent is not empty, as no token may be
+        return _same(match[1], self.token) or is_monitor
 
 
 def read_monitor_token(path: Path) -> str:
@@ -121,7 +121,9 @@ def read_monitor_token(path: Path) -> str:
     except OSError as err:
         raise SpecError(f'cannot read "{path}": {err.strerror}') from err
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise SpecError(f'everybody may read or write the token in "{path}"', hint=f"Take that right away: chmod o= {path}")
+        raise SpecError(
+            f'everybody may read or write the token in "{path}"', hint=f"Take that right away: chmod o= {path}"
+        )
     match = _CHOSEN.fullmatch(content)
     if match is None:
         raise SpecError(

@@ -1,5 +1,5 @@
-"""The watched servers in the served directory: their last hour, two of their times side by side, their alarms, and their
-newest figures for a monitor.
+"""The watched servers in the served directory: their last hour, two of their times side by side, their alarms, and
+their newest figures for a monitor.
 
 What takes time is done once for each minute, and by one thread at a time, as the machine may be the server's own.
 """
