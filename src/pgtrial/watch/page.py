@@ -25,7 +25,7 @@ from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
 from pgtrial.watch.compare import OTHER_WAITS, Comparison
 from pgtrial.watch.folder import Mark
-from pgtrial.watch.promise import Promise, answer_of, promise_lines
+from pgtrial.watch.promise import Promise, promise_lines
 from pgtrial.watch.rows import Row
 from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import (
@@ -219,7 +219,7 @@ def _promised(promise: Promise, time: Row) -> Chart | None:
         rows.append(_ratio_row(2, f"A → B, {TIME_NAME}", other, (time.change, time.low, time.high)))
     seen = "" if is_plottable(time.change) else " What was seen is not known."
     return Chart(
-        title=f"{answer_of(promise, time)} The band is where one more block of the experiment would lie; "
+        title="What was promised, and what was seen. The band is where one more block of the experiment would lie; "
         "left of the dashed line, which is no change, is less time.",
         text="Forest plot of the change of the time of a transaction, as the experiment promised it and as it was "
         f"seen. {'; '.join(row['label'] for row in rows)}.{seen}",

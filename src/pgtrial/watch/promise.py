@@ -106,11 +106,6 @@ _WORDS = {
 }
 
 
-def answer_of(promise: Promise, time: Row) -> str:
-    """Whether it came, in a sentence."""
-    return _WORDS[judge(promise, time)]
-
-
 def promise_lines(promise: Promise, time: Row) -> tuple[str, ...]:
     """What was promised, what came, and whether that is it."""
     verdict = f"{promise.verdict}{', provisionally' if promise.provisional else ''}"
@@ -122,5 +117,5 @@ def promise_lines(promise: Promise, time: Row) -> tuple[str, ...]:
     return (
         f"Promised by {who}: time of a transaction {promised} (one more block: {one_more}).",
         f"From A to B the time at work per commit changed by {came} (interval {interval}).",
-        f"{answer_of(promise, time)} The windows differ in more than the change.",
+        f"{_WORDS[judge(promise, time)]} The windows differ in more than the change.",
     )
