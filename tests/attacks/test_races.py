@@ -86,7 +86,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "alarms": ("{s}",),
     "compare": ("{t} {m}", "{t} {m} -o {s}/c.html", "{m} {o} --output {s}/c.html"),
-    "serve": ("{s} --port 0",),
+    "serve": ("{s} --port 0", "{s} --port 0 --metrics-token {s}/monitor.token"),
     "export": (
         *(f"{{m}} --format {form} -o {{s}}/x-{form}" for form in ("xlsx", "csv", "parquet", "markdown")),
         *(f"{{t}} --format {form} --output {{s}}/x-{form}" for form in ("jsonl", "prometheus", "parquet")),
@@ -154,6 +154,8 @@ def place(storage: Path, model: Path) -> Iterator[Path]:
         (directory / "s.sql").write_text("SELECT 1;\n")
         (directory / "answer.json").write_text("{}")
         (directory / "app.csv").write_text(LOG)
+        (directory / "monitor.token").write_text(40 * "0")
+        (directory / "monitor.token").chmod(0o640)
         (directory / "hosts.toml").write_text('[[host]]\nname = "here"\nlocal = true\n')
     (place / "elsewhere" / "authorized_keys").write_text("precious\n")
     for path in (place / "elsewhere", *(place / "elsewhere").rglob("*")):

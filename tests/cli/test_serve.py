@@ -94,6 +94,16 @@ def test_a_directory_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err.startswith(f'error: "{tmp_path}/file" is not a directory\n')
 
 
+def test_a_token_that_everybody_may_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    token = tmp_path / "token"
+    token.write_text("0" * 40)
+    token.chmod(0o644)
+    assert main(["serve", str(tmp_path), "--metrics-token", str(token)]) == 2
+    assert capsys.readouterr().err == (
+        f'error: everybody may read or write the token in "{token}"\nhint: Take that right away: chmod o= {token}\n'
+    )
+
+
 @pytest.mark.parametrize("port", ["65536", "-1", "http"])
 def test_a_port_that_is_none_is_a_wrong_usage(tmp_path: Path, port: str) -> None:
     assert main(["serve", str(tmp_path), "--port", port]) == 2

@@ -1,6 +1,8 @@
 """An incident that was written into a folder: what is said of it, what it points to, and of a promise."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +20,27 @@ from pgtrial.watch.compare import Comparison, compare
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, MINUTE
-from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines
+from pgtrial.watch.page import render_times
+from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines, read_promise
 from pgtrial.watch.rows import Row
 from pgtrial.watch.windows import Window, fine_step
 from pgtrial.watch.words import NOTHING, Suspicion, pointers, sentences
 from support import Simulation, write_result_folder
-from support.incident import AUDIT, LENGTH, REPORT, SELL, START, A, B, audit, lock, wait, write
+from support.incident import (
+    AUDIT,
+    LENGTH,
+    LOOK,
+    REPORT,
+    SELL,
+    START,
+    A,
+    B,
+    audit,
+    lock,
+    wait,
+    write,
+    write_statements,
+)
 
 
 def codes(found: Comparison) -> list[Suspicion]:
@@ -135,7 +152,16 @@ def time_row(low: float | None, high: float | None, ratio: float = 0.8) -> Row:
 def promise(*, faster: bool = True) -> Promise:
     ratio, low, high = (0.8, 0.75, 0.85) if faster else (1 / 0.8, 1 / 0.85, 1 / 0.75)
     return Promise(
-        experiment="e", arm="x", verdict=Verdict.SUPPORTED, provisional=False, ratio=ratio, low=low, high=high
+        experiment="e",
+        arm="x",
+        verdict=Verdict.SUPPORTED,
+        provisional=False,
+        ratio=ratio,
+        mean_low=ratio * 0.99,
+        mean_high=ratio * 1.01,
+        low=low,
+        high=high,
+        blocks=(ratio,),
     )
 
 
@@ -166,21 +192,68 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_result_folder(tmp_path_factory.mktemp("result") / "commit")
 
 
-def test_a_change_is_held_against_what_its_experiment_promised(
-    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A watch of a server whose commits take twice the time of A in B."""
+
     def slow(rows: Rows, t: float, rng: np.random.Generator) -> None:
         wait(rows, t, REPORT, "", int(rng.poisson(4)))
 
-    write(tmp_path / "w", slow)  # twice the time of A
+    root = tmp_path_factory.mktemp("slowed") / "shop"
+    write(root, slow)
+    return root
+
+
+def test_a_change_is_held_against_what_its_experiment_promised(
+    result: Path, slowed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = "2026-11-28T00:00/00:06", "2026-11-28T00:06/00:12"
-    told = [["compare-times", str(tmp_path / "w"), *windows, "--promised", str(result)] for windows in ((b, a), (a, b))]
+    told = [["compare-times", str(slowed), *windows, "--promised", str(result)] for windows in ((b, a), (a, b))]
     assert main(told[0]) == 0
     printed = capsys.readouterr().out
     assert "Promised by commit, arm off (supported): time of a transaction −" in printed
     assert "It brought what was promised." in printed
     assert main(told[1]) == 3
     assert "It did not bring what was promised." in capsys.readouterr().out
+
+
+def test_the_page_draws_what_was_seen_beside_what_was_promised(result: Path, slowed: Path, tmp_path: Path) -> None:
+    page = tmp_path / "after.html"
+    windows = ("2026-11-28T00:06/00:12", "2026-11-28T00:00/00:06")
+    assert main(["compare-times", str(slowed), *windows, "--promised", str(result), "-o", str(page)]) == 0
+    told, time, html = read_promise(result), compare(slowed, B, A).time, page.read_text()
+
+    (spec,) = (
+        json.loads(each)
+        for each in re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)
+        if "one more block" in each
+    )
+    effect, block, seen = spec["data"]["values"]
+    (band,) = spec["layer"][0]["data"]["values"]
+    assert (effect["low"], effect["high"]) == (
+        pytest.approx(told.mean_low, rel=1e-3),
+        pytest.approx(told.mean_high, rel=1e-3),
+    )
+    # Less time for more throughput; one more block is less sure than the mean of them.
+    assert told.low < told.mean_low < told.ratio < told.mean_high < told.high < 1
+    assert effect["blocks"] == pytest.approx(told.blocks, rel=1e-3)
+    assert len(told.blocks) > 1
+    assert band == {"low": told.low, "high": told.high}
+    assert (block["low"], block["high"]) == (pytest.approx(told.low, rel=1e-3), pytest.approx(told.high, rel=1e-3))
+    assert (seen["low"], seen["high"]) == (pytest.approx(time.low, rel=1e-3), pytest.approx(time.high, rel=1e-3))
+    (text,) = re.findall(r'aria-label="(Forest plot [^"]*)"', html)
+    assert all(row["label"] in text for row in (effect, block, seen))
+    assert "It brought what was promised." in html
+    assert "Promised by commit, arm off (supported)" in html
+
+
+def test_what_was_seen_without_an_interval_or_not_at_all_is_said_as_such(locked: Path) -> None:
+    mark, found = Mark(server="db1:5432", database="shop"), compare(locked, A, B)
+    page = render_times(mark, replace(found, time=time_row(None, None)), [], promise())
+    assert "A → B, time at work per commit: −20.0 % (without an interval)" in page
+    page = render_times(mark, replace(found, time=replace(time_row(None, None), change=None)), [], promise())
+    assert "What was seen is not known." in page
+    assert "Did it bring" not in render_times(mark, found, [])
 
 
 def test_what_is_not_decided_promises_nothing(locked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +272,50 @@ def test_wrong_windows_are_usage_errors(locked: Path, capsys: pytest.CaptureFixt
 def test_an_alarm_needs_calm_time_first(locked: Path) -> None:
     with pytest.raises(SpecError, match="too little calm time"):
         choose_windows(locked, (), WhichAlarm(number=1, calm=None, one_in=None))
+
+
+QUARTER = 15 * MINUTE
+TWO = Window(START, START + QUARTER), Window(START + QUARTER, START + 2 * QUARTER)
+
+
+@pytest.mark.parametrize("rows_per_call", [1.0, 0.0])
+def test_a_plan_that_has_changed_reads_more_blocks_for_the_same_rows(tmp_path: Path, rows_per_call: float) -> None:
+    write_statements(tmp_path / "w", lasts=QUARTER, blocks=50.0, calls=0.5, rows_per_call=rows_per_call)
+    (pointer,) = pointers(compare(tmp_path / "w", *TWO))
+    assert (pointer.code, pointer.statement) == (Suspicion.PLAN, LOOK)
+    (said,) = re.findall(r"reads (\S+) times as many blocks per call \((\S+) to (\S+)\)", pointer.text)
+    times, low, high = (float(each) for each in said)
+    assert times == pytest.approx(50, rel=0.05)
+    assert low < 50 < high
+    assert f"“{LOOK}”" in pointer.text
+    assert "its plan has probably changed, or else its data" in pointer.text
+    (change,) = re.findall(r"with (\S+) → (\S+) rows per call", pointer.text)
+    assert [float(each) for each in change] == pytest.approx([0.975 * rows_per_call] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"calls": 5.0},  # more of the same
+        {"blocks": 30.0, "rows": 30.0},  # it is asked for more
+        {"blocks": 1.5},  # as data grow
+        {"blocks": 1 / 50},  # back again
+        {},
+    ],
+)
+def test_other_calls_and_other_rows_are_no_other_plan(tmp_path: Path, change: dict[str, float]) -> None:
+    write_statements(tmp_path / "w", lasts=QUARTER, **change)
+    found = compare(tmp_path / "w", *TWO)
+    assert pointers(found) == ()
+    look = next(each for each in found.statements if each.query.startswith("SELECT * FROM event"))
+    assert look.calls.b == pytest.approx((look.calls.a or 0.0) * change.get("calls", 1.0), rel=0.05)
+    assert look.blocks.change == pytest.approx(change.get("blocks", 1.0), rel=0.05)
+    assert look.blocks_per_row.change == pytest.approx(change.get("blocks", 1.0) / change.get("rows", 1.0), rel=0.05)
+
+
+def test_windows_that_are_too_short_point_to_no_plan(tmp_path: Path) -> None:
+    write_statements(tmp_path / "w", blocks=50.0)
+    assert pointers(compare(tmp_path / "w", A, B)) == ()
 
 
 def test_statements_have_blocks_per_call(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.watch.folder import Rows
-from support.incident import LOOK, lock, wait, write
+from pgtrial.watch.layout import MINUTE
+from support.incident import LOOK, lock, wait, write, write_statements
 
 pytestmark = pytest.mark.pg
 WINDOWS = ("2026-11-28T00:00/00:06", "2026-11-28T00:06/00:12")
@@ -46,10 +47,12 @@ def shop(
         yield cluster
 
 
-def ask(cluster: ThrowawayCluster, watched: Path, output: Path) -> dict[str, dict[str, Any]]:
+def ask(
+    cluster: ThrowawayCluster, watched: Path, output: Path, windows: tuple[str, str] = WINDOWS
+) -> dict[str, dict[str, Any]]:
     """The files of the questions by name, after each has passed "check"."""
     dsn = cluster.conninfo("shop")
-    assert main(["question", str(watched), *WINDOWS, "--server", dsn, "-o", str(output)]) == 0
+    assert main(["question", str(watched), *windows, "--server", dsn, "-o", str(output)]) == 0
     subprocess.run(
         [cluster.programs.path("pg_dump"), "--format=custom", f"--file={output / 'copy.dump'}", dsn], check=True
     )
@@ -82,6 +85,26 @@ def test_an_index_that_is_missing_and_memory_that_is_too_small(
     (kept,) = re.findall(r"The load has ([\d.]+) % of the time", said)
     assert 0 < float(kept) < 99
     assert f"The load has {kept} % of the time" in rows["experiment"]["description"]
+
+
+@pytest.mark.parametrize("are_seen", [False, True])
+def test_a_plan_that_has_changed_is_asked_about_once(
+    shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], are_seen: bool
+) -> None:
+    """With many rows that are read, and sessions that are seen at it, it is known twice."""
+
+    def look(rows: Rows, t: float, rng: np.random.Generator) -> None:
+        wait(rows, t, LOOK, "", int(rng.integers(3, 8)))
+
+    write_statements(tmp_path / "w", lasts=15 * MINUTE, blocks=50.0)
+    if are_seen:
+        write(tmp_path / "w", look, lasts=15 * MINUTE, always=((LOOK, 1),), rows_read=5.0)
+    found = ask(shop, tmp_path / "w", tmp_path / "q", ("2026-11-28T00:00/00:15", "2026-11-28T00:15/00:30"))
+
+    (one,) = found.values()
+    assert set(found) == {"rows" if are_seen else "plan"}
+    assert one["arms"]["indexed"]["sql"]["apply"] == 'CREATE INDEX ON "public"."event" ("customer"); ANALYZE'
+    assert ("question-rows is about the same statement" in capsys.readouterr().out) is are_seen
 
 
 def test_a_lock_is_no_question_of_a_setting(

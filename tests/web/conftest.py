@@ -59,7 +59,7 @@ class Client:
 
 
 @contextlib.contextmanager
-def _serve(root: Path, **options: float) -> Iterator[Client]:
+def _serve(root: Path, **options: Any) -> Iterator[Client]:
     with WebServer(root, port=0, **options) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()

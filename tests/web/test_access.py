@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from pgtrial.web.access import Access, is_own_host
+from pgtrial.errors import SpecError
+from pgtrial.web.access import Access, is_own_host, read_monitor_token
 
 ACCESS = Access(8417, token="the-token", session="the-session")
 
@@ -42,6 +45,61 @@ def test_only_the_whole_token_opens_the_door(query: str, expected: bool | None) 
 )
 def test_only_our_own_cookie_counts(headers: list[str], expected: bool) -> None:
     assert ACCESS.has_cookie(headers) is expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ([], False),
+        (["Bearer the-token"], True),
+        (["bearer  the-token "], True),
+        (["Bearer the-monitors"], True),
+        (["Bearer the-session"], False),
+        (["Bearer"], False),
+        (["Bearer "], False),
+        (["the-token"], False),
+        (["Basic the-token"], False),
+        (["Bearer the-token, Bearer the-token"], False),
+        (["Bearer the-token", "Bearer the-token"], False),
+        (["Bearer \xff"], False),
+    ],
+)
+def test_a_monitor_says_one_of_the_tokens(headers: list[str], expected: bool) -> None:
+    assert (
+        Access(8417, token="the-token", session="the-session", monitor="the-monitors").has_bearer(headers) is expected
+    )
+
+
+def test_no_token_for_a_monitor_is_none_that_is_empty() -> None:
+    assert not ACCESS.has_bearer(["Bearer the-monitors"])
+    assert not any(ACCESS.has_bearer([f"Bearer{end}"]) for end in ("", " ", " ="))
+
+
+def test_a_monitors_token_is_that_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef0123456789ABCDEF\n")
+    file.chmod(0o640)
+    assert read_monitor_token(file) == "0123456789abcdef0123456789ABCDEF"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "said"),
+    [
+        (b"0123456789abcdef0123456789abcdef\n", 0o644, "everybody may read or write the token"),
+        (b"short\n", 0o600, "has no token"),
+        (b"", 0o600, "has no token"),
+        (b"0123456789abcdef0123456789abcdef\nmore\n", 0o600, "has no token"),
+        (b"0" * 5000, 0o600, "has no token"),
+    ],
+)
+def test_what_is_no_token_of_a_monitor_is_said(tmp_path: Path, content: bytes, mode: int, said: str) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    file.chmod(mode)
+    with pytest.raises(SpecError, match=said):
+        read_monitor_token(file)
+    with pytest.raises(SpecError, match="cannot read"):
+        read_monitor_token(tmp_path / "none")
 
 
 def test_secrets_are_long_different_and_not_shown() -> None:

@@ -18,6 +18,7 @@ from pgtrial.units import format_share
 
 if TYPE_CHECKING:
     from pgtrial.watch.compare import Comparison
+    from pgtrial.watch.promise import Promise
     from pgtrial.watch.rows import Row
     from pgtrial.watch.windows import Window
 
@@ -76,12 +77,13 @@ def command(
     mark = read_mark(folder)
     a, b, remark = choose_windows(folder, windows, alarm)
     found = compare(folder, a, b)
-    said, code = ((), 0) if promised is None else _judge(promised, found)
-    remarks = [*([remark] if remark else []), *said]
+    promise, said, code = (None, (), 0) if promised is None else _judge(promised, found)
+    remarks = [remark] if remark else []
     if output is not None:
         from pgtrial.watch.page import write_times
 
-        write_times(mark, found, remarks, output)
+        write_times(mark, found, remarks, output, promise=promise)
+    remarks += said
     if as_json:
         echo(escape_json(json.dumps(_document(mark.server, mark.database, found, remarks), indent=2)))
     else:
@@ -94,13 +96,13 @@ def command(
         sys.exit(code)
 
 
-def _judge(promised: Path, found: "Comparison") -> tuple[tuple[str, ...], int]:
-    """What is said of the promise, and the exit code."""
+def _judge(promised: Path, found: "Comparison") -> "tuple[Promise, tuple[str, ...], int]":
+    """The promise, what is said of it, and the exit code."""
     from pgtrial.watch.promise import Outcome, judge, promise_lines, read_promise
 
     promise = read_promise(promised)
     code = {Outcome.LESS: _LESS, Outcome.OPEN: _OPEN}.get(judge(promise, found.time), 0)
-    return promise_lines(promise, found.time), code
+    return promise, promise_lines(promise, found.time), code
 
 
 def choose_windows(

@@ -19,7 +19,14 @@ _PORT = 8417
     type=click.IntRange(0, 65535),
     help=f"Port on 127.0.0.1; 0 picks a free one. Default: {_PORT}.",
 )
-def command(*, folder: Path, port: int) -> None:
+@click.option(
+    "--metrics-token",
+    default=None,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Whoever sends the token in this file, as Prometheus does, gets the metrics of watches, and nothing else.",
+)
+def command(*, folder: Path, port: int, metrics_token: Path | None) -> None:
     """Show experiments in a browser: what there is in FOLDER, and what runs there.
 
     FOLDER is a result folder, that of a watch, or the directory of them; left
@@ -35,10 +42,12 @@ def command(*, folder: Path, port: int) -> None:
     """
     import signal
 
+    from pgtrial.web.access import read_monitor_token
     from pgtrial.web.server import open_server
 
+    monitor = "" if metrics_token is None else read_monitor_token(metrics_token)
     try:
-        with open_server(folder, port=port) as server:
+        with open_server(folder, port=port, monitor=monitor) as server:
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
             echo(server.address)
             echo("Ctrl-C ends it.", err=True)

@@ -366,10 +366,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_locked(folder: Path) -> bool:
-    """Whether a pgtrial is at work in the folder; also of a folder that this user may only read."""
+def is_locked(folder: Path, name: str = layout.LOCK) -> bool:
+    """Whether a pgtrial is at work in the folder, by its lock; also of a folder that this user may only read."""
     try:
-        with open_file(folder / layout.LOCK) as file:
+        with open_file(folder / name) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -41,7 +41,7 @@ from pgtrial.watch.series import (
 from pgtrial.watch.windows import Sums, Window, fine_step, window_sums
 
 OTHER_WAITS, OTHER_WORK, OTHERS = "other waits", "other statements", "others"
-_TOLD = 5  # tables of which sentences are made: together they are held to what one is
+_TOLD = 6  # tables of which sentences are made: together they are held to what one is
 _LEAST = 0.02  # share of all sessions at work that a part has to have for a row of its own
 _MOST_STATEMENTS = 20
 # What of the machine is worth a sentence.
@@ -82,13 +82,17 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRow:
-    """A statement in both windows: calls per second, seconds and blocks per call, and share of the statements' time."""
+    """A statement in both windows: calls per second, seconds, rows and blocks per call, blocks per row, and share of
+    the statements' time.
+    """
 
     queryid: str
     query: str
     calls: Row
     time: Row
+    rows: Row
     blocks: Row
+    blocks_per_row: Row
     share_a: float
     share_b: float
 
@@ -158,7 +162,7 @@ def _compare(root: Path, a: Window, b: Window) -> Comparison:
             work=_work(both, polls, none, told),
             blocking=_blocking(both, none, told),
             background=_background(both, polls, none),
-            statements=_statement_rows(whole),
+            statements=_statement_rows(whole, told),
             machine=_machine(both, rates, told),
         )
 
@@ -255,7 +259,7 @@ def _rate(
     )
 
 
-def _statement_rows(both: Sequence[Sums]) -> tuple[StatementRow, ...]:
+def _statement_rows(both: Sequence[Sums], confidence: float) -> tuple[StatementRow, ...]:
     tables = [read_statements(each) for each in both]
     totals = [sum(float(np.nansum(each.times)) for each in table.values()) for table in tables]
     order: dict[str, float] = {}
@@ -263,25 +267,32 @@ def _statement_rows(both: Sequence[Sums]) -> tuple[StatementRow, ...]:
         for queryid, counted in table.items():
             order[queryid] = order.get(queryid, 0.0) + float(np.nansum(counted.times))
     chosen = sorted(order, key=lambda queryid: -order[queryid])[:_MOST_STATEMENTS]
-    drafts: list[Draft] = []
+    shown: list[Draft] = []
+    told: list[Draft] = []
     found = {}
     for queryid in chosen:
         pair = [table.get(queryid, _never(each.steps)) for table, each in zip(tables, both, strict=True)]
         found[queryid] = pair
-        calls = [each.calls for each in pair]
-        drafts += [
+        calls, rows, blocks = zip(*((each.calls, each.rows, each.blocks) for each in pair), strict=True)
+        shown += [
             by_mean("calls", "1/s", [call / each.step for call, each in zip(calls, both, strict=True)]),
             by_quotient("time", "s", [each.times for each in pair], calls, is_ratio=True),
-            by_quotient("blocks", "", [each.blocks for each in pair], calls, is_ratio=True),
+            by_quotient("rows", "", rows, calls, is_ratio=True),
         ]
-    rows = iter(finish(drafts))
+        told += [
+            by_quotient("blocks", "", blocks, calls, is_ratio=True),
+            by_quotient("blocks per row", "", blocks, rows, is_ratio=True),
+        ]
+    of_all, of_plan = iter(finish(shown)), iter(finish(told, confidence=confidence))
     return tuple(
         StatementRow(
             queryid=queryid,
             query=pair[1].query or pair[0].query,
-            calls=next(rows),
-            time=next(rows),
-            blocks=next(rows),
+            calls=next(of_all),
+            time=next(of_all),
+            rows=next(of_all),
+            blocks=next(of_plan),
+            blocks_per_row=next(of_plan),
             share_a=_share(pair[0].times, totals[0]),
             share_b=_share(pair[1].times, totals[1]),
         )
@@ -294,4 +305,5 @@ def _share(times: Array, total: float) -> float:
 
 
 def _never(steps: int) -> Counted:
-    return Counted(calls=np.zeros(steps), times=np.zeros(steps), blocks=np.zeros(steps), query="")
+    none = np.zeros(steps)
+    return Counted(calls=none, times=none, rows=none, blocks=none, query="")

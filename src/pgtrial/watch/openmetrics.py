@@ -1,4 +1,4 @@
-"""What a watch reads, for Prometheus: OpenMetrics text in the directory of node exporter's textfile collector.
+"""What a watch reads, for Prometheus: OpenMetrics text, for node exporter's textfile collector or by HTTP.
 
 The machine's own figures are left to node exporter. Values have no times of their own, which it does not take; so what
 has not been read for a while is left out, and a server that is away leaves nothing but ``pgtrial_up 0``: a gap is a gap
@@ -40,12 +40,10 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-class Textfile:
-    """The file of one server in ``directory``, which has to be there."""
+class Figures:
+    """What was read last of one server."""
 
-    def __init__(self, directory: Path, name: str, mark: Mark) -> None:
-        self._directory = directory
-        self._name = f"pgtrial-{name}.prom"
+    def __init__(self, mark: Mark) -> None:
         self._server: _Labels = (("server", mark.server), ("database", mark.database))
         self._is_up = False
         self._readings: dict[tuple[str, str], Sample] = {}
@@ -69,25 +67,9 @@ class Textfile:
         for row in rows:
             self._sessions[row.backend_type, row.state, row.wait_type, row.wait_event] += row.sessions
 
-    def write(self, now: float) -> None:
-        """Put the file in place of the last one. Raises StoreError."""
-        self._readings = {key: each for key, each in self._readings.items() if now - each.t <= LONGEST}
-        try:
-            share_file(self._directory / self._name, self._text())
-        except OSError as err:
-            raise StoreError(
-                f'cannot write "{self._directory / self._name}": {err.strerror}',
-                hint="--textfile names the directory of its textfile collector; let this user write there.",
-            ) from err
-
-    def remove(self) -> None:
-        """What is no longer read should not be told for ever."""
-        try:
-            remove_file(self._directory, self._name)
-        except OSError as err:
-            raise StoreError(f'cannot remove "{self._directory / self._name}": {err.strerror}') from err
-
-    def _text(self) -> str:
+    def text(self, now: float) -> str:
+        """All of it, without what was not read in the last minutes before ``now``, seconds since the epoch."""
+        self._readings = {key: each for key, each in self._readings.items() if abs(now - each.t) <= LONGEST}
         return "".join(f"{line}\n" for line in (*self._lines(), "# EOF"))
 
     def _lines(self) -> Iterator[str]:
@@ -104,7 +86,7 @@ class Textfile:
         for key, count in sorted(self._sessions.items()):
             yield self._line(f"{SESSIONS}_total", tuple(zip(names, key, strict=True)), float(count))
         found: dict[str, list[Sample]] = {}
-        for sample in self._readings.values():
+        for sample in self._readings.values() if self._is_up else ():
             if math.isfinite(sample.value):
                 found.setdefault(sample.metric, []).append(sample)
         for name in sorted(found):
@@ -118,6 +100,32 @@ class Textfile:
     def _line(self, name: str, labels: _Labels, value: float) -> str:
         pairs = ",".join(f'{key}="{_escape(text)}"' for key, text in (*self._server, *labels))
         return f"{name}{{{pairs}}} {value!r}"
+
+
+class Textfile(Figures):
+    """The file of one server in ``directory``, which has to be there."""
+
+    def __init__(self, directory: Path, name: str, mark: Mark) -> None:
+        super().__init__(mark)
+        self._directory = directory
+        self._name = f"pgtrial-{name}.prom"
+
+    def write(self, now: float) -> None:
+        """Put the file in place of the last one. Raises StoreError."""
+        try:
+            share_file(self._directory / self._name, self.text(now))
+        except OSError as err:
+            raise StoreError(
+                f'cannot write "{self._directory / self._name}": {err.strerror}',
+                hint="--textfile names the directory of its textfile collector; let this user write there.",
+            ) from err
+
+    def remove(self) -> None:
+        """What is no longer read should not be told for ever."""
+        try:
+            remove_file(self._directory, self._name)
+        except OSError as err:
+            raise StoreError(f'cannot remove "{self._directory / self._name}": {err.strerror}') from err
 
 
 def _head(name: str, kind: Kind, about: str) -> Iterator[str]:

@@ -7,14 +7,27 @@ from pathlib import Path
 
 from pgtrial.errors import StoreError
 from pgtrial.findings.record import Estimate
-from pgtrial.report.charts.base import OTHER_COLOUR, Chart, kind_colour
+from pgtrial.report.charts.base import (
+    CANDIDATE_COLOURS,
+    CONTROL_COLOUR,
+    OTHER_COLOUR,
+    Chart,
+    Spec,
+    is_plottable,
+    kind_colour,
+    shorten,
+)
+from pgtrial.report.charts.forest import forest_spec
 from pgtrial.report.charts.waterfall import Bar, waterfall_rows, waterfall_spec
 from pgtrial.report.comparison.page import render_sections
+from pgtrial.report.words import change_text, interval_text
 from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
 from pgtrial.watch.compare import OTHER_WAITS, Comparison
 from pgtrial.watch.folder import Mark
+from pgtrial.watch.promise import Promise, promise_lines
 from pgtrial.watch.rows import Row
+from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import (
     LEAST_SHARE,
     METHOD,
@@ -54,24 +67,26 @@ class Part:
     is_answer: bool = False
 
 
-def render_times(mark: Mark, found: Comparison, remarks: Sequence[str]) -> str:
-    """The whole page; ``remarks`` are what else is to be said of the windows, and of what was promised."""
+def render_times(mark: Mark, found: Comparison, remarks: Sequence[str], promise: Promise | None = None) -> str:
+    """The whole page; ``remarks`` are what else is to be said of the windows, ``promise`` that of an experiment."""
     return render_sections(
         f"Two times of database {mark.database} at {mark.server}",
-        [(part.name, part.title, "times.html", {"part": part}) for part in _parts(found, remarks)],
+        [(part.name, part.title, "times.html", {"part": part}) for part in _parts(found, remarks, promise)],
         version=version("pgtrial"),
     )
 
 
-def write_times(mark: Mark, found: Comparison, remarks: Sequence[str], path: Path) -> None:
-    """Put the page at ``path``: whole, or not at all. Raises StoreError."""
+def write_times(
+    mark: Mark, found: Comparison, remarks: Sequence[str], path: Path, *, promise: Promise | None = None
+) -> None:
+    """Put the page, as ``render_times`` makes it, at ``path``: whole, or not at all. Raises StoreError."""
     try:
-        write_file(path, render_times(mark, found, remarks))
+        write_file(path, render_times(mark, found, remarks, promise))
     except OSError as err:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
 
 
-def _parts(found: Comparison, remarks: Sequence[str]) -> Iterator[Part]:
+def _parts(found: Comparison, remarks: Sequence[str], promise: Promise | None) -> Iterator[Part]:
     yield Part(
         name="answer",
         title="What was different in B",
@@ -79,6 +94,13 @@ def _parts(found: Comparison, remarks: Sequence[str]) -> Iterator[Part]:
         notes=(*windows_lines(found), *remarks, OBSERVATION),
         is_answer=True,
     )
+    if promise is not None:
+        yield Part(
+            name="promise",
+            title="Did it bring what was promised?",
+            texts=promise_lines(promise, found.time),
+            chart=_promised(promise, found.time),
+        )
     if points := tuple(each.text for each in pointers(found)):
         yield Part(
             name="pointers",
@@ -181,3 +203,49 @@ def _waterfall(found: Comparison) -> Chart | None:
         text=f"Waterfall of the difference of the time at work per commit: {'; '.join(row['label'] for row in rows)}.",
         spec=waterfall_spec(rows),
     )
+
+
+def _promised(promise: Promise, time: Row) -> Chart | None:
+    """The experiment's effect, where one more block of it would lie as a row and as a band, and what was seen."""
+    effect = (promise.ratio, promise.mean_low, promise.mean_high)
+    if not all(is_plottable(each) for each in (*effect, promise.low, promise.high)):
+        return None
+    one, other = CANDIDATE_COLOURS[0], CONTROL_COLOUR
+    rows = [
+        _ratio_row(0, f"{promise.experiment}, arm {promise.arm}", one, effect, blocks=promise.blocks),
+        _ratio_row(1, "one more block like its own", one, (promise.ratio, promise.low, promise.high)),
+    ]
+    if is_plottable(time.change):
+        rows.append(_ratio_row(2, f"A → B, {TIME_NAME}", other, (time.change, time.low, time.high)))
+    seen = "" if is_plottable(time.change) else " What was seen is not known."
+    return Chart(
+        title="What was promised, and what was seen. The band is where one more block of the experiment would lie; "
+        "left of the dashed line, which is no change, is less time.",
+        text="Forest plot of the change of the time of a transaction, as the experiment promised it and as it was "
+        f"seen. {'; '.join(row['label'] for row in rows)}.{seen}",
+        spec=forest_spec(rows, (promise.low, promise.high)),
+        legend=((one, "promised"), (other, "seen")),
+    )
+
+
+def _ratio_row(
+    number: int,
+    name: str,
+    colour: str,
+    ratios: tuple[float | None, float | None, float | None],
+    *,
+    blocks: Sequence[float] = (),
+) -> Spec:
+    """A row of ``forest_spec``; ``ratios`` are the middle and the ends of the interval, None where there is none."""
+    ratio, low, high = ratios
+    between = "without an interval" if low is None else interval_text(low, high, ratio)
+    has_interval = is_plottable(low) and is_plottable(high)
+    return {
+        "row": number,
+        "label": f"{name}: {change_text(ratio, low, high)} ({between})",
+        "colour": colour,
+        "ratio": shorten(ratio),
+        "low": shorten(low) if has_interval else None,
+        "high": shorten(high) if has_interval else None,
+        "blocks": [shorten(each) for each in blocks if is_plottable(each)],
+    }

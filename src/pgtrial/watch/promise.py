@@ -30,15 +30,20 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """Ratio of the time of a transaction, after by before; ``low`` to ``high`` is where one more block would lie."""
+    """Ratio of the time of a transaction, after by before: the effect with its interval, ``mean_low`` to ``mean_high``,
+    and the experiment's own ``blocks``; ``low`` to ``high`` is where one more of them would lie.
+    """
 
     experiment: str
     arm: str
     verdict: Verdict
     provisional: bool
     ratio: float
+    mean_low: float
+    mean_high: float
     low: float
     high: float
+    blocks: tuple[float, ...]
 
 
 def read_promise(folder: Path) -> Promise:
@@ -59,18 +64,22 @@ def read_promise(folder: Path) -> Promise:
             f'the experiment in "{folder}" promises nothing: its interval includes no difference',
             hint='"pgtrial suggest" says how many blocks it needs.',
         )
-    blocks = sum(each is not None for each in effect.block_ratios)
-    half = t_quantile((1 + CONFIDENCE) / 2, float(effect.degrees)) * effect.log_error * math.sqrt(blocks + 1)
+    blocks = [math.log(each) for each in effect.block_ratios if each is not None]
+    half = t_quantile((1 + CONFIDENCE) / 2, float(effect.degrees)) * effect.log_error * math.sqrt(len(blocks) + 1)
     sign = -1 if effect.metric == THROUGHPUT else 1
     log = sign * math.log(effect.ratio)
+    mean_low, mean_high = sorted(sign * math.log(end) for end in (effect.low, effect.high))
     return Promise(
         experiment=findings.experiment.name,
         arm=effect.arm,
         verdict=asked.verdict,
         provisional=asked.provisional,
         ratio=ratio_of(log),
+        mean_low=ratio_of(mean_low),
+        mean_high=ratio_of(mean_high),
         low=ratio_of(log - half),
         high=ratio_of(log + half),
+        blocks=tuple(ratio_of(sign * each) for each in blocks),
     )
 
 

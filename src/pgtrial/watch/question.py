@@ -75,9 +75,13 @@ class Question:
 
 def questions(found: Comparison, pointers: Sequence[Pointer], plan: Plan, facts: Facts) -> Iterator[Question]:
     """One of each pointer; ``plan`` is that of the folder in which the files will lie."""
-    for pointer in {each.code: each for each in reversed(pointers)}.values():
+    asked = {each.code: each for each in reversed(pointers)}
+    for pointer in asked.values():
         name = f"question-{pointer.code}"
         arm = _arm(pointer, plan, facts)
+        rows = asked.get(Suspicion.ROWS)
+        if pointer.code is Suspicion.PLAN and rows is not None and rows.statement == pointer.statement:
+            arm = f"question-{rows.code} is about the same statement"
         if isinstance(arm, str):
             yield Question(pointer=pointer, name=name, why_not=arm)
             continue

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 COMMITS = "pg_stat_database.xact_commit"
 COMMITS_NAME, ACTIVE_NAME, TIME_NAME = "commits", "active client sessions", "time at work per commit"
 RUNNING = "CPU"  # what a session is said to wait for that waits for nothing
-_MOST = 1e100  # a server counts no further, and squares of it are still numbers
+MOST = 1e100  # a server counts no further, and squares of it are still numbers
 CLIENT_WORK = "backend_type IN ('client backend', 'parallel worker') AND state IN ('active', 'fastpath function call')"
 
 EVENT = f"CASE WHEN wait_type = '' THEN '{RUNNING}' ELSE wait_type || '/' || wait_event END"
@@ -58,7 +58,7 @@ def series_of(found: Mapping[str, Any], keys: str, value: str, steps: int) -> di
     if not found:
         return result
     values = np.ma.filled(np.ma.asarray(found[value], dtype=np.float64), np.nan)
-    values[~(np.abs(values) < _MOST)] = np.nan  # also what is no number
+    values[~(np.abs(values) < MOST)] = np.nan  # also what is no number
     for key, place, each in zip(found[keys], found["place"], values, strict=True):
         result.setdefault(str(key), empty(steps))[int(place)] = each
     return result
@@ -154,10 +154,11 @@ def active_sessions(waits: Mapping[str, Array], polls: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A statement as pg_stat_statements has it: calls, seconds and blocks of each step, and its text."""
+    """A statement as pg_stat_statements has it: calls, seconds, rows and blocks of each step, and its text."""
 
     calls: Array
     times: Array
+    rows: Array
     blocks: Array
     query: str
 
@@ -167,21 +168,22 @@ def read_statements(sums: Sums) -> dict[str, Counted]:
     was_read = statements_read(sums)
     found = sums.read(
         STATEMENTS,
-        "place, queryid, calls::DOUBLE AS calls, exec_time, "
+        "place, queryid, calls::DOUBLE AS calls, exec_time, rows::DOUBLE AS rows, "
         "(shared_blks_hit + shared_blks_read)::DOUBLE AS blocks, query",
     )
     if not found or np.isnan(was_read).all():
         return {}
-    calls, times, blocks = (
+    calls, times, rows, blocks = (
         {
             key: np.where(np.isnan(series), was_read, series)
             for key, series in series_of(found, "queryid", column, sums.steps).items()
         }
-        for column in ("calls", "exec_time", "blocks")
+        for column in ("calls", "exec_time", "rows", "blocks")
     )
     texts = {str(key): str(text) for key, text in zip(found["queryid"], found["query"], strict=True) if text}
     return {
-        key: Counted(calls=calls[key], times=times[key], blocks=blocks[key], query=texts.get(key, "")) for key in calls
+        key: Counted(calls=calls[key], times=times[key], rows=rows[key], blocks=blocks[key], query=texts.get(key, ""))
+        for key in calls
     }
 
 

@@ -190,6 +190,7 @@ def _by_text(sums: Sums) -> dict[str, tuple[tuple[str, ...], Counted]]:
             whole = Counted(
                 calls=other.calls + counted.calls,
                 times=other.times + counted.times,
+                rows=other.rows + counted.rows,
                 blocks=other.blocks + counted.blocks,
                 query=other.query,
             )

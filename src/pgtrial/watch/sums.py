@@ -179,6 +179,14 @@ def read_sums(kind: str, files: Sequence[Path], query: str, parameters: Sequence
         return parquet.fetch(db, query.replace("{files}", source), parameters)
 
 
+def read_readings(kind: str, files: Sequence[Path], columns: str) -> dict[str, Any]:
+    """Columns of what was read, in the order of time, as numpy arrays. Raises StoreError."""
+    if not files:
+        return {}
+    with parquet.session(threads=1) as db:
+        return parquet.fetch(db, f"SELECT {columns} FROM {_source(db, files, kind)} ORDER BY t")
+
+
 def _prepare(
     db: Any,
     kind: str,

@@ -4,6 +4,7 @@ What it *points to* is an expert's first guess from those sentences, with a code
 question (``watch.question``) is made of it where a setting, an index or a script can answer it.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,7 @@ from enum import StrEnum
 from pgtrial.collectors.sessions import shown_query
 from pgtrial.report.words import part_name
 from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_share
-from pgtrial.watch.compare import NAMED, OTHER_WAITS, OTHER_WORK, Comparison, Work
+from pgtrial.watch.compare import NAMED, OTHER_WAITS, OTHER_WORK, Comparison, StatementRow, Work
 from pgtrial.watch.rows import Row
 from pgtrial.watch.series import RUNNING
 
@@ -22,12 +23,13 @@ OBSERVATION = (
 METHOD = (
     "Intervals: of means of minutes, or of parts of a minute in a window shorter than 36 minutes, whose dependence is "
     "told by their slow cosine waves (Lazarus et al. 2018), the two windows by Welch; those of a table hold together "
-    "in 95 % of comparisons, and those from which sentences are made, of five tables, in 95 % as well. "
+    "in 95 % of comparisons, and those from which sentences are made, of six tables, in 95 % as well. "
     '"*": the interval excludes no difference.'
 )
 NOTHING = "Nothing clearly differed: no interval of what sentences are made of excludes “no difference”."
 LEAST_SHARE = 0.001  # of the time of all statements; what has less in both windows is not shown
 _MOST_PARTS = 3
+_PLAN = 2.0  # times the blocks; what data that grow take more is less
 _ROUNDING = 1e-9
 _LOCK = "Lock/"
 _LONGEST = 100  # characters of a statement
@@ -39,6 +41,7 @@ class Suspicion(StrEnum):
     LOCKS = "locks"  # sessions wait for somebody who holds a lock
     SPILL = "spill"  # sorts and hashes go to temporary files
     ROWS = "rows"  # more rows are read for the same work: a plan, an index, the data
+    PLAN = "plan"  # a statement reads more blocks for the same rows
     CACHE = "cache"  # more blocks come from outside shared buffers
     NEW_STATEMENT = "new-statement"
     CHECKPOINTS = "checkpoints"
@@ -198,6 +201,8 @@ def _pointers(found: Comparison) -> Iterator[Pointer]:
             text="More rows are read for the same work: a plan, an index or the data have changed" + _by(known) + ".",
             statement=_lead(known),
         )
+    for statement in itertools.islice(filter(_has_other_plan, found.statements), _MOST_PARTS):
+        yield Pointer(code=Suspicion.PLAN, text=_plan_text(statement), statement=shown_query(statement.query))
     if machine.get("blocks read", 0) > 0:
         yield Pointer(
             code=Suspicion.CACHE,
@@ -218,6 +223,27 @@ def _pointers(found: Comparison) -> Iterator[Pointer]:
         yield Pointer(code=Suspicion.CPU, text="The server waits for CPUs that others on the machine use.")
     if found.throughput[0].side > 0:
         yield Pointer(code=Suspicion.LOAD, text="There was more to do: more commits.")
+
+
+def _has_other_plan(statement: StatementRow) -> bool:
+    """Whether it surely reads more than twice as many blocks as before per call, and also per row where it has any."""
+    blocks, rows = statement.blocks, statement.rows
+    if statement.share_b < LEAST_SHARE or blocks.low is None or blocks.low <= _PLAN:
+        return False
+    per_row = statement.blocks_per_row.low
+    return rows.a == rows.b == 0 or (per_row is not None and per_row > _PLAN)
+
+
+def _plan_text(statement: StatementRow) -> str:
+    name = shown(shown_query(statement.query)) if statement.query else f"statement {statement.queryid}"
+    row = statement.blocks
+    blocks = [format_count(each or 0.0) for each in (row.change, row.low, row.high)]
+    rows = [format_count(each or 0.0) for each in (statement.rows.a, statement.rows.b)]
+    return (
+        f"{name} reads {blocks[0]} times as many blocks per call ({blocks[1]} to {blocks[2]}), with "
+        f"{rows[0]} → {rows[1]} rows per call: its plan has probably changed, or else its data, or the values that it "
+        "is called with."
+    )
 
 
 def _is_new(work: Work, found: Comparison) -> bool:

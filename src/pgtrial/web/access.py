@@ -1,7 +1,8 @@
 """Access control, and restrictions on what a browser may do with the pages.
 
 Access needs the token in the address, once, and then a cookie, and only works under a name of this machine itself.
-Except for the two secrets, everything here is a pure function of a request's headers.
+A monitor, which reads figures and nothing else, says a token in a header each time.
+Except for the secrets, everything here is a pure function of a request's headers.
 
 What browsers are told to refuse, with each kind of answer: the pages of the server itself have no inline script and no
 inline style; their scripts put texts into the page as text only, to which Trusted Types hold them.
@@ -13,13 +14,23 @@ and open no window.
 """
 
 import hmac
+import os
+import re
 import secrets
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qs
+
+from pgtrial.errors import SpecError
+from pgtrial.safe_files import open_file
 
 _BYTES = 32  # of randomness
 _MOST_FIELDS = 10  # of a query
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/=-]+)")  # RFC 6750, section 2.1
+_MOST_TOKEN = 2000  # bytes of its file
+_CHOSEN = re.compile(rb"([A-Za-z0-9._~+/=-]{32,1000})\s*")  # by a user, for a monitor
 # A page of another site can make a name of its own mean 127.0.0.1; the browser still says the name it was asked for.
 _OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -59,12 +70,14 @@ class Access:
     """``token`` opens the door and stands in the address that is printed; ``session`` is what the cookie holds.
 
     They are two, so that what other programs on 127.0.0.1 may see, which get this host's cookies whatever their port,
-    is not what a browser keeps in its history, and the other way round.
+    is not what a browser keeps in its history, and the other way round. ``monitor`` is a token that lasts, for figures
+    alone; "" where there is none.
     """
 
     port: int
     token: str = field(default_factory=_new_secret, repr=False)
     session: str = field(default_factory=_new_secret, repr=False)
+    monitor: str = field(default="", repr=False)
 
     @property
     def cookie_name(self) -> str:
@@ -90,6 +103,34 @@ class Access:
         pairs = (pair.partition("=") for header in headers for pair in header.split(";"))
         # Others on this machine may have set whatever they like: only ours is looked at.
         return any(name.strip() == self.cookie_name and _same(value.strip(), self.session) for name, _, value in pairs)
+
+    def has_bearer(self, headers: Sequence[str]) -> bool:
+        """Whether the Authorization header, of which there must be one, has a token that opens figures."""
+        match = _BEARER.fullmatch(headers[0].strip()) if len(headers) == 1 else None
+        if match is None:
+            return False
+        is_monitor = _same(match[1], self.monitor)  # what is sent is not empty, as no token may be
+        return _same(match[1], self.token) or is_monitor
+
+
+def read_monitor_token(path: Path) -> str:
+    """The token in a file, which only its owner and group may read. Raises SpecError."""
+    try:
+        with open_file(path, follow=True) as file:
+            mode, content = os.fstat(file.fileno()).st_mode, file.read(_MOST_TOKEN)
+    except OSError as err:
+        raise SpecError(f'cannot read "{path}": {err.strerror}') from err
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise SpecError(
+            f'everybody may read or write the token in "{path}"', hint=f"Take that right away: chmod o= {path}"
+        )
+    match = _CHOSEN.fullmatch(content)
+    if match is None:
+        raise SpecError(
+            f'"{path}" has no token: one line of 32 letters, digits and ._~+/=- or more',
+            hint="Make one: openssl rand -hex 32",
+        )
+    return match[1].decode()
 
 
 def is_own_host(headers: Sequence[str]) -> bool:

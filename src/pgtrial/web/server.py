@@ -42,6 +42,7 @@ _MOST_FIELDS = 10  # of a query
 _SOON = 10.0  # s; after a change the next look is no later, however much it took to read what changed
 _HEARTBEAT = 10.0  # s; a browser that has gone is noticed when something is sent to it
 _HTML = "text/html; charset=utf-8"
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _STATIC = Path(__file__).parent / "static"
 # Read once: what is not among these is not served, whatever its name.
 STATIC = {
@@ -62,13 +63,16 @@ _log = logging.getLogger(__name__)
 
 
 class WebServer(ThreadingHTTPServer):
-    """Serves the result folders below ``root`` on ``port`` of loopback; 0 is any free port. OSError where it cannot."""
+    """Serves the result folders below ``root`` on ``port`` of loopback; 0 is any free port. OSError where it cannot.
+
+    ``monitor`` is a token for figures alone, as in ``Access``.
+    """
 
     daemon_threads = True  # a browser that keeps its connection does not keep the program
     block_on_close = False
     request_queue_size = 32
 
-    def __init__(self, root: Path, *, port: int, patience: float = PATIENCE) -> None:
+    def __init__(self, root: Path, *, port: int, patience: float = PATIENCE, monitor: str = "") -> None:
         self.stopping = threading.Event()  # first, as the base class closes what it cannot open
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._patience = patience
@@ -77,7 +81,7 @@ class WebServer(ThreadingHTTPServer):
         super().__init__((HOST, port), Handler)
         self.shelf = Shelf(root=root)
         self.watches = Watches(root=root)
-        self.access = Access(self.server_port)
+        self.access = Access(self.server_port, monitor=monitor)
         self.files = {name: (_STATIC / name).read_bytes() for name in ("index.html", *STATIC)}
 
     @property
@@ -155,11 +159,11 @@ class WebServer(ThreadingHTTPServer):
         _log.debug("a connection ended early", exc_info=True)
 
 
-def open_server(folder: Path, *, port: int) -> WebServer:
+def open_server(folder: Path, *, port: int, monitor: str = "") -> WebServer:
     """A server that listens, for a result folder or a directory of them. Raises PgTrialError with what is wrong."""
     root = find_root(folder)
     try:
-        return WebServer(root, port=port)
+        return WebServer(root, port=port, monitor=monitor)
     except OSError as err:
         if err.errno == errno.EADDRINUSE:
             raise PgTrialError(
@@ -253,7 +257,10 @@ class Handler(BaseHTTPRequestHandler):
         has_token = access.has_token(query)
         if has_token:
             self._let_in(path)
-        elif has_token is False or not access.has_cookie(self.headers.get_all("Cookie") or []):
+        elif has_token is False or not (
+            access.has_cookie(self.headers.get_all("Cookie") or [])
+            or (_METRICS.fullmatch(path) and access.has_bearer(self.headers.get_all("Authorization") or []))
+        ):
             self.close_connection = True  # who is not let in may ask once: else he asks for ever, and takes no answer
             self._send_text(HTTPStatus.UNAUTHORIZED, _DENIED)
         else:
@@ -320,6 +327,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send_watch_alarms(self, place_id: str) -> None:
         self._send_json(self._web.watches.alarms(self._find_watch(place_id)))
+
+    def _send_watch_metrics(self, place_id: str) -> None:
+        text = self._web.watches.metrics(self._find_watch(place_id))
+        self._send(HTTPStatus.OK, text.encode(errors="replace"), _OPENMETRICS, DATA)
 
     def _send_watch_page(self, place_id: str) -> None:
         """A window beside the time that it is best compared with, as a page in a sandbox."""
@@ -405,6 +416,7 @@ class Handler(BaseHTTPRequestHandler):
 
 # An address names a result folder by its id only.
 _ID = "([0-9a-f]{16})"
+_METRICS = re.compile(f"/api/watches/{_ID}/metrics")
 _ADDRESSES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = tuple(
     (re.compile(pattern), send)
     for pattern, send in (
@@ -418,6 +430,7 @@ _ADDRESSES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = tuple(
         (f"/reports/{_ID}", Handler._send_report),
         (f"/events/watches/{_ID}", Handler._send_watch_events),
         (f"/api/watches/{_ID}/alarms", Handler._send_watch_alarms),
+        (_METRICS.pattern, Handler._send_watch_metrics),
         (f"/reports/watches/{_ID}", Handler._send_watch_page),
     )
 )

@@ -1,4 +1,5 @@
-"""The watched servers in the served directory: their last hour, two of their times side by side, their alarms.
+"""The watched servers in the served directory: their last hour, two of their times side by side, their alarms, and
+their newest figures for a monitor.
 
 What takes time is done once for each minute, and by one thread at a time, as the machine may be the server's own.
 """
@@ -16,6 +17,7 @@ from pgtrial.web.folders import Place, find_places
 
 if TYPE_CHECKING:
     from pgtrial.watch.latest import Course, Latest
+    from pgtrial.watch.newest import Newest
     from pgtrial.watch.statements import Statement
 
 MARK = "watch.json"
@@ -33,6 +35,8 @@ class Watches:
     clock: Callable[[], float] = time.time
     _known: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict, init=False)  # by id and what it is
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _newest: "dict[str, Newest]" = field(default_factory=dict, init=False)  # by id
+    _metrics_lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # they wait for no page
 
     def places(self) -> tuple[Place, ...]:
         """Raises StoreError when the directory cannot be read any more."""
@@ -56,6 +60,17 @@ class Watches:
     def page(self, place: Place, window: str) -> str:
         """The HTML page of a window beside the one that it is best compared with. Raises PgTrialError."""
         return self._once_a_minute(place, f"page {window}", lambda: _page(place, window, self.clock()))
+
+    def metrics(self, place: Place) -> str:
+        """The newest figures as OpenMetrics text. Raises PgTrialError, also where there are none."""
+        from pgtrial.watch.folder import read_mark
+        from pgtrial.watch.newest import Newest
+
+        with self._metrics_lock:
+            mark, newest = read_mark(place.path), self._newest.get(place.id)
+            if newest is None or newest.mark != mark:
+                newest = self._newest[place.id] = Newest(place.path, mark)
+            return newest.text(self.clock())
 
     def _once_a_minute(self, place: Place, what: str, read: Callable[[], _T]) -> _T:
         minute = int(self.clock() // _MINUTE)

@@ -152,14 +152,15 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
             control=control,
             effects="; ".join(lines),
         ),
-        spec=_spec(rows, margin_bounds(findings)),
+        spec=forest_spec(rows, margin_bounds(findings)),
         legend=arm_legend(findings, (effect.arm for effect, _ in shown)),
     )
 
 
-def _spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
+def forest_spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
+    """Rows of ratios with their intervals and blocks, over a band from one of the ``bounds`` to the other."""
     ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"]) if value]
-    low, high = min(*ends, *bounds), max(*ends, *bounds)
+    low, high = min(*ends, *bounds, 1.0), max(*ends, *bounds, 1.0)
     room = (high / low) ** 0.04
     low, high = low / room, high * room
     axis = {
