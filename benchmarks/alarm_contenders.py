@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from pgtrial.stats.alarms.blocks import DAY as BLOCKS
-from pgtrial.stats.alarms.blocks import blocks_of
+from pgtrial.stats.alarms.blocks import Signal, blocks_of
 from pgtrial.stats.alarms.detector import Alarm, Learned, advance, begin, learn
 
 _START = LEARN_DAYS * DAY
@@ -30,13 +30,13 @@ for line in sys.stdin:
 Minutes = list[list[int]]  # of alarms, by month, from the end of learning on
 
 
-def learn_calm(values: Array) -> Learned:
-    return learn(values[..., :_START], SIGNALS, first=0)
+def learn_calm(values: Array, signals: Sequence[Signal] = SIGNALS) -> Learned:
+    return learn(values[..., :_START], signals, first=0)
 
 
 def pgtrial(values: Array, learned: Learned) -> list[list[Alarm]]:
     """By month."""
-    blocks = blocks_of(values[..., _START:], SIGNALS, learned.floors)
+    blocks = blocks_of(values[..., _START:], learned.signals, learned.floors)
     state = begin(learned, LEARN_DAYS * BLOCKS)
     found: list[list[Alarm]] = [[] for _ in values]
     for place in range(blocks.shape[-1]):

@@ -45,8 +45,11 @@ QUERIES = {
 }
 
 
-def day_of_minutes(day: int, *, shifted: bool) -> dict[str, dict[str, np.ndarray]]:
-    """By kind the columns of the minutes of a day, which a watch would have summed up; alike for each call."""
+def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[str, np.ndarray]]:
+    """By kind the columns of the minutes of a day, which a watch would have summed up; alike for each call.
+
+    No transaction is ever rolled back, unless they are ``failing``: one in a hundred, from SHIFT on.
+    """
     rng = np.random.default_rng([20261128, day])
     t = START + day * DAY + MINUTE * np.arange(DAY // MINUTE)
     late = (t >= SHIFT) if shifted else np.zeros(t.size, dtype=bool)
@@ -54,9 +57,17 @@ def day_of_minutes(day: int, *, shifted: bool) -> dict[str, dict[str, np.ndarray
     commits = 100 * rhythm * np.exp(0.05 * rng.normal(size=t.size)) * np.where(late, 0.8, 1.0)
     cpu = 1.5 * rhythm * np.exp(0.05 * rng.normal(size=t.size))
     polls, calls = np.full(t.size, 60.0), np.full(t.size, 900.0)
+    rollbacks = np.where((t >= SHIFT) & failing, 0.01 * commits, 0.0)
+    noise = np.random.default_rng([20261129, day]).normal(size=(2, t.size))
+    blocks, available = 400 * commits * np.exp(0.05 * noise[0]), 4e9 * np.exp(0.01 * noise[1])
     samples = {
         "pg_stat_database.xact_commit": (60 * commits, 60.0),
+        "pg_stat_database.xact_rollback": (60 * rollbacks, 60.0),
+        "pg_stat_database.deadlocks": (np.zeros(t.size), 60.0),
+        "pg_stat_database.blks_hit": (60 * blocks, 60.0),
+        "pg_stat_database.blks_read": (np.zeros(t.size), 60.0),
         "backend_cpu.run": (60 * cpu, 60.0),
+        "proc_meminfo.MemAvailable": (12 * available, np.nan),
         "pg_stat_statements.calls": (calls, 60.0),
         "sessions.polls": (polls, np.nan),
     }
@@ -94,10 +105,10 @@ def day_of_minutes(day: int, *, shifted: bool) -> dict[str, dict[str, np.ndarray
     }
 
 
-def write_day(root: Path, day: int, *, shifted: bool = False) -> None:
+def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False) -> None:
     """As a watch leaves a day whose readings are too old to be kept."""
     with parquet.session(threads=1) as db:
-        for kind, columns in day_of_minutes(day, shifted=shifted).items():
+        for kind, columns in day_of_minutes(day, shifted=shifted, failing=failing).items():
             db.register("columns", columns)
             db.execute("CREATE OR REPLACE TEMP TABLE of_day AS SELECT * REPLACE (t::DOUBLE AS t) FROM columns")
             for hour in range(START + day * DAY, START + (day + 1) * DAY, HOUR):
@@ -151,6 +162,13 @@ def test_what_is_watched_is_known_and_changes(found: Watched) -> None:
         ("active client sessions", ""),
         ("time at work per commit", ""),
         ("CPU of the server", ""),
+        ("transactions rolled back", ""),
+        ("deadlocks", ""),
+        ("blocks per commit", ""),
+        ("memory available", ""),
+        ("time per call", "7"),
+        ("time per call", "8"),
+        ("time per call", "9"),
         ("waits", "CPU"),
         ("waits", "IO"),
         ("waits", "others"),
@@ -162,6 +180,19 @@ def test_what_is_watched_is_known_and_changes(found: Watched) -> None:
     assert found.calm == Window(START, START + CALM * DAY)
     assert found.rest == Window(START + CALM * DAY, START + (CALM + WATCHED) * DAY)
     assert found.audit.days == WATCHED
+
+
+def test_the_first_rollbacks_in_weeks_are_an_alarm(calm: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    write_day(root, CALM + WATCHED - 1, failing=True)
+    (alarm,) = find_alarms(root).alarms
+    assert SHIFT < alarm.at <= SHIFT + HOUR
+    shift = alarm.shifts[0]
+    assert (shift.signal, shift.is_more) == ("transactions rolled back", True)
+    # A hundredth on a background of a thousandth.
+    level = next(each for each in alarm.shifts if each.aspect.value == "level")
+    assert level.low < 11 < level.high
 
 
 def test_the_same_minutes_without_it_are_silent(calm: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def write(root: Path, *, gap: tuple[float, float] = (0.0, 0.0), maintain_at: flo
         rows.samples += [
             Sample(t, "pg_stat_database.xact_commit", "", commits),
             Sample(t, "sessions.polls", "", 15.0),
-            Sample(t, "proc_meminfo.available", "", 1e9 + 1e6 * rng.normal()),
+            Sample(t, "proc_meminfo.MemAvailable", "", 1e9 + 1e6 * rng.normal()),
             Sample(t, "pg_stat_database.deadlocks", "", 0.0),
         ]
         for event, mean in (("", 1.5), ("DataFileRead", 2.0 if is_b else 0.5)):

@@ -75,8 +75,9 @@ def command(
 
     What is usual at each hour and weekday is learned from the calm time. Shown
     are the changes since then, with at most one false alarm in 30 days, or the
-    time of --contract, for all signals together: throughput, sessions, time per
-    commit, waits, statements and CPU. START/END are in UTC. docs/alarms.md says where that fails.
+    time of --contract, for all signals together: throughput, sessions, time and
+    work per commit, waits, statements, errors, CPU, memory and devices.
+    START/END are in UTC. docs/alarms.md says where that fails.
 
     \b
     Examples:

@@ -31,8 +31,9 @@ class Shift:
     """What changed: an ``aspect`` of a signal, or the share of a ``part`` of a mix, since ``onset``, seconds since the
     epoch.
 
-    ``size``, with its 95 % interval, is the ratio to what it was; of a share that of its ratio to the geometric mean of
-    the others; of a spread that of the mean difference between neighbouring minutes.
+    ``size``, with its 95 % interval, is the ratio to what it was, of both with their background (``watch.quotients``);
+    of a share that of its ratio to the geometric mean of the others; of a spread that of the mean difference between
+    neighbouring minutes.
     """
 
     signal: str

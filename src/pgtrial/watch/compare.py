@@ -30,12 +30,12 @@ from pgtrial.watch.series import (
     rate_of,
     read_background,
     read_blocking,
+    read_gauge,
     read_polls,
     read_rates,
     read_statements,
     read_waits,
     read_work,
-    series_of,
     waits_of_work,
 )
 from pgtrial.watch.windows import Sums, Window, fine_step, window_sums
@@ -58,7 +58,7 @@ NAMED = (
     "rollbacks",
     "some task stalled on memory",
 )
-_GAUGES = (("memory available", "B", "proc_meminfo.available"), ("connections", "", "pg_stat_database.numbackends"))
+GAUGES = (("memory available", "B", "proc_meminfo.MemAvailable"), ("connections", "", "pg_stat_database.numbackends"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,14 +236,8 @@ def _background(both: Sequence[Sums], polls: Sequence[Array], none: Sequence[Arr
 
 def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confidence: float) -> tuple[Row, ...]:
     drafts = [_rate(name, unit, metrics, both, rates) for name, unit, metrics in RATES]
-    for name, unit, metric in _GAUGES:
-        means = []
-        for sums in both:
-            found = sums.read(
-                SAMPLES, "place, metric, sum(total) / sum(count) AS mean", "metric = ? GROUP BY place, metric", metric
-            )
-            means.append(series_of(found, "metric", "mean", sums.steps).get(metric, empty(sums.steps)))
-        drafts.append(by_mean(name, unit, means))
+    for name, unit, metric in GAUGES:
+        drafts.append(by_mean(name, unit, [read_gauge(sums, metric) for sums in both]))
     drafts = [each for each in drafts if each.means != (None, None)]
     told = finish([each for each in drafts if each.name in NAMED], confidence=confidence)
     rows = {row.name: row for row in (*told, *finish([each for each in drafts if each.name not in NAMED]))}

@@ -64,13 +64,16 @@ def series_of(found: Mapping[str, Any], keys: str, value: str, steps: int) -> di
     return result
 
 
-def read_rates(sums: Sums) -> dict[str, Array]:
+_METRICS = (COMMITS, *(name for *_, names in RATES for name in names))
+
+
+def read_rates(sums: Sums, metrics: Iterable[str] = _METRICS) -> dict[str, Array]:
     """By metric growth per second, over all objects together; NaN in a step of which nothing is known."""
     found = sums.read(
         SAMPLES,
         "place, metric, sum(total / seconds) AS rate",
         "seconds > 0 AND metric IN (SELECT unnest(?::VARCHAR[])) GROUP BY place, metric",
-        [COMMITS, *(name for *_, names in RATES for name in names)],
+        list(metrics),
     )
     return series_of(found, "metric", "rate", sums.steps)
 
@@ -79,6 +82,14 @@ def rate_of(rates: Mapping[str, Array], metrics: Iterable[str], steps: int) -> A
     """The sum of those of the metrics that there are."""
     parts = [rates[metric] for metric in metrics if metric in rates]
     return sum(parts[1:], parts[0]) if parts else empty(steps)
+
+
+def read_gauge(sums: Sums, metric: str) -> Array:
+    """The mean of its readings in each step; NaN where there is none."""
+    found = sums.read(
+        SAMPLES, "place, metric, sum(total) / sum(count) AS mean", "metric = ? GROUP BY place, metric", metric
+    )
+    return series_of(found, "metric", "mean", sums.steps).get(metric, empty(sums.steps))
 
 
 def read_polls(sums: Sums) -> Array:

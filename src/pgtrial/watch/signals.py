@@ -1,9 +1,10 @@
 """What alarms of a watched server may be about: the minutes of its folder as the signals of a detector.
 
-Commits, active sessions, time at work per commit and CPU are those of ``watch.compare``. Waits by type, and the share
-of each statement in the time of all, are mixes. A minute in which no session was seen waiting for something may have
-missed it, so half a poll is added to each count (Martin-Fernandez et al., Stat. Model. 15 (2015) 134-158, for zeros of
-counts); to the time of statements a thousandth of the usual time of all.
+Commits, active sessions, time at work per commit and CPU are those of ``watch.compare``; errors, devices, memory and
+work per commit are those of ``watch.quotients``. Each of the usual statements has its time per call. Waits by type, and
+the share of each statement in the time of all, are mixes. A minute in which no session was seen waiting for something
+may have missed it, so half a poll is added to each count (Martin-Fernandez et al., Stat. Model. 15 (2015) 134-158, for
+zeros of counts); to the time of statements a thousandth of the usual time of all.
 
 All but the mixes change by ratios: what a load's rhythm multiplies it goes on to multiply after a change.
 """
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from pgtrial.errors import StoreError
 from pgtrial.stats.alarms.blocks import Scale, Signal
 from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of
+from pgtrial.watch.quotients import METRICS, NAMES, PER_CALL_NAME, WORK, as_signals, read_quotients
 from pgtrial.watch.series import (
     ACTIVE_NAME,
     COMMITS,
@@ -41,6 +43,8 @@ WAITS_NAME, STATEMENTS_NAME = "waits", "statements"
 OTHERS = "others"
 _CPU = ("CPU in user mode", "CPU in the kernel", "CPU of the server")
 _PLAIN = (COMMITS_NAME, ACTIVE_NAME, TIME_NAME, *_CPU)
+_CPU_RATES = tuple((name, metrics) for name, _, metrics in RATES if name in _CPU)
+_METRICS = tuple(dict.fromkeys([COMMITS, *(each for _, metrics in _CPU_RATES for each in metrics), *METRICS]))
 _POLLS, _READ = "polls", "was read"
 _MOST_STATEMENTS = 5
 _USUAL = 0.5  # share of calm minutes in which there is a signal, or a statement of its own
@@ -132,33 +136,33 @@ def _of_day(root: Path, day: Window, read: Callable[[Sums], _Read]) -> _Read | N
 def _read_day(sums: Sums, statements: Sequence[str]) -> dict[_Key, Array]:
     polls = read_polls(sums)
     waits = read_waits(sums, polls)
-    rates = read_rates(sums)
+    rates = read_rates(sums, _METRICS)
     commits, active = rates.get(COMMITS, empty(sums.steps)), active_sessions(waits, polls)
     found = {(_POLLS, ""): polls, (COMMITS_NAME, ""): commits, (ACTIVE_NAME, ""): active}
     found[TIME_NAME, ""] = np.divide(active, commits, out=empty(sums.steps), where=commits > _NOTHING)
-    for name, _, metrics in RATES:
-        if name in _CPU:
-            found[name, ""] = rate_of(rates, metrics, sums.steps)
+    for name, metrics in _CPU_RATES:
+        found[name, ""] = rate_of(rates, metrics, sums.steps)
+    found |= {(name, ""): series for name, series in read_quotients(sums, rates).items()}
     for event, sessions in waits.items():
         key = (WAITS_NAME, event.partition("/")[0])
         found[key] = found.get(key, np.zeros(sums.steps)) + sessions
     found[_READ, ""] = statements_read(sums)
-    for part, times in _times(sums, statements).items():
-        found[STATEMENTS_NAME, part] = times
-    return found
+    return found | _of_statements(sums, statements)
 
 
-def _times(sums: Sums, statements: Sequence[str]) -> dict[str, Array]:
-    """By queryid the time of some statements, and of all others together."""
+def _of_statements(sums: Sums, statements: Sequence[str]) -> dict[_Key, Array]:
+    """By queryid the time of some statements, of all others together, and the time per call of those that are named."""
     found = sums.read(
         STATEMENTS,
         "place, CASE WHEN queryid IN (SELECT unnest(?::VARCHAR[])) THEN queryid ELSE ? END AS part, "
-        "sum(exec_time) AS exec_time",
+        "sum(exec_time) AS exec_time, sum(exec_time) / sum(calls) AS per_call",
         "true GROUP BY place, part",
         list(statements),
         OTHERS,
     )
-    return series_of(found, "part", "exec_time", sums.steps)
+    times = {(STATEMENTS_NAME, part): each for part, each in series_of(found, "part", "exec_time", sums.steps).items()}
+    per_call = series_of(found, "part", "per_call", sums.steps)
+    return times | {(PER_CALL_NAME, part): each for part, each in per_call.items() if part != OTHERS}
 
 
 def usual_statements(root: Path, found: Look, calm: Window) -> dict[str, str]:
@@ -196,25 +200,38 @@ def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]
     signals: list[Signal] = []
     values: list[Array] = []
 
-    def add(name: str, scale: Scale, parts: Sequence[tuple[Column, Array]]) -> None:
+    def add(scale: Scale, parts: Sequence[tuple[Column, Array]], group: str = "", *, has_spread: bool = True) -> None:
         places = tuple(range(len(values), len(values) + len(parts)))
-        signals.append(Signal(name=name, scale=scale, columns=places))
+        name = parts[0][0].signal
+        signals.append(Signal(name=name, scale=scale, columns=places, group=group, has_spread=has_spread))
         columns.extend(column for column, _ in parts)
         values.extend(series for _, series in parts)
 
-    for name in _PLAIN:
-        series = minutes.of(name)
-        if _tells(series[here], least=_USUAL * minutes.are_known()[here].sum()):
-            add(name, Scale.RATIO, [(Column(signal=name), series)])
-    for name, parts in ((WAITS_NAME, _waits(minutes, here)), (STATEMENTS_NAME, _shares(minutes, here, statements))):
+    least = _USUAL * minutes.are_known()[here].sum()
+    for column, group, is_lifted, series in _plain(minutes, here, statements):
+        if _tells(series[here], least=least):
+            add(Scale.RATIO, [(column, series)], group, has_spread=not is_lifted)
+    for parts in (_waits(minutes, here), _shares(minutes, here, statements)):
         if len(parts) > 1:
-            add(name, Scale.MIX, parts)
+            add(Scale.MIX, parts)
     return Signals(
         window=minutes.window,
         columns=tuple(columns),
         signals=tuple(signals),
         values=np.stack(values) if values else np.empty((0, minutes.window.minutes)),
     )
+
+
+def _plain(minutes: Minutes, here: slice, statements: Mapping[str, str]) -> Iterator[tuple[Column, str, bool, Array]]:
+    """All that is no mix: its column, the group of its bursts, whether it has a background, and its values."""
+    for name in _PLAIN:
+        yield Column(signal=name), "", False, minutes.of(name)
+    quotients, first = {name: minutes.of(name) for name in NAMES}, minutes.window.start // MINUTE
+    for name, group, is_lifted, series in as_signals(quotients, minutes.of(COMMITS_NAME), first=first, calm=here):
+        yield Column(signal=name), group, is_lifted, series
+    for queryid, text in statements.items():
+        column = Column(signal=PER_CALL_NAME, part=queryid, text=text)
+        yield column, WORK, False, minutes.of(PER_CALL_NAME, queryid)
 
 
 def _tells(calm: Array, *, least: float) -> bool:

@@ -195,3 +195,19 @@ def test_days_unlike_each_other_raise_the_threshold_and_alike_ones_do_not():
 
     assert threshold[0] == pytest.approx(30 * DAY)
     assert threshold[1] > 300 * DAY
+
+
+def test_bursts_of_one_group_cost_another_nothing_and_their_own_as_before():
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(1, 3, 14 * DAY))
+    bursts = np.zeros(14 * DAY)
+    for start in range(100, 14 * DAY, 300):
+        bursts[start : start + 8] = 6.0
+    noise[:, 2] += bursts
+    apart = learn_stakes(noise, ["load", "load", "devices"]).calm
+
+    assert apart[:, :2].tolist() == learn_stakes(noise[:, :2]).calm.tolist()
+    assert apart[:, 2:].tolist() == learn_stakes(noise[:, 2:]).calm.tolist()
+    together = learn_stakes(noise).calm
+    assert (together[:, :, BURNING] == together[:, 2:, BURNING]).all()
+    assert (together[:, :2, BURNING] > apart[:, :2, BURNING]).all()

@@ -190,6 +190,13 @@ def test_minutes_that_do_not_come_are_gaps_and_minutes_that_are_over_are_left_ou
     assert (feed.state.collected == before.collected).all()
 
 
+def test_what_a_signal_is_outlasts_being_put_down(learned):
+    signals = (Signal(name="rollbacks", scale=Scale.RATIO, columns=(0,), group="errors", has_spread=False),)
+    feed = open_feed(replace(only(learned, PLAIN), signals=signals), _LEARNED)
+
+    assert from_plain(to_plain(feed)).learned.signals == signals
+
+
 def test_other_formats_are_refused(learned):
     plain = to_plain(open_feed(only(learned, PLAIN), _LEARNED))
 

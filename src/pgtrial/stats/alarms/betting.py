@@ -29,6 +29,7 @@ in a Random World" (2005), section 4.5 (Mondrian predictors), for exchangeabilit
 (1989) 1217-1241, for blocks of a bootstrap.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,11 +91,11 @@ def classes_before(errors: Array) -> NDArray[np.intp]:
     return found
 
 
-def learn_stakes(errors: Array) -> Stakes:
+def learn_stakes(errors: Array, groups: Sequence[str] = ()) -> Stakes:
     """From standardised errors (sets, streams, n), which have to be those of a rhythm learned from other days.
 
-    After bursts no less is expected than anywhere, nor than after those of the set's stream that has the longest: two
-    weeks may have few of one stream, and small ones.
+    After bursts no less is expected than anywhere, nor than after those of the stream that has the longest, of the
+    set's streams in the same of ``groups`` (streams), or of all: two weeks may have few of one stream, and small ones.
     """
     classes = classes_before(errors)
     known = np.isfinite(errors)
@@ -108,8 +109,11 @@ def learn_stakes(errors: Array) -> Stakes:
             after = np.where(members.any(axis=-1), own, every) if one == COOL else np.maximum(every, own)
             calm[..., one, direction, size] = after
     # Bursts that are upwards in one signal are downwards in another.
-    for one in (WARM, LIT, BURNING):
-        calm[..., one, :, :] = calm[..., one, :, :].max(axis=(-3, -2), keepdims=True)
+    of_stream = np.array(groups or [""] * errors.shape[-2])
+    for group in dict.fromkeys(of_stream.tolist()):
+        places = np.flatnonzero(of_stream == group)
+        for one in (WARM, LIT, BURNING):
+            calm[..., places, one, :, :] = calm[..., places, one, :, :].max(axis=(-3, -2), keepdims=True)
     stakes = Stakes(calm=calm, blocks=known.sum(axis=-1).astype(np.float64), trust=np.ones(errors.shape[:-1]))
     return replace(stakes, trust=_learn_trust(errors, stakes))
 

@@ -44,11 +44,17 @@ class Aspect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One column of the minute values, or for a mix its columns, two or more."""
+    """One column of the minute values, or for a mix its columns, two or more.
+
+    Signals of one ``group`` have bursts of one kind: how long those of one are tells of the others. ``has_spread``: how
+    even it is counts too, unless it is a mix.
+    """
 
     name: str
     scale: Scale
     columns: tuple[int, ...]
+    group: str = ""
+    has_spread: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,8 @@ def streams_of(signals: Sequence[Signal]) -> tuple[Stream, ...]:
     for signal in signals:
         if not signal.columns or (len(signal.columns) > 1) != (signal.scale is Scale.MIX):
             raise ValueError(f"expected one column, or several of a mix, got {len(signal.columns)} of {signal.name}")
-        aspects = (Aspect.SHARE,) if signal.scale is Scale.MIX else (Aspect.LEVEL, Aspect.SPREAD)
+        levels = (Aspect.LEVEL, Aspect.SPREAD) if signal.has_spread else (Aspect.LEVEL,)
+        aspects = (Aspect.SHARE,) if signal.scale is Scale.MIX else levels
         found += [
             Stream(signal=signal.name, aspect=aspect, scale=signal.scale, column=column)
             for column in signal.columns
@@ -118,9 +125,10 @@ def blocks_of(minutes: Array, signals: Sequence[Signal], floors: Array) -> Array
             found += [logs[..., place, :] for place in range(len(columns))]
             continue
         scaled = _scaled(values, signal.scale, floors[..., columns, 0, None])[..., 0, :, :]
-        jumps = _known_mean(np.abs(np.diff(scaled, axis=-1)))
         found.append(_known_mean(scaled))
-        found.append(np.log(np.maximum(jumps, floors[..., columns[0], 1, None])))
+        if signal.has_spread:
+            jumps = _known_mean(np.abs(np.diff(scaled, axis=-1)))
+            found.append(np.log(np.maximum(jumps, floors[..., columns[0], 1, None])))
     return np.stack(found, axis=-2)
 
 

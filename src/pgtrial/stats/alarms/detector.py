@@ -166,7 +166,7 @@ def learn(
     predictor = learn_predictor(unlike, hours)
     passage = pass_through(unlike, predictor, hours)
     errors = (passage.errors / predictor.scale[..., hours])[..., _WARM:]
-    stakes = learn_stakes(errors)
+    stakes = learn_stakes(errors, [signal.group for signal in signals for _ in streams_of([signal])])
     nominal = days * DAY
     threshold = np.full(blocks.shape[0], nominal)
     if resample:

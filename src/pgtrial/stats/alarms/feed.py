@@ -16,7 +16,7 @@ from pgtrial.stats.alarms.blocks import MINUTES, Array, Aspect, Scale, Signal, S
 from pgtrial.stats.alarms.detector import Alarm, Learned, State, advance, begin
 from pgtrial.stats.alarms.prediction import Predictor
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,7 +59,14 @@ def to_plain(feed: Feed) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "signals": [
-            {"name": each.name, "scale": each.scale.value, "columns": list(each.columns)} for each in learned.signals
+            {
+                "name": each.name,
+                "scale": each.scale.value,
+                "columns": list(each.columns),
+                "group": each.group,
+                "has_spread": each.has_spread,
+            }
+            for each in learned.signals
         ],
         "streams": [
             {"signal": each.signal, "aspect": each.aspect.value, "scale": each.scale.value, "column": each.column}
@@ -86,7 +93,13 @@ def from_plain(plain: dict[str, Any]) -> Feed:
     kept = plain["learned"]
     learned = Learned(
         signals=tuple(
-            Signal(name=each["name"], scale=Scale(each["scale"]), columns=tuple(each["columns"]))
+            Signal(
+                name=each["name"],
+                scale=Scale(each["scale"]),
+                columns=tuple(each["columns"]),
+                group=each["group"],
+                has_spread=bool(each["has_spread"]),
+            )
             for each in plain["signals"]
         ),
         streams=tuple(
