@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pgtrial.cli.gate import pipeline_commit
 from pgtrial.cli.main import main
 from support import EXPERIMENT, Simulation, write_result_folder
 
@@ -261,3 +262,28 @@ def test_a_history_of_somebody_else_starts_no_markup(tmp_path: Path) -> None:
 def test_a_history_that_nothing_would_show_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(make_folder(tmp_path / "folder")), "--history", str(tmp_path / "h")]) == 2
     assert "--summary-markdown" in capsys.readouterr().err
+
+
+MERGE, HEAD = "a" * 40, "b" * 40
+
+
+@pytest.mark.parametrize(
+    ("event", "commit"),
+    [
+        ({"pull_request": {"head": {"sha": HEAD}}}, HEAD),
+        ({"pull_request": {"head": {"sha": "; rm"}}}, ""),
+        ({"pull_request": None}, MERGE),
+        ({"ref": "refs/heads/main"}, MERGE),
+        ([], MERGE),
+        (None, MERGE),
+    ],
+)
+def test_a_pull_request_is_about_the_last_commit_of_its_branch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: object, commit: str
+) -> None:
+    monkeypatch.setenv("GITHUB_SHA", MERGE)
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(tmp_path / "event.json"))
+    if event is not None:
+        (tmp_path / "event.json").write_text(json.dumps(event))
+
+    assert pipeline_commit() == commit

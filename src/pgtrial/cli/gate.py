@@ -18,6 +18,7 @@ from pgtrial.cli.terminal import echo
 from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import append_file, read_file, write_file
+from pgtrial.safe_text import parse_json
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
@@ -28,6 +29,7 @@ STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Ver
 _PLACES_OF_DEVICES = frozenset((Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")))
 # It stands in the first line of a comment, by which that is found again.
 _NAME = re.compile(r"[A-Za-z0-9_./-]{0,200}")
+_LARGEST_EVENT = 25 << 20  # bytes; GitHub sends no larger ones
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
 
 
@@ -129,8 +131,17 @@ def check_gate_name(name: str) -> str:
 
 def pipeline_commit() -> str:
     """The commit that a pipeline of GitHub or GitLab is about, "" elsewhere."""
-    found = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
+    found = _head_of_pull_request() or os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
     return found if re.fullmatch("[0-9a-f]{7,64}", found) else ""
+
+
+def _head_of_pull_request() -> str:
+    """The last commit of a pull request's branch. GITHUB_SHA is GitHub's own merge of it, which is on no branch."""
+    try:
+        event = parse_json(read_file(Path(os.environ["GITHUB_EVENT_PATH"]), limit=_LARGEST_EVENT))
+        return str(event["pull_request"]["head"]["sha"])
+    except (KeyError, TypeError, OSError, ValueError):
+        return ""
 
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:
