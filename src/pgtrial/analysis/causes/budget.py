@@ -175,6 +175,8 @@ def _pool_waits(measured: _Measured, run: RunRow, level: int) -> float:
     Where it stands still its clock goes on, and those who wait do so: there the time is divided by that of the clock.
     """
     waited = sum(measured.reduction.increases.get((run.id, level, POOL_WAIT), {}).values())
+    if not waited:
+        return 0.0
     (window,) = (window for window in windows(run) if window.level == level)
     return waited / (window.ended - window.started if measured.evidence.stands_still else window.active)
 
