@@ -46,6 +46,7 @@ HOMES = {
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "sqlglot": (
+        "experiment_file/undo_checks.py",
         "workloads/pauses.py",
         "workloads/production/parameters.py",
         "workloads/sql_tree.py",
