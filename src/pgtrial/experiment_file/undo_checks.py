@@ -53,8 +53,8 @@ def find_unsafe(apply: str, undo: str) -> Iterator[tuple[str, str]]:
         kind = _replaced(statement)
         if kind and _ALIKE.get(kind, kind) in dropped:
             message = (
-                f"CREATE OR REPLACE {kind} in line {statement.line}: what it replaces would be lost, since undo drops a "
-                f"{kind.lower()}"
+                f"CREATE OR REPLACE {kind} in line {statement.line}: what it replaces would be lost, since undo drops "
+                f"a {kind.lower()}"
             )
             hint = (
                 "Undo it by CREATE OR REPLACE with the old definition; or write CREATE without OR REPLACE, which fails "
