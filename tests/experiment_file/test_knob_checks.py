@@ -267,7 +267,7 @@ def test_sql_that_takes_what_is_there_for_its_own_is_refused_in_an_existing_data
         ('CREATE TABLE "IF" ("NOT" int, "EXISTS" int)', 'DROP TABLE "IF"'),
         ("INSERT INTO t SELECT WHERE NOT EXISTS (SELECT FROM t)", "DELETE FROM t"),
         (
-            "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS 'BEGIN IF NOT EXISTS (SELECT) THEN CREATE TABLE t ()'",
+            "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS 'BEGIN IF NOT EXISTS (SELECT) THEN CREATE TABLE t'",
             "DROP FUNCTION f()",
         ),
         (
