@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.arm_statements import find_waiting
 from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.experiment import Experiment
 
@@ -283,6 +284,33 @@ def test_sql_that_takes_what_is_there_for_its_own_is_refused_in_an_existing_data
 )
 def test_sql_that_fails_on_what_is_there_is_not_refused(find: Find, apply: str, undo: str) -> None:
     assert find(sql_table(apply, undo) + EXISTING) == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "who"),
+    [
+        ("/* x */ create unique index a ON t (b)", "writers"),
+        ("CREATE INDEX CONCURRENTLY a ON t (b)", ""),
+        ("CREATE OR REPLACE TRIGGER r AFTER INSERT ON t EXECUTE FUNCTION f()", "writers"),
+        ("CREATE TABLE trigger (a int)", ""),
+        ("DROP INDEX a", "readers and writers"),
+        ("DROP INDEX CONCURRENTLY a", ""),
+        ("DROP FUNCTION f()", ""),
+        ("ALTER TABLE t ADD b int", "readers and writers"),
+        ("ALTER TABLE t DETACH PARTITION p CONCURRENTLY", ""),
+        ("VACUUM (FULL) t", "readers and writers"),
+        ("VACUUM ANALYZE t", ""),
+        ("REINDEX TABLE t", "readers and writers"),
+        ("REINDEX (CONCURRENTLY) TABLE t", ""),
+        ("REFRESH MATERIALIZED VIEW v", "readers and writers"),
+        ("TRUNCATE t", "readers and writers"),
+        ("LOCK TABLE t", "readers and writers"),
+        ("INSERT INTO t VALUES ('DROP TABLE t')", ""),
+        ("-- nothing", ""),
+    ],
+)
+def test_who_waits_for_a_statement_is_known_from_its_words(statement: str, who: str) -> None:
+    assert find_waiting(statement) == who
 
 
 def test_the_two_ways_to_write_a_kernel_setting_are_one_setting_from_the_reading_on(find: Find) -> None:

@@ -46,7 +46,7 @@ HOMES = {
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "sqlglot": (
-        "experiment_file/undo_checks.py",
+        "experiment_file/arm_statements.py",
         "workloads/pauses.py",
         "workloads/production/parameters.py",
         "workloads/sql_tree.py",

@@ -13,7 +13,7 @@ from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.migrations import HINT, explain_both_halves
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.undo_checks import find_unsafe
+from pgtrial.experiment_file.arm_statements import find_unsafe
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Exclusive, Needs
 from pgtrial.knobs.postgresql import POSTGRESQL

@@ -134,8 +134,8 @@ def _error_of(new: Mapping[str, str], err: StepError) -> TargetError:
     return TargetError(
         told.message,
         detail=" ".join(filter(None, (told.detail, err.more))),
-        hint="Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it wait longer "
-        "at once, and everybody else behind it.",
+        hint="Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it wait "
+        "longer at once, and everybody else behind it.",
     )
 
 

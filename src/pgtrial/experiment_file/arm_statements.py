@@ -1,7 +1,7 @@
-"""SQL of an arm whose undo would take away what was in the user's database before.
+"""SQL of an arm in a database of the user's: what its undo would take away, and what it has others wait for.
 
 The statements are told apart by a parser's scanner: strings, comments and quoted names are none of their words. What
-DO and EXPLAIN execute there and then is read as well, with the strings in it; the body of a function is not.
+DO executes there and then is read as well, with the strings in it; the body of a function is not.
 """
 
 import re
@@ -26,6 +26,9 @@ _ALIKE = {"PROCEDURE": "FUNCTION", "AGGREGATE": "FUNCTION", "ROUTINE": "FUNCTION
 _KINDS = frozenset({"FUNCTION", "LANGUAGE", "RULE", "TRANSFORM", "TRIGGER", "VIEW"})
 _BEFORE_KIND = frozenset({"TEMP", "TEMPORARY", "RECURSIVE", "CONSTRAINT", "TRUSTED", "PROCEDURAL"})
 _IF_NOT_EXISTS = ("IF", "NOT", "EXISTS")
+# Where DROP takes a lock on a table; of a table's own parts, too.
+_OF_TABLES = frozenset({"INDEX", "MATERIALIZED", "POLICY", "RULE", "SCHEMA", "TABLE", "TRIGGER", "VIEW"})
+_READERS, _WRITERS = "readers and writers", "writers"
 # The scanner takes "$1 + $" for a quote; as a name a parameter is as long.
 _PARAMETER = re.compile(r"(?<![\w$])\$(?=\d)")
 
@@ -63,10 +66,31 @@ def find_unsafe(apply: str, undo: str) -> Iterator[tuple[str, str]]:
             yield message, hint
 
 
+def find_waiting(statement: str) -> str:
+    """Who waits while a statement runs, and behind it while it waits itself; "" where that is nobody, or not known."""
+    words = next((each.words for each in _statements(statement)), ("",))
+    match words:
+        case ("CREATE", *rest) if "CONCURRENTLY" not in rest and rest[:1] in (["INDEX"], ["UNIQUE"]):
+            return _WRITERS
+        case ("CREATE", *rest) if _kind([word for word in rest if word not in ("OR", "REPLACE")]) == "TRIGGER":
+            return _WRITERS
+        case ("DROP", kind, *rest) if kind in _OF_TABLES and "CONCURRENTLY" not in rest[:1]:
+            return _READERS
+        case ("ALTER", *rest) if set(rest[:2]) & {"TABLE", "VIEW", "MATERIALIZED"} and "CONCURRENTLY" not in rest:
+            return _READERS
+        case ("VACUUM", *rest) if "FULL" in rest:
+            return _READERS
+        case (("REINDEX" | "REFRESH"), *rest) if "CONCURRENTLY" not in rest:
+            return _READERS
+        case (("TRUNCATE" | "LOCK" | "CLUSTER"), *_):
+            return _READERS
+    return ""
+
+
 def _statements(script: str) -> Iterator[_Statement]:
     """Of what cannot be read there are none: neither can the server read it."""
     try:
-        tokens = Postgres().tokenize(_PARAMETER.sub("p", script))
+        tokens = [*_tokens(_PARAMETER.sub("p", script))]
     except (SqlglotError, RecursionError):
         return
     own: list[Token] = []
@@ -80,6 +104,17 @@ def _statements(script: str) -> Iterator[_Statement]:
         yield _statement(own)
 
 
+def _tokens(script: str) -> Iterator[Token]:
+    """Also those behind a word (VACUUM, DO) whose statement the scanner leaves as one text."""
+    before = None
+    for token in Postgres().tokenize(script):
+        if before is TokenType.COMMAND and token.token_type is TokenType.STRING:
+            yield from _tokens(token.text)
+        else:
+            yield token
+        before = token.token_type
+
+
 def _statement(tokens: Sequence[Token]) -> _Statement:
     quoted = {TokenType.IDENTIFIER, *_TEXTS}
     return _Statement(
@@ -91,9 +126,9 @@ def _statement(tokens: Sequence[Token]) -> _Statement:
 
 def _takes_what_is_there(statement: _Statement) -> bool:
     words = statement.words
-    if words[0] in ("DO", "EXPLAIN"):
+    if words[0] == "DO":
         return any(_makes_if_absent(text) for text in statement.texts)
-    return words[0] in ("CREATE", "ALTER") and _has(words, _IF_NOT_EXISTS)
+    return words[0] in ("CREATE", "ALTER", "EXPLAIN") and _has(words, _IF_NOT_EXISTS)
 
 
 def _makes_if_absent(body: str) -> bool:
