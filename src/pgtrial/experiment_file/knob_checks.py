@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arm_statements import find_unsafe
 from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
 from pgtrial.experiment_file.code_patterns import COMMENT
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
@@ -13,7 +14,6 @@ from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.migrations import HINT, explain_both_halves
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.arm_statements import find_unsafe
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Exclusive, Needs
 from pgtrial.knobs.postgresql import POSTGRESQL
