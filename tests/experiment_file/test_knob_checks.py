@@ -1,9 +1,11 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.arm_statements import find_waiting
 from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.experiment import Experiment
 
@@ -203,6 +205,112 @@ def test_sql_that_all_arms_have_needs_no_undo_but_in_an_existing_database(find: 
     problem = find(common + existing)["target.sql.apply"]
     assert "the database is there before and after" in problem.message
     assert problem.hint == "Add undo beside apply."
+
+
+EXISTING = "[target]\nkind = 'server'\ndatabase = 'shop'\nwrites = true\n[dataset]\nkind = 'existing'\n"
+
+
+def sql_table(apply: str, undo: str) -> str:
+    return f"{ARMS}[arms.b.sql]\napply = {json.dumps(apply)}\nundo = {json.dumps(undo)}\n"
+
+
+@pytest.mark.parametrize(
+    ("apply", "undo", "message"),
+    [
+        ("ANALYZE;\n\nCREATE INDEX IF NOT EXISTS a ON t (b)", "DROP INDEX a", "IF NOT EXISTS in line 3: "),
+        ("CREATE TABLE if not /* x */ exists t ()", "DROP TABLE t", "IF NOT EXISTS in line 1: "),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS b int", "ALTER TABLE t DROP b", "IF NOT EXISTS in line 1: "),
+        ("CREATE INDEX CONCURRENTLY IF NOT EXISTS a ON t (b)", "DROP INDEX a", "IF NOT EXISTS in line 1: "),
+        (
+            "DO $$ BEGIN IF NOT EXISTS (SELECT) THEN CREATE TABLE t (); END IF; END $$",
+            "DROP TABLE t",
+            "IF NOT EXISTS in line 1: ",
+        ),
+        (
+            "DO 'BEGIN EXECUTE ''CREATE TABLE IF NOT EXISTS t ()''; END'",
+            "DROP TABLE t",
+            "IF NOT EXISTS in line 1: ",
+        ),
+        ("EXPLAIN ANALYZE CREATE TABLE IF NOT EXISTS t AS SELECT", "DROP TABLE t", "IF NOT EXISTS in line 1: "),
+        (
+            "CREATE FUNCTION f(int, int) RETURNS int RETURN $1+$2; CREATE TABLE IF NOT EXISTS t ()",
+            "DROP TABLE t",
+            "IF NOT EXISTS in line 1: ",
+        ),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "DROP VIEW IF EXISTS v", "CREATE OR REPLACE VIEW in line 1: "),
+        (
+            "CREATE OR REPLACE PROCEDURE p() LANGUAGE sql AS ''",
+            "ANALYZE; DROP ROUTINE p",
+            "CREATE OR REPLACE PROCEDURE in line 1: ",
+        ),
+        (
+            "CREATE OR REPLACE CONSTRAINT TRIGGER r AFTER INSERT ON t EXECUTE FUNCTION f()",
+            "DROP TRIGGER r ON t",
+            "CREATE OR REPLACE TRIGGER in line 1: ",
+        ),
+    ],
+)
+def test_sql_that_takes_what_is_there_for_its_own_is_refused_in_an_existing_database(
+    find: Find, apply: str, undo: str, message: str
+) -> None:
+    problem = find(sql_table(apply, undo) + EXISTING)["arms.b.sql.apply"]
+
+    assert problem.message.startswith(message)
+    assert "before anything is changed" in problem.hint or "with the old definition" in problem.hint
+    assert find(sql_table(apply, undo)) == {}  # of a cluster of the experiment's own nothing is lost
+
+
+@pytest.mark.parametrize(
+    ("apply", "undo"),
+    [
+        ("CREATE INDEX a ON t (b) -- not IF NOT EXISTS", "DROP INDEX IF EXISTS a"),
+        ("COMMENT ON TABLE t IS 'CREATE TABLE IF NOT EXISTS'", "COMMENT ON TABLE t IS NULL"),
+        ('CREATE TABLE "IF" ("NOT" int, "EXISTS" int)', 'DROP TABLE "IF"'),
+        ("INSERT INTO t SELECT WHERE NOT EXISTS (SELECT FROM t)", "DELETE FROM t"),
+        (
+            "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS 'BEGIN IF NOT EXISTS (SELECT) THEN CREATE TABLE t'",
+            "DROP FUNCTION f()",
+        ),
+        (
+            "DO $$ BEGIN IF NOT EXISTS (SELECT) THEN RAISE 'nothing'; END IF; END $$; CREATE TABLE t ()",
+            "DROP TABLE t",
+        ),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE OR REPLACE VIEW v AS SELECT 2"),
+        (
+            "CREATE OR REPLACE VIEW v AS SELECT 1; CREATE TABLE x ()",
+            "CREATE OR REPLACE VIEW v AS SELECT 2; DROP TABLE x",
+        ),
+    ],
+)
+def test_sql_that_fails_on_what_is_there_is_not_refused(find: Find, apply: str, undo: str) -> None:
+    assert find(sql_table(apply, undo) + EXISTING) == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "who"),
+    [
+        ("/* x */ create unique index a ON t (b)", "writers"),
+        ("CREATE INDEX CONCURRENTLY a ON t (b)", ""),
+        ("CREATE OR REPLACE TRIGGER r AFTER INSERT ON t EXECUTE FUNCTION f()", "writers"),
+        ("CREATE TABLE trigger (a int)", ""),
+        ("DROP INDEX a", "readers and writers"),
+        ("DROP INDEX CONCURRENTLY a", ""),
+        ("DROP FUNCTION f()", ""),
+        ("ALTER TABLE t ADD b int", "readers and writers"),
+        ("ALTER TABLE t DETACH PARTITION p CONCURRENTLY", ""),
+        ("VACUUM (FULL) t", "readers and writers"),
+        ("VACUUM ANALYZE t", ""),
+        ("REINDEX TABLE t", "readers and writers"),
+        ("REINDEX (CONCURRENTLY) TABLE t", ""),
+        ("REFRESH MATERIALIZED VIEW v", "readers and writers"),
+        ("TRUNCATE t", "readers and writers"),
+        ("LOCK TABLE t", "readers and writers"),
+        ("INSERT INTO t VALUES ('DROP TABLE t')", ""),
+        ("-- nothing", ""),
+    ],
+)
+def test_who_waits_for_a_statement_is_known_from_its_words(statement: str, who: str) -> None:
+    assert find_waiting(statement) == who
 
 
 def test_the_two_ways_to_write_a_kernel_setting_are_one_setting_from_the_reading_on(find: Find) -> None:

@@ -46,6 +46,7 @@ HOMES = {
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "sqlglot": (
+        "experiment_file/arm_statements.py",
         "workloads/pauses.py",
         "workloads/production/parameters.py",
         "workloads/sql_tree.py",

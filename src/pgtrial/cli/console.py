@@ -21,6 +21,7 @@ from pgtrial.engine.events import (
     RunEnded,
     RunStarted,
     Stopping,
+    Waiting,
 )
 from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_left
 from pgtrial.engine.live.watch import Watch, watching
@@ -303,6 +304,8 @@ def _describe(event: Event) -> tuple[str, str] | None:
             return describe_judged(event), ""
         case HostRestored() if event.undone.text:
             return describe_restored(event), "yellow"
+        case Waiting():
+            return event.text, "yellow"
         case _:
             return None
 

@@ -28,6 +28,7 @@ from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, 
 from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
 from pgtrial.engine.preview import Preview
+from pgtrial.experiment_file.arm_statements import find_waiting
 from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
@@ -159,6 +160,7 @@ def _cell(name: str, value: str) -> str:
 
 def _sql(checked: Checked) -> list[str]:
     """Every statement of the arms, in full."""
+    is_existing = checked.loaded.experiment.target.database is not None
     lines = []
     for arm in checked.plan.arms:
         if arm.role is Role.PLACEBO:
@@ -168,7 +170,9 @@ def _sql(checked: Checked) -> list[str]:
             lines += [f"  {arm.name}, {when}:"] if statements else []
             for statement in statements:
                 lines += _in_its_lines(statement)
-    if lines and checked.loaded.experiment.target.database is not None:
+                if is_existing and (waiting := find_waiting(statement)):
+                    lines.append(f"      It takes a lock that {waiting} wait for.")
+    if lines and is_existing:
         lines.append(_fill("Running this needs --allow-writes. Each arm's SQL is in the journal before it runs."))
     return lines
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -68,11 +69,8 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
                 report.show(record, "to be restored")
         elif found.left:
             with Journal.open(write=True) as journal:
-                asyncio.run(
-                    undo_open(
-                        journal, knobs=restoring_knobs(forget_caller()), host_of=open_host, tell=report.show_undone
-                    )
-                )
+                knobs = restoring_knobs(forget_caller(), say=partial(echo, err=True))
+                asyncio.run(undo_open(journal, knobs=knobs, host_of=open_host, tell=report.show_undone))
         elif not leftovers and not unreadable and not as_json:
             echo(f"nothing to restore: {journal.path} lists no change that is left")
         if unreadable:  # the others are done with

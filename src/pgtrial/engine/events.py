@@ -126,6 +126,13 @@ class HostRestored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A change waits for somebody else; ``text`` says what and for whom, in full sentences."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
     """An orderly stop has begun, on request."""
 
@@ -143,6 +150,7 @@ Event = (
     | BlockJudged
     | HostChanged
     | HostRestored
+    | Waiting
     | Stopping
 )
 

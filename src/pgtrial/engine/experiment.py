@@ -12,7 +12,7 @@ from pgtrial.design.plan import Plan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
-from pgtrial.engine.events import Observer, Preparing, Stopping
+from pgtrial.engine.events import Observer, Preparing, Stopping, Waiting
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
 from pgtrial.engine.guardrails import Guard, asking, refuse_harm
@@ -190,7 +190,12 @@ async def _run_schedule(
         remember(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
         changes_something = refuse_unallowed(plan, folder, permission)
-        await undo_own(folder, knobs=restoring_knobs(caller), host_of=open_host, tell=tell)
+        await undo_own(
+            folder,
+            knobs=restoring_knobs(caller, say=lambda text: tell(Waiting(text=text))),
+            host_of=open_host,
+            tell=tell,
+        )
         refuse_harm(state, [arm.name for arm in plan.arms])
         makes_database = experiment.target.kind == "server" and experiment.target.database is None
         with Journal.open(write=changes_something or makes_database) as journal:

@@ -40,6 +40,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_scales,
     check_sql,
     check_undo,
+    check_undo_of_database,
 )
 from pgtrial.experiment_file.load_checks import check_arm_loads, check_load_hosts, check_poolers, check_units
 from pgtrial.experiment_file.position import Found, Path
@@ -135,6 +136,7 @@ _CHECKS: tuple[Check, ...] = (
     check_conflicts,
     check_sql,
     check_undo,
+    check_undo_of_database,
     check_disks,
     check_arms_on_disks,
     check_scales,

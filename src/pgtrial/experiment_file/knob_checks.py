@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arm_statements import find_unsafe
 from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
 from pgtrial.experiment_file.code_patterns import COMMENT
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
@@ -123,6 +124,19 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         advice = "Use [arms.NAME.sql] tables with apply and undo" if in_factor else "Add undo beside apply"
         other = "." if existing else ', or restore = "each-run" to [design].'
         found.append((apply.path, f"nothing undoes the SQL, and {reason}", advice + other))
+    yield from dict.fromkeys(found)
+
+
+def check_undo_of_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """SQL in an existing database whose undo would drop what was there before."""
+    if experiment.target.database is None:
+        return
+    found: list[Found] = []
+    for arm in arm_values(experiment).values():
+        apply, undo = arm.get(("sql", "apply")), arm.get(("sql", "undo"))
+        if apply is not None:
+            unsafe = next(find_unsafe(apply.value, "" if undo is None else undo.value), None)
+            found += [] if unsafe is None else [(apply.path, *unsafe)]
     yield from dict.fromkeys(found)
 
 

@@ -12,7 +12,12 @@ from pgtrial.knobs.values import Table
 class SqlTable(Table):
     """SQL to run in the load's database once the server is up: indexes, storage options, statistics targets."""
 
-    apply: str = Field(description="Statements, separated by semicolons; each runs in its own transaction.")
+    apply: str = Field(
+        description="Statements, separated by semicolons; each runs in its own transaction. In an existing database "
+        "none may take what is there for its own: IF NOT EXISTS is refused, and CREATE OR REPLACE where undo drops "
+        "such an object. There a statement waits 5 s for a lock (CONCURRENTLY: 5 min), and is tried again for 30 s; "
+        "undo for 5 min. SET lock_timeout in the script changes the wait."
+    )
     undo: str | None = Field(
         default=None,
         description="Statements that undo them; required if the data are not restored before each run. In an existing "

@@ -128,10 +128,22 @@ async def find_row(conninfo: str, query: str) -> tuple[Any, ...] | None:
 @asynccontextmanager
 async def _connect_untimed(conninfo: str) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
     async with connect(conninfo, as_user=True) as connection:
-        await connection.execute("SET statement_timeout = 0")
-        if connection.info.server_version >= 170000:
-            await connection.execute("SET transaction_timeout = 0")
+        await lift_limits(connection, lock_timeout=None)
         yield connection
+
+
+async def lift_limits(connection: "psycopg.AsyncConnection[tuple[Any, ...]]", *, lock_timeout: int | None = 0) -> None:
+    """Take the limits of time from a session, which the role or the server have for other statements.
+
+    ``lock_timeout`` is in milliseconds, 0: none; None: as it is.
+    """
+    limits = {"statement_timeout": 0, "idle_in_transaction_session_timeout": 0}
+    if lock_timeout is not None:
+        limits["lock_timeout"] = lock_timeout
+    if connection.info.server_version >= 170000:
+        limits["transaction_timeout"] = 0
+    for name, value in limits.items():
+        await connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
 
 
 async def make_roles(conninfo: str, names: Sequence[str]) -> None:
@@ -258,6 +270,26 @@ def _body_depth(words: list[str], word: str, depth: int) -> int:
     if word == "BEGIN" or (word == "CASE" and depth):
         return depth + 1
     return depth - 1 if word == "END" and depth else depth
+
+
+def without_literals(statement: str) -> str:
+    """A statement to be shown to others: "…" for its strings and numbers, comments left out; no longer to be run."""
+    parts: list[str] = []
+    at = 0
+    while match := _TOKEN.search(statement, at):
+        parts.append(statement[at : match.start()])
+        at = match.end()
+        if match["block"]:
+            at = _end_of_comment(statement, at)
+        elif match["dollar"]:
+            closing = statement.find(match["dollar"], at)
+            at = len(statement) if closing < 0 else closing + len(match["dollar"])
+        if match["dollar"] or match["number"] or (match["string"] and not match["string"].startswith('"')):
+            parts.append("…")
+        elif not (match["block"] or match["comment"]):
+            parts.append(match[0])
+    unclosed = re.sub("'.*", "…", statement[at:], flags=re.DOTALL)  # the server shows the beginning of a long one
+    return "".join((*parts, unclosed))
 
 
 def without_comments_before(statement: str) -> str:

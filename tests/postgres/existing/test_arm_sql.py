@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from pgtrial.errors import TargetError
 from pgtrial.model.change import Change, JournalEntry, Outcome
+from pgtrial.postgres.existing import arm_sql, lock_wait, steps
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.server import control_again
@@ -601,3 +603,148 @@ def test_steps_that_another_version_counted_otherwise_are_left(shop, runner, not
 
     assert undone.outcome is Outcome.FAILED
     assert "this version of pgtrial tells them apart otherwise" in undone.text
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a lock, and looks at once at who has it."""
+    monkeypatch.setattr(arm_sql, "LOCK_TIMEOUT", 500)
+    monkeypatch.setattr(arm_sql, "APPLYING", 1.5)
+    monkeypatch.setattr(arm_sql, "UNDOING", 1.5)
+    monkeypatch.setattr(lock_wait, "PAUSE", 0.1)
+    monkeypatch.setattr(lock_wait, "_LOOK", 0.1)
+
+
+@contextmanager
+def reading(shop) -> Iterator[psycopg.Connection]:
+    """A transaction of somebody else that has read the table, and stays open."""
+    with psycopg.connect(shop.conninfo(database="shop"), application_name="their app") as connection:
+        connection.execute("SELECT count(*) FROM orders WHERE id <> 4711")
+        yield connection
+
+
+INDEXED = ("CREATE INDEX a ON orders (id)", "DROP INDEX a")
+
+
+def test_an_undo_does_not_keep_others_waiting_and_is_done_when_the_lock_is_free(shop, runner, noted, hurried) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(*INDEXED)))
+    journal, told = noted(change), []
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    with reading(shop) as reader:
+
+        def hear(text: str) -> None:
+            told.append(text)
+            reader.rollback()
+
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note, hear))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert indexes(shop) == set()
+    assert len(told) == 1
+    assert told[0].startswith('"DROP INDEX a;" waits for a lock and is tried again. The lock is held by process ')
+    assert told[0].endswith('(their app, idle in transaction, "SELECT count(*) FROM orders WHERE id <> …").')
+
+
+def test_an_undo_that_gets_no_lock_is_left_for_later(shop, runner, noted, hurried) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(*INDEXED)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    with reading(shop):
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text.startswith(
+        "arms.b.sql.undo: canceling statement due to lock timeout. The lock is held by process "
+    )
+    assert undone.text.endswith("By hand: DROP INDEX a;")
+    assert indexes(shop) == {"a"}
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert indexes(shop) == set()
+
+
+def test_what_gets_no_lock_is_not_applied(shop, runner, noted, hurried) -> None:
+    shop.sql("CREATE INDEX a ON orders (id)", database="shop")
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("DROP INDEX a", "CREATE INDEX a ON orders (id)")))
+    journal, told = noted(change), []
+
+    with reading(shop):
+        with pytest.raises(TargetError, match=r"arms\.b\.sql\.apply, line 1: canceling .* lock timeout") as failed:
+            runner.run(apply_sql(server, change, journal.note, told.append))
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert "their app, idle in transaction" in failed.value.detail
+    assert told
+    assert undone.outcome is Outcome.RESTORED
+    assert indexes(shop) == {"a"}
+
+
+def test_an_index_that_is_built_beside_others_waits_for_them_longer(shop, runner, noted, hurried, monkeypatch) -> None:
+    monkeypatch.setattr(steps, "LOCK_TIMEOUT", 500)  # as the session has it
+    server = runner.run(shop.open())
+    table = wanted("CREATE INDEX CONCURRENTLY a ON orders (id)", "DROP INDEX a")
+    change = runner.run(plan_sql(server, "shop", table))
+    journal = noted(change)
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND query ~ '^CREATE INDEX' AND now() - query_start > interval '1 s'"
+    )
+
+    with psycopg.connect(shop.conninfo(database="shop")) as writer:
+        writer.execute("INSERT INTO orders VALUES (0)")
+
+        def let_go() -> None:
+            wait_until(lambda: shop.sql(waits) == [(1,)])
+            writer.rollback()
+
+        letting = threading.Thread(target=let_go)
+        letting.start()
+        journal.note(runner.run(apply_sql(server, change, journal.note)))
+        letting.join(timeout=30)
+    assert indexes(shop) == {"a"}
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+
+
+def test_an_apply_that_is_broken_off_while_it_waits_is_cancelled_on_the_server(shop, runner, noted) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("TRUNCATE orders", "SELECT 1")))
+    journal = noted(change)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query = 'TRUNCATE orders'"
+
+    async def break_off() -> None:
+        task = asyncio.create_task(apply_sql(server, change, journal.note))
+        while await asyncio.to_thread(shop.sql, waits) != [(1,)]:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with reading(shop):
+        runner.run(break_off())
+        assert shop.sql(waits) == [(0,)]
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert sums(shop) == (1, 100, 100)
+
+
+def test_limits_of_the_role_do_not_cut_an_arms_sql(shop, runner, noted) -> None:
+    limits = ["statement_timeout", "idle_in_transaction_session_timeout"]
+    if shop.programs.major >= 17:
+        limits.append("transaction_timeout")
+    for limit in limits:
+        shop.sql(f"ALTER DATABASE shop SET {limit} = '200ms'")
+    server = runner.run(shop.open())
+    slow = "BEGIN; UPDATE orders SET id = id {} 1; SELECT pg_sleep(0.5); COMMIT"
+    change = runner.run(plan_sql(server, "shop", wanted(slow.format("+"), slow.format("-"))))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+    assert sums(shop) == (2, 101, 100)
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert sums(shop) == (1, 100, 100)

@@ -12,7 +12,7 @@ from pgtrial.design.data_size import made_data
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.events import Observer, Preparing, Waiting
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.folder import LOADED
 from pgtrial.engine.sampler.control import find_server
@@ -415,7 +415,7 @@ async def prepare_server(
         ServerSettings(server=server, database=target.database, caller=caller),
         ServerSwitch(server=server, database=target.database, caller=caller),
         *changes.knobs,
-        ServerSql(server=server, database=target.database, caller=caller),
+        ServerSql(server=server, database=target.database, caller=caller, say=lambda text: tell(Waiting(text=text))),
         ServerRole(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:

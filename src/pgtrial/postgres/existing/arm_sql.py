@@ -9,15 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, Error, sql
 
 from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
 from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
-from pgtrial.postgres.connect import connect, execute_script, fetch, script_error, without_comments_before
+from pgtrial.postgres.connect import connect, fetch, lift_limits, script_error, without_comments_before
 from pgtrial.postgres.existing.inventory import compare_catalogues, from_text, read_catalogue, to_text
+from pgtrial.postgres.existing.lock_wait import APPLYING, UNDOING, Say, say_nothing, take_in_turn
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.postgres.existing.steps import (
+    LOCK_TIMEOUT,
     Progress,
     Step,
     StepError,
@@ -25,7 +27,6 @@ from pgtrial.postgres.existing.steps import (
     set_up_again,
     settle,
     split_steps,
-    take,
 )
 
 _PATIENCE = 30.0  # s for a statement that a killed pgtrial left at work to end
@@ -95,25 +96,50 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
     )
 
 
-async def apply_sql(server: ExistingServer, change: Change, note: Note = forget) -> Mapping[str, str]:
+async def apply_sql(
+    server: ExistingServer, change: Change, note: Note = forget, say: Say = say_nothing
+) -> Mapping[str, str]:
     """Create the extensions and run the script. Raises TargetError that names where it stands; then undo it."""
     new, conninfo = change.new, server.conninfo(change.new["database"])
-    for name in json.loads(change.old["extensions"]):
-        statement = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(name)).as_string()
-        await execute_script(conninfo, statement, name=new["extensions_name"], application=new["application"])
     steps, progress = split_steps(new["apply"]), Progress()
     async with connect(conninfo, application=new["application"], as_user=True) as connection:
+        await lift_limits(connection, lock_timeout=LOCK_TIMEOUT)
+        for name in json.loads(change.old["extensions"]):
+            statement = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(name))
+            try:
+                await connection.execute(statement)
+            except Error as err:
+                raise script_error(new["extensions_name"], statement.as_string(), 0, err) from err
         for number in range(len(steps)):
             try:
-                progress = await take(
-                    connection, steps, number, progress, lambda found: note({_APPLYING: found.to_text()})
+                progress = await take_in_turn(
+                    connection,
+                    steps,
+                    number,
+                    progress,
+                    lambda found: note({_APPLYING: found.to_text()}),
+                    conninfo=conninfo,
+                    patience=APPLYING,
+                    say=say,
                 )
             except StepError as err:
-                raise script_error(new["apply_name"], new["apply"], err.offset, err.cause) from err
+                raise _error_of(new, err) from err
     return {_APPLYING: progress.to_text(), _APPLIED: _WHOLLY}
 
 
-async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = forget) -> Undone:
+def _error_of(new: Mapping[str, str], err: StepError) -> TargetError:
+    told = script_error(new["apply_name"], new["apply"], err.offset, err.cause)
+    if not err.more:
+        return told
+    return TargetError(
+        told.message,
+        detail=" ".join(filter(None, (told.detail, err.more))),
+        hint="Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it wait "
+        "longer at once, and everybody else behind it.",
+    )
+
+
+async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = forget, say: Say = say_nothing) -> Undone:
     """Run what undoes the SQL of an entry, as far as that was applied and is not undone, and compare the catalogue with
     the one before.
     """
@@ -127,6 +153,7 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
     # By the same name, so that one that is left at work is ended before it is undone once more.
     undoing = connect(control.conninfo(new["database"]), application=new["application"], as_user=True)
     async with undoing as connection:
+        await lift_limits(connection, lock_timeout=LOCK_TIMEOUT)
         try:
             applied = await _find_applied(connection, entry)
             got = {**got, _APPLIED: applied}
@@ -147,8 +174,15 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
             if number in progress.done:
                 continue
             try:
-                progress = await take(
-                    connection, steps, number, progress, lambda found: note({**got, _UNDOING: found.to_text()})
+                progress = await take_in_turn(
+                    connection,
+                    steps,
+                    number,
+                    progress,
+                    lambda found: note({**got, _UNDOING: found.to_text()}),
+                    conninfo=control.conninfo(new["database"]),
+                    patience=UNDOING,
+                    say=say,
                 )
             except StepError as err:
                 state = "" if err.cause is None or steps[number].is_transaction else err.cause.sqlstate
@@ -158,7 +192,8 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                     continue
                 by_hand = f"By hand: {_by_hand(steps, progress, since=number)}"
                 later = "What of it was committed is asked when it is tried again."
-                text = f"{old['undo_name']}: {err.message}. {by_hand if err.is_settled else later}"
+                told = f"{err.message}. {err.more}".rstrip()
+                text = f"{old['undo_name']}: {told} {by_hand if err.is_settled else later}"
                 if not err.is_settled or not (is_gone or state in _DEFINED):
                     return Undone(outcome=Outcome.FAILED, text=text)
                 progress = replace(progress, done=progress.done | {number})

@@ -17,7 +17,7 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
-from pgtrial.postgres.connect import connect, fetch
+from pgtrial.postgres.connect import connect, fetch, lift_limits
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
@@ -83,7 +83,7 @@ async def apply_database(server: ExistingServer, change: Change) -> Mapping[str,
     # to fill the server's WAL and shared buffers, and the archive, just before it is measured.
     source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template)) if template else sql.SQL("template0")
     async with connect(server.conninfo()) as connection:
-        await _without_limits(connection)
+        await lift_limits(connection)
         await connection.execute(
             sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {}").format(name, sql.SQL(str(int(change.new["oid"]))), source)
         )
@@ -108,7 +108,7 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
                 outcome=Outcome.CHANGED,
                 text=f'The database "{name}" is not the one that pgtrial made; it is left as it is.',
             )
-        await _without_limits(connection)
+        await lift_limits(connection)
         try:
             await connection.execute(statement)
         except Error as err:
@@ -117,14 +117,6 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
                 text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
             )
     return Undone(outcome=Outcome.RESTORED)
-
-
-async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> None:
-    """Limits that the role or the server have are meant for other statements."""
-    for limit in ("statement_timeout", "lock_timeout"):
-        await connection.execute(sql.SQL("SET {} = 0").format(sql.Identifier(limit)))
-    if connection.info.server_version >= 170000:
-        await connection.execute("SET transaction_timeout = 0")
 
 
 # ALTER SYSTEM as a statement: values written so that the configuration file holds them as they are meant.

@@ -22,6 +22,7 @@ from pgtrial.model.change import (
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.lock_wait import Say, say_nothing
 from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
 from pgtrial.postgres.existing.settings import apply_settings, find_lost, plan_settings
@@ -152,7 +153,7 @@ class ServerDatabase(HostKnob):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSql(HostKnob):
-    """The SQL of an arm in the existing ``database``; else as ServerSettings."""
+    """The SQL of an arm in the existing ``database``; ``say`` hears for whom it waits. Else as ServerSettings."""
 
     name: ClassVar[str] = SERVER_SQL
     about: ClassVar[About] = About(
@@ -166,6 +167,7 @@ class ServerSql(HostKnob):
     server: ExistingServer | None = None
     database: str = ""
     caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+    say: Say = say_nothing
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         assert self.server is not None
@@ -173,13 +175,13 @@ class ServerSql(HostKnob):
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         assert self.server is not None
-        return await apply_sql(self.server, change, context.note)
+        return await apply_sql(self.server, change, context.note, self.say)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         return await self.undo_in_steps(host, entry, forget)
 
     async def undo_in_steps(self, host: Host, entry: JournalEntry, note: Note) -> Undone:
-        return await undo_sql(control_of(self.server, self.caller, host, entry), entry, note)
+        return await undo_sql(control_of(self.server, self.caller, host, entry), entry, note, self.say)
 
 
 def control_of(
@@ -192,7 +194,9 @@ def control_of(
     return control_again(host, find_again(new["server"], caller), new.get("restart", ""))
 
 
-def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
-    """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
-    known = (ServerSettings, ServerSwitch, ServerSql, ServerRole, ServerDatabase)
-    return (*HOST_KNOBS, *(knob(caller=caller) for knob in known))
+def restoring_knobs(caller: Mapping[str, str], say: Say = say_nothing) -> tuple[HostKnob, ...]:
+    """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again;
+    ``say`` hears for whom an undo waits.
+    """
+    known = (ServerSettings, ServerSwitch, ServerRole, ServerDatabase)
+    return (*HOST_KNOBS, ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))

@@ -38,11 +38,19 @@ _LOST = re.compile(
     r"CREATE\s+(?:(?:LOCAL|GLOBAL)\s+)?TEMP|PREPARE\s+(?!TRANSACTION\b)|DECLARE\b|LOAD\b|SELECT\b.*\b(?:set_config|pg_advisory_\w+)\s*\(",
     re.IGNORECASE | re.DOTALL,
 )
+_CONCURRENT = re.compile(r"\bCONCURRENTLY\b", re.IGNORECASE)
 _COMMITS = re.compile(r"(?:CALL|DO)\b", re.IGNORECASE)
 # What cannot be in a transaction (VACUUM, CREATE INDEX CONCURRENTLY), and a procedure that commits by itself.
 _OUTSIDE = ("25001", "2D000")
 _OF_PROCEDURE = "38000"  # how languages other than PL/pgSQL say the latter
 _NUMBER = "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text"
+# What is built beside its readers and writers waits for transactions that are open, and keeps nobody waiting.
+LOCK_TIMEOUT, _LONG_TIMEOUT = 5000, 300_000  # ms
+_CHANGE_TIMEOUT = """
+    SELECT pg_catalog.set_config('lock_timeout', %(to)s::text, false)
+    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'lock_timeout'
+        AND setting OPERATOR(pg_catalog.=) %(of)s::text
+"""
 _STATUS = "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.xid8)"
 _SERVER = "SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text"
 # What is noted as committed has to be on the server's disk.
@@ -73,6 +81,11 @@ class Step:
                 for _, text in self.statements
             )
         return _COMMITS.match(_bare(self.statements[0][1])) is not None
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether it is carried out beside readers and writers, and cut off leaves a part of itself."""
+        return any(_CONCURRENT.search(text) for _, text in self.statements)
 
     @property
     def of_session(self) -> tuple[tuple[int, str], ...]:
@@ -138,7 +151,8 @@ class StepError(Exception):
     """A statement failed, which begins at ``offset`` of its script; ``cause`` is None where a transaction is left open.
 
     ``is_settled``: nothing of the step is committed, or it may be taken once more. Where the connection is gone, only
-    the server knows. ``is_outside``: it was in no transaction, so it may have left a part of itself.
+    the server knows. ``is_outside``: it was in no transaction, so it may have left a part of itself. ``more`` is said
+    of it in full sentences.
     """
 
     def __init__(self, offset: int, cause: Error | None, *, is_settled: bool, is_outside: bool = False) -> None:
@@ -147,6 +161,7 @@ class StepError(Exception):
         self.cause = cause
         self.is_settled = is_settled
         self.is_outside = is_outside
+        self.more = ""
 
     @property
     def message(self) -> str:
@@ -217,7 +232,14 @@ async def _take_statement(
     try:
         await connection.execute("ROLLBACK")
         note(begun)
-        await connection.execute(text.encode(), prepare=False)
+        if step.is_concurrent:
+            await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": _LONG_TIMEOUT})
+        try:
+            await connection.execute(text.encode(), prepare=False)
+        finally:
+            if step.is_concurrent:
+                with suppress(Error):
+                    await connection.execute(_CHANGE_TIMEOUT, {"of": _LONG_TIMEOUT, "to": LOCK_TIMEOUT})
     except Error as err:
         raise StepError(offset, err, is_settled=not step.commits_by_itself, is_outside=True) from err
 
