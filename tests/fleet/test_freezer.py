@@ -4,14 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pgtrial.design.duration import guard_time
+from pgtrial.design.plan import Plan, make_plan
 from pgtrial.engine.events import LoadProgress, PhaseStarted, RunEnded
-from pgtrial.fleet.freezer import Freezer
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.fleet.freezer import Freezer, longest_freeze
 from pgtrial.model.run import PhaseName, RunState, Slot
+from support import EXPERIMENT
 from support.waiting import wait_until
 
 MEASURE = PhaseStarted(name=PhaseName.MEASURE)
@@ -93,3 +98,28 @@ def test_it_goes_on_where_who_has_started_it_is_gone():
                 assert_at_work(pid)
         finally:
             os.kill(pid, signal.SIGKILL)
+
+
+# -- for how long --------------------------------------------------------------------------------------------
+
+
+def planned(**design: object) -> Plan:
+    """Of an experiment with three load levels of 100 s each."""
+    tables = tomllib.loads(EXPERIMENT)
+    tables["workload"] |= {"clients": [1, 2, 100], "duration": "100s"}
+    tables["design"] |= design
+    return make_plan(Experiment.model_validate(tables))
+
+
+def test_it_stands_still_over_all_levels_of_a_run():
+    plan = planned(method="blocks")
+
+    assert sum(100 + guard_time(level) for level in plan.levels) < longest_freeze(plan) < 2 * 3 * 100
+
+
+def test_it_stands_still_over_the_turns_of_all_arms_in_blocks_of_either_kind():
+    plan = planned(method="interleaved")
+    counted = sum(step.length - step.guard for step in plan.steps)
+
+    assert counted >= 2 * 100
+    assert longest_freeze(plan) > 3 * sum(step.length for step in plan.steps)

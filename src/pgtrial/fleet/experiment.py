@@ -30,6 +30,7 @@ from pgtrial.fleet.estimate import AtWork, seconds_left
 from pgtrial.fleet.extra import require_extra
 from pgtrial.fleet.fence import Fence, Fenced, to_its_end
 from pgtrial.fleet.fit import refuse_unfit
+from pgtrial.fleet.freezer import longest_freeze
 from pgtrial.fleet.gather import done_blocks, gather_block
 from pgtrial.fleet.host_folders import (
     fleet_directory,
@@ -106,8 +107,7 @@ def run_on_fleet(
 def _cluster(folder: Path, hosts: HostsList, plan: Plan) -> "Cluster | Joined":
     places = fleet_directory(folder)
     if isinstance(hosts, OfferedHosts):
-        longest = plan.experiment.workload.duration
-        return Joined(folder=folder, places=places, hosts=hosts, longest=longest)
+        return Joined(folder=folder, places=places, hosts=hosts, longest=longest_freeze(plan))
     return Cluster(places / _CLUSTER)
 
 

@@ -11,10 +11,21 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.duration import longest_measurement
+from pgtrial.design.plan import Plan
 from pgtrial.engine.events import Event, LoadProgress, PhaseStarted, RunEnded, Stopping, TurnsProgress
 from pgtrial.model.run import PhaseName
 
+# What is late adds up over the slices of a level, and after it its sessions end, for which they have 10 s.
+_LATE = 1.05
+_AFTER_LEVEL = 15.0  # s
 _PARENT = 1  # of the words of /proc/PID/stat behind the name
+
+
+def longest_freeze(plan: Plan) -> float:
+    """Seconds for which a worker stands still at most: over all load levels, between which it does not go on."""
+    measured = longest_measurement(plan.experiment, plan.arms, plan.method)
+    return measured * _LATE + _AFTER_LEVEL * len(plan.levels)
 
 
 @dataclass(slots=True)

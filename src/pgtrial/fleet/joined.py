@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import math
 import os
 import socket
 import ssl
@@ -98,7 +99,7 @@ class Joined:
     folder: Path
     places: Path  # of the copies of hosts' folders
     hosts: OfferedHosts
-    longest: float  # s that a run is measured without a pause
+    longest: float  # s that a worker on the host itself stands still
     client: "Client | None" = field(default=None, init=False)
     has_ended: bool = field(default=False, init=False)  # the connection to the scheduler
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)  # by host, as of the last look
@@ -260,10 +261,10 @@ class Joined:
             if not _lacks_module(err):
                 raise
             raise _no_pgtrial("the scheduler", err) from None
-        if patience is not None and patience < self.longest + _LOOK:
+        if patience is not None and patience < self.longest:
             raise PreflightError(
                 f"the scheduler gives up workers that are silent for {format_duration(patience)}, and the one on "
-                f"{host} stands still while a run is measured, for {format_duration(self.longest)}",
+                f"{host} stands still while a run is measured, for up to {format_duration(math.ceil(self.longest))}",
                 hint="Start the scheduler with DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL=null.",
             )
 
