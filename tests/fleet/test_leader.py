@@ -94,6 +94,9 @@ class Simulated:
     async def leave(self) -> dict[str, PgTrialError]:
         return {}
 
+    def stop_waiting(self) -> None:
+        pass
+
     async def ask_machine(self, host: FleetHost) -> Machine:
         return await self.asks(host)
 

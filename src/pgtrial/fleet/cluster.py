@@ -92,6 +92,9 @@ class Cluster:
         """Nothing to do: all ends with its process."""
         return {}
 
+    def stop_waiting(self) -> None:
+        """Nothing to do: they end within seconds."""
+
     async def ask_machine(self, host: FleetHost) -> Machine:
         """Which machine a host is. Raises ConnectError and PreflightError."""
         return await ask_machine(host)

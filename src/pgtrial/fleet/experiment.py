@@ -85,7 +85,7 @@ def run_on_fleet(
         try:
             with contextlib.closing(State.open(folder, write=True)) as state:
                 known = Belongings.of(folder).readable()
-                work = Leader(
+                leader = Leader(
                     folder=folder,
                     plan=plan,
                     hosts=hosts,
@@ -94,8 +94,8 @@ def run_on_fleet(
                     state=state,
                     tell=tell,
                     make_cluster=lambda: _cluster(folder, hosts, plan),
-                ).run()
-                asyncio.run(until_signalled(work, on_signal=stopping))
+                )
+                asyncio.run(until_signalled(leader.run(), on_signal=stopping, on_second=leader.stop_waiting))
         except BaseException:
             if is_new and not done_blocks(folder) and not has_runs(folder):
                 forget_attempt(folder)
@@ -130,6 +130,7 @@ class Leader:
     fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
     dispatch: Dispatch = field(init=False)
     cluster: "Cluster | Joined" = field(init=False)
+    _stop_waiting: Callable[[], None] = field(default=lambda: None, init=False)
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
@@ -155,11 +156,16 @@ class Leader:
         around = contextlib.AsyncExitStack()
         try:
             if not self.dispatch.is_over:
-                self.cluster = await around.enter_async_context(self.make_cluster())
+                self.cluster = cluster = await around.enter_async_context(self.make_cluster())
+                self._stop_waiting = cluster.stop_waiting
                 around.push_async_callback(self._leave)
                 await self._lead()
         finally:
             await undisturbed(self._end(around))
+
+    def stop_waiting(self) -> None:
+        """Wait no longer, in the end, for hosts that somebody else puts back; they are named."""
+        self._stop_waiting()
 
     async def _lead(self) -> None:
         for host in self.fleet.host:
