@@ -88,7 +88,7 @@ def ask_for_hosts(address: str, *, tell: Callable[[str], None]) -> OfferedHosts:
                 raise _no_host(address)
             return fleet_of(tuple(offers.values()))
 
-    configure()
+    configure(heeds_user=True)
     return OfferedHosts(fleet=asyncio.run(ask()), scheduler=address)
 
 
@@ -117,7 +117,7 @@ class Joined:
     _asked: int = field(default=0, init=False)
 
     async def __aenter__(self) -> "Joined":
-        configure()
+        configure(heeds_user=True)
         try:
             self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
             self._see(await _workers(self.client))
