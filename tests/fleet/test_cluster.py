@@ -1,12 +1,18 @@
 """The scheduler and the workers that pgtrial starts itself."""
 
 import asyncio
+import errno
+import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pgtrial.errors import TargetError
+from pgtrial.fleet import cluster
 from pgtrial.fleet.cluster import Cluster
+from pgtrial.fleet.node import Node
 
 
 def test_nothing_is_made_in_the_directory_that_all_users_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,3 +64,43 @@ def test_what_the_user_has_set_for_dask_is_not_heeded(as_the_user_has_it: Path, 
 
     assert [*asyncio.run(lifetimes()).values()] == [None]
     assert not as_the_user_has_it.exists()
+
+
+def test_a_machine_that_has_no_descriptor_left_starts_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    with pytest.raises(TargetError) as caught:
+        asyncio.run(cluster._start("worker", Node(key="", certificate="")))
+
+    assert caught.value.message == "the worker of the fleet does not start: Too many open files"
+    assert "ulimit -n" in caught.value.hint
+
+
+def test_a_fleet_may_open_as_many_files_as_it_is_let() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most[1]), most[1]))
+        cluster.raise_descriptors()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most[1], most[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_a_worker_has_the_limit_that_it_would_have_without_a_fleet(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    own = (min(256, before[1]), before[1])
+
+    async def limits() -> list[tuple[int, int]]:
+        async with Cluster(tmp_path / ".cluster") as made:
+            await made.add_worker("a")
+            assert made.scheduler is not None
+            return [resource.prlimit(each.pid, resource.RLIMIT_NOFILE) for each in (made.workers["a"], made.scheduler)]
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, own)
+    try:
+        assert asyncio.run(limits()) == [own, (before[1], before[1])]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
