@@ -96,8 +96,10 @@ def run_on_fleet(
                     make_cluster=lambda: _cluster(folder, hosts, plan),
                 )
                 asyncio.run(until_signalled(leader.run(), on_signal=stopping, on_second=leader.stop_waiting))
-        except BaseException:
-            if is_new and not done_blocks(folder) and not has_runs(folder):
+        except BaseException as err:
+            # Who resumes it ends and puts back what still goes on at a host.
+            stays = isinstance(err, RestoreError)
+            if is_new and not stays and not done_blocks(folder) and not has_runs(folder):
                 forget_attempt(folder)
                 shutil.rmtree(fleet_directory(folder), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
@@ -134,6 +136,7 @@ class Leader:
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
+    _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
@@ -460,7 +463,7 @@ class Leader:
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        self._stays |= await self.cluster.leave()
+        self._stays_there = await self.cluster.leave()
 
     async def _end(self, around: contextlib.AsyncExitStack) -> None:
         """Leave the cluster, and leave nothing behind. Raises RestoreError where that is not possible."""
@@ -469,6 +472,7 @@ class Leader:
         finally:
             await self._tidy()
             await self._clear()
+            self._stays |= self._stays_there  # of what is left there the copies of folders here know nothing
             self._refuse_unrestored()
         if not has_blocks_left(self.folder):
             forget_hosts(self.folder)
