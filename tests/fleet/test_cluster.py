@@ -66,7 +66,9 @@ def test_what_the_user_has_set_for_dask_is_not_heeded(as_the_user_has_it: Path, 
     assert not as_the_user_has_it.exists()
 
 
-def test_a_machine_that_has_no_descriptor_left_starts_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_has_no_descriptor_left_starts_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -159,8 +159,8 @@ class Leader:
         around = contextlib.AsyncExitStack()
         try:
             if not self.dispatch.is_over:
-                self.cluster = cluster = await around.enter_async_context(self.make_cluster())
-                self._stop_waiting = cluster.stop_waiting
+                self.cluster = await around.enter_async_context(self.make_cluster())
+                self._stop_waiting = self.cluster.stop_waiting
                 around.push_async_callback(self._leave)
                 await self._lead()
         finally:

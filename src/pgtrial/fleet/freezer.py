@@ -120,7 +120,7 @@ def _sockets_of(pid: int) -> frozenset[str]:
     with contextlib.suppress(OSError):
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                if match := _SOCKET.fullmatch(os.readlink(link)):
+                if match := _SOCKET.fullmatch(str(link.readlink())):
                     found.add(match[1])
     return frozenset(found)
 

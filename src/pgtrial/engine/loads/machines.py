@@ -337,8 +337,8 @@ def find_apart(loads: Sequence[MachineLoad], *, level: str) -> Iterator[Caveat]:
         yield Caveat(
             code="load-machines-apart",
             severity=Severity.INFO,
-            text=f"{level}: the machines from which load comes started {(last - first) * 1000:.1f} ms after each other, "
-            f"where {TOGETHER * 1000:g} ms are together; their clocks are known to {doubt * 1000:.2g} ms.",
+            text=f"{level}: the machines from which load comes started {(last - first) * 1000:.1f} ms after each "
+            f"other, where {TOGETHER * 1000:g} ms are together; their clocks are known to {doubt * 1000:.2g} ms.",
             hint="All of it lies before what is counted. A machine that is busy starts late.",
         )
 
