@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.machines import LoadMachine, MachineLoad, fetch_sums, find_saturated, span
+from pgtrial.engine.loads.machines import LoadMachine, MachineLoad, fetch_sums, find_apart, find_saturated, span
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.clock import ClockOffset
 from pgtrial.hosts.local import LocalHost
@@ -46,6 +46,19 @@ def test_a_machine_without_cpu_time_left_is_named_and_no_other():
 
     assert caveat.code == "load-machine-saturated"
     assert caveat.text.startswith('"local", from which load comes, used 97 % of its CPU time')
+
+
+def test_starts_further_apart_than_the_clocks_leave_in_doubt_are_said():
+    # By 1 ms of doubt of each of two clocks, and none where there is one.
+    assert not [*find_apart([load(10.0), load(10.0119, 10.004)], level="2 clients")]
+    assert [*find_apart([load(10.0, 10.0119), load(10.004)], level="2 clients")]
+    (caveat,) = find_apart([load(10.0), load(10.0131), load(10.004)], level="2 clients")
+
+    assert caveat.code == "load-machines-apart"
+    assert caveat.text == (
+        "2 clients: the machines from which load comes started 13.1 ms after each other, where 10 ms are together; "
+        "their clocks are known to 2 ms."
+    )
 
 
 def test_what_is_known_of_a_machine_is_recorded():

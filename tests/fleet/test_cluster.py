@@ -1,11 +1,18 @@
 """The scheduler and the workers that pgtrial starts itself."""
 
 import asyncio
+import errno
+import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pgtrial.errors import TargetError
+from pgtrial.fleet import cluster
 from pgtrial.fleet.cluster import Cluster
+from pgtrial.fleet.node import Node
 
 
 def test_nothing_is_made_in_the_directory_that_all_users_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,9 +24,85 @@ def test_nothing_is_made_in_the_directory_that_all_users_share(tmp_path: Path, m
     monkeypatch.setenv("TMPDIR", str(shared))
 
     async def start() -> list[Path]:
-        async with Cluster(own / ".cluster") as cluster:
-            await cluster.add_worker("a")
+        async with Cluster(own / ".cluster") as made:
+            await made.add_worker("a")
             return list(shared.iterdir())
 
     assert asyncio.run(start()) == []
     assert list(own.iterdir()) == []
+
+
+@pytest.fixture
+def as_the_user_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Settings in variables and in a file by which nodes and clients tell that they heed them, and workers end; the
+    file in which they tell it.
+    """
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    told, module, file = tmp_path / "told", tmp_path / "tells.py", tmp_path / "config" / "own.yaml"
+    module.write_text(f"def dask_setup(*_):\n    open({str(told)!r}, 'a').write('one\\n')\n")
+    file.parent.mkdir()
+    file.write_text("distributed: {worker: {lifetime: {duration: 1h}}}\n")
+    monkeypatch.setenv("DASK_CONFIG", str(file.parent))
+    for kind in ("WORKER", "SCHEDULER", "CLIENT"):
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__{kind}__PRELOAD", f"['{module}']")
+    dask.config.refresh(paths=[str(file.parent)])
+    yield told
+    monkeypatch.undo()
+    dask.config.refresh()
+
+
+def test_what_the_user_has_set_for_dask_is_not_heeded(as_the_user_has_it: Path, tmp_path: Path) -> None:
+    from dask import config
+
+    async def lifetimes() -> dict[str, object]:
+        async with Cluster(tmp_path / ".cluster") as made:
+            assert made.client is not None
+            await made.add_worker("a")
+            found: dict[str, object] = await made.client.run(config.get, "distributed.worker.lifetime.duration")
+            return found
+
+    assert [*asyncio.run(lifetimes()).values()] == [None]
+    assert not as_the_user_has_it.exists()
+
+
+def test_a_machine_that_has_no_descriptor_left_starts_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    with pytest.raises(TargetError) as caught:
+        asyncio.run(cluster._start("worker", Node(key="", certificate="")))
+
+    assert caught.value.message == "the worker of the fleet does not start: Too many open files"
+    assert "ulimit -n" in caught.value.hint
+
+
+def test_a_fleet_may_open_as_many_files_as_it_is_let() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most[1]), most[1]))
+        cluster.raise_descriptors()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most[1], most[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_a_worker_has_the_limit_that_it_would_have_without_a_fleet(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    own = (min(256, before[1]), before[1])
+
+    async def limits() -> list[tuple[int, int]]:
+        async with Cluster(tmp_path / ".cluster") as made:
+            await made.add_worker("a")
+            assert made.scheduler is not None
+            return [resource.prlimit(each.pid, resource.RLIMIT_NOFILE) for each in (made.workers["a"], made.scheduler)]
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, own)
+    try:
+        assert asyncio.run(limits()) == [own, (before[1], before[1])]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

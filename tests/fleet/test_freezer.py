@@ -2,17 +2,24 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pgtrial.design.duration import guard_time
+from pgtrial.design.plan import Plan, make_plan
 from pgtrial.engine.events import LoadProgress, PhaseStarted, RunEnded
-from pgtrial.fleet.freezer import Freezer
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.fleet import freezer as freezer_module
+from pgtrial.fleet.freezer import Freezer, longest_freeze
 from pgtrial.model.run import PhaseName, RunState, Slot
-from support.waiting import wait_until
+from support import EXPERIMENT
+from support.waiting import PATIENCE, wait_until
 
 MEASURE = PhaseStarted(name=PhaseName.MEASURE)
 # One that starts a worker and says its number; it ends with its input, and the worker does not.
@@ -41,6 +48,11 @@ def worker() -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(freezer_module, "_LOOK", 0.05)
 
 
 def test_it_stands_still_while_a_run_is_measured(worker):
@@ -77,7 +89,7 @@ def test_it_goes_on_where_the_engine_is_killed(worker):
     assert_at_work(worker.pid)
 
 
-def test_it_goes_on_where_who_has_started_it_is_gone():
+def test_it_goes_on_where_who_has_started_it_is_gone(often):
     command = [sys.executable, "-c", _STARTS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
         assert leader.stdout is not None
@@ -89,7 +101,69 @@ def test_it_goes_on_where_who_has_started_it_is_gone():
                 assert_frozen(pid)
                 leader.stdin.close()
                 leader.wait()
-                freezer.tell(LoadProgress(tps=1.0, latency=None))
                 assert_at_work(pid)
         finally:
             os.kill(pid, signal.SIGKILL)
+
+
+# A worker that listens, and answers what it is sent.
+_ANSWERS = (
+    "import socket; server = socket.create_server(('127.0.0.1', 0)); print(server.getsockname()[1], flush=True)\n"
+    "while True:\n    other, _ = server.accept()\n    other.sendall(other.recv(1))\n"
+)
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, int]]:
+    """The number of a process that answers, and its port."""
+    with subprocess.Popen([sys.executable, "-c", _ANSWERS], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield process.pid, int(process.stdout.readline())
+        process.kill()
+
+
+def test_it_answers_who_asks_it_and_stands_still_again(listener, often):
+    pid, port = listener
+    with Freezer(pid) as freezer:
+        freezer.tell(MEASURE)
+        assert_frozen(pid)
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
+            asking.sendall(b"x")
+            assert asking.recv(1) == b"x"
+        assert_frozen(pid)
+
+
+def test_it_has_time_to_answer(listener, monkeypatch):
+    monkeypatch.setattr(freezer_module, "_LOOK", 1.0)
+    pid, port = listener
+    with Freezer(pid) as freezer:
+        freezer.tell(MEASURE)
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE):
+            assert wait_until(lambda: not freezer.is_frozen, bool)
+            freezer.tell(MEASURE)  # of the next level
+            assert not freezer.is_frozen
+
+
+# -- for how long --------------------------------------------------------------------------------------------
+
+
+def planned(**design: object) -> Plan:
+    """Of an experiment with three load levels of 100 s each."""
+    tables = tomllib.loads(EXPERIMENT)
+    tables["workload"] |= {"clients": [1, 2, 100], "duration": "100s"}
+    tables["design"] |= design
+    return make_plan(Experiment.model_validate(tables))
+
+
+def test_it_stands_still_over_all_levels_of_a_run():
+    plan = planned(method="blocks")
+
+    assert sum(100 + guard_time(level) for level in plan.levels) < longest_freeze(plan) < 2 * 3 * 100
+
+
+def test_it_stands_still_over_the_turns_of_all_arms_in_blocks_of_either_kind():
+    plan = planned(method="interleaved")
+    counted = sum(step.length - step.guard for step in plan.steps)
+
+    assert counted >= 2 * 100
+    assert longest_freeze(plan) > 3 * sum(step.length for step in plan.steps)

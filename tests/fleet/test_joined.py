@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import socket
 import socketserver
 import threading
@@ -18,7 +20,7 @@ from pgtrial.fleet import joined
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.joined import Joined, OfferedHosts, ask_for_hosts
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +214,63 @@ def test_workers_that_come_late_are_new_hosts_and_those_that_are_gone_stay_liste
                 assert [host.name for host in fleet.host] == ["a", "b"]
 
         asyncio.run(asyncio.wait_for(use(), 60))
+
+
+@contextlib.contextmanager
+def standing_still(cluster: DaskCluster) -> Iterator[None]:
+    """The worker of the one host does."""
+    worker = cluster.workers["host:a"]
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def asks_nothing_of_the_folder(monkeypatch):
+    monkeypatch.setattr(Joined, "_request", lambda *_, **__: {"place": ["x", "a"], "reason": "", "done": []})
+
+
+@pytest.mark.usefixtures("asks_nothing_of_the_folder")
+def test_a_worker_that_does_not_answer_is_waited_for_no_longer_than_said(configured, tmp_path, monkeypatch):
+    monkeypatch.setattr(joined, "PATIENCE", 0.5)
+    with dask_cluster(tmp_path) as cluster:
+        configured(cluster.environment)
+        cluster.add_worker("host:a")
+        hosts = offered(cluster)
+
+        async def use() -> dict[str, PgTrialError]:
+            async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
+                found._remote["a"] = (str(tmp_path), "")
+                found._held["a"] = 1
+                with standing_still(cluster):
+                    return await found.leave()
+
+        stays = asyncio.run(asyncio.wait_for(use(), PATIENCE))
+    assert stays["a"].message == "no worker that offers a says that nothing goes on there"
+    assert stays["a"].detail
+
+
+@pytest.mark.usefixtures("asks_nothing_of_the_folder")
+def test_who_asks_again_to_end_does_not_wait_for_a_worker(configured, tmp_path, monkeypatch):
+    monkeypatch.setattr(joined, "PATIENCE", 1000.0)
+    with dask_cluster(tmp_path) as cluster:
+        configured(cluster.environment)
+        cluster.add_worker("host:a")
+        hosts = offered(cluster)
+
+        async def use() -> dict[str, PgTrialError]:
+            async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
+                found._remote["a"] = (str(tmp_path), "")
+                with standing_still(cluster):
+                    leaving = asyncio.ensure_future(found.leave())
+                    await asyncio.sleep(0)
+                    found.stop_waiting()
+                    return await leaving
+
+        stays = asyncio.run(asyncio.wait_for(use(), PATIENCE))
+    assert list(stays) == ["a"]
 
 
 def test_files_go_only_where_they_belong(tmp_path: Path):

@@ -78,6 +78,7 @@ class Simulated:
         self.asked: list[tuple[str, int]] = []
         self.at_work: set[int] = set()
         self.has_ended = self.is_dead = False
+        self.stays: dict[str, PgTrialError] = {}  # said in the end
 
     async def __aenter__(self) -> "Simulated":
         return self
@@ -92,7 +93,10 @@ class Simulated:
         pass
 
     async def leave(self) -> dict[str, PgTrialError]:
-        return {}
+        return self.stays
+
+    def stop_waiting(self) -> None:
+        pass
 
     async def ask_machine(self, host: FleetHost) -> Machine:
         return await self.asks(host)
@@ -535,6 +539,17 @@ def test_a_host_that_cannot_be_put_back_is_an_error_at_the_end_and_costs_no_bloc
                 lead(folder, Simulated({"b": ["lost in the middle"]}))
         assert counted(folder) == dict.fromkeys(range(1, BLOCKS * ARMS + 1), 1)
         lead(folder, Simulated({}))  # when it can be reached again
+
+        assert_whole(folder)
+
+
+def test_a_host_of_which_a_cluster_knows_nothing_in_the_end_is_named_although_the_copy_here_is_in_order() -> None:
+    cluster = Simulated({})
+    cluster.stays = {"b": TargetError("no worker says anything")}
+    with main_folder() as folder:
+        with pytest.raises(RestoreError, match="not everything could be put back on b: no worker says anything"):
+            lead(folder, cluster)
+        lead(folder, Simulated({}))
 
         assert_whole(folder)
 

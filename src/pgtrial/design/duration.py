@@ -78,7 +78,7 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     elif choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
-        measure = sum(workload.duration + guard_time(level) + _spare_time(workload, level) for level in levels)
+        measure = _own_seconds(workload, levels)
     elif choice.method == "switchback":
         servers = 1 / len(arms)  # one for all arms of a block
         copies = 0.0 if restore == "never" else servers
@@ -169,12 +169,33 @@ def _shared_seconds(choice: MethodChoice, arms: Sequence[str], levels: Sequence[
     The mean of both kinds of blocks where slices are twice as long in every second one: what is rounded to whole rounds
     of them may take much longer.
     """
-    kinds = [
-        plan_steps(choice, arms, seconds=seconds, seed="", block=block)
+    kinds = _kinds_of_blocks(choice, arms, seconds)
+    steps = sum(kinds) / len(kinds)
+    return sum(guard_time(level) + steps for level in levels) / len(arms)
+
+
+def _kinds_of_blocks(choice: MethodChoice, arms: Sequence[str], seconds: float) -> list[float]:
+    """Seconds that all slices of a level take, for each kind of block."""
+    return [
+        sum(step.length for step in plan_steps(choice, arms, seconds=seconds, seed="", block=block))
         for block in ((1, 2) if choice.doubled else (1,))
     ]
-    steps = sum(step.length for one in kinds for step in one) / len(kinds)
-    return sum(guard_time(level) + steps for level in levels) / len(arms)
+
+
+def _own_seconds(workload: WorkloadTable, levels: Sequence[LoadLevel]) -> float:
+    """All levels of a run that has its time to itself."""
+    return sum(workload.duration + guard_time(level) + _spare_time(workload, level) for level in levels)
+
+
+def longest_measurement(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice) -> float:
+    """Seconds from the start of a run's first load level to the end of its last: of all runs of a block together where
+    they share its time, and of the longer kind of block.
+    """
+    workload, levels = experiment.workload, load_levels(experiment.workload)
+    if choice.method == "blocks":
+        return _own_seconds(workload, levels)
+    steps = max(_kinds_of_blocks(choice, [arm.name for arm in arms], workload.duration))
+    return sum(guard_time(level) + steps for level in levels)
 
 
 def _warmup_seconds(workload: WorkloadTable) -> float:

@@ -15,7 +15,7 @@ from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
-from pgtrial.engine.loads.machines import fetch_sums, find_saturated, span
+from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
@@ -397,7 +397,7 @@ class WholeMeasurement(Measurement):
             for number, load in enumerate(loads)
         ]
         record.add_event("load-machines", level=level.index, skew=last - first, machines=facts)
-        record.add_caveats(find_saturated(loads))
+        record.add_caveats([*find_saturated(loads), *find_apart(loads, level=level.label)])
         every = [generator for _, generator in generators]
         logs = self.group.plan.load.logs(level, every, window=window)
         own = await fetch_sums(every, [log for log in logs if isinstance(log, LevelLog)], loads, member.log_folder)

@@ -8,8 +8,12 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-async def until_signalled(work: Awaitable[_T], *, on_signal: Callable[[], None] = lambda: None) -> _T:
-    """Await ``work``, which is cancelled at a signal and cleans up. Raises KeyboardInterrupt where one came."""
+async def until_signalled(
+    work: Awaitable[_T], *, on_signal: Callable[[], None] = lambda: None, on_second: Callable[[], None] = lambda: None
+) -> _T:
+    """Await ``work``, which is cancelled at a signal and cleans up; a further one does not disturb that, and calls
+    ``on_second``. Raises KeyboardInterrupt where one came.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine that runs
@@ -17,10 +21,12 @@ async def until_signalled(work: Awaitable[_T], *, on_signal: Callable[[], None] 
 
     def stop() -> None:
         nonlocal signalled
-        if not signalled:  # a second Ctrl-C must not break the orderly stop
-            signalled = True
-            task.cancel()
-            on_signal()
+        if signalled:  # a second Ctrl-C must not break the orderly stop
+            on_second()
+            return
+        signalled = True
+        task.cancel()
+        on_signal()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup

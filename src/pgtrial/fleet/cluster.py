@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import resource
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
@@ -46,6 +48,7 @@ class Cluster:
     client: "Client | None" = field(default=None, init=False)
     _node: Node | None = field(default=None, init=False)
     _asked: int = field(default=0, init=False)
+    _limits: tuple[int, int] = field(default=(0, 0), init=False)  # of descriptors, as they were
 
     async def __aenter__(self) -> "Cluster":
         try:
@@ -70,6 +73,7 @@ class Cluster:
             raise StoreError(f'cannot write "{self.directory}": {err.strerror}') from err
         node = Node(key=str(made.key), certificate=str(made.certificate), directory=str(self.directory))
         configure()
+        self._limits = raise_descriptors()
         self.scheduler, address = await _start("scheduler", node)
         self._node = replace(node, scheduler=address)
         # Known before it is connected: one that is given up meanwhile has to be closed, too.
@@ -79,7 +83,8 @@ class Cluster:
     async def add_worker(self, host: str) -> None:
         """Start a worker for a host, which has none that runs. Raises TargetError."""
         assert self._node is not None
-        self.workers[host], _ = await _start("worker", replace(self._node, name=host))
+        # What it starts, as a server on this machine, has what it would have without a fleet.
+        self.workers[host], _ = await _start("worker", replace(self._node, name=host), limits=self._limits)
 
     async def end_worker(self, host: str) -> PgTrialError | None:
         """End the worker of a host, if it has one; its engine stops by itself then, and is waited for by ``Fence``."""
@@ -91,6 +96,9 @@ class Cluster:
     async def leave(self) -> dict[str, PgTrialError]:
         """Nothing to do: all ends with its process."""
         return {}
+
+    def stop_waiting(self) -> None:
+        """Nothing to do: they end within seconds."""
 
     async def ask_machine(self, host: FleetHost) -> Machine:
         """Which machine a host is. Raises ConnectError and PreflightError."""
@@ -156,16 +164,33 @@ async def _result(future: object) -> Mapping[str, object]:
     return answer
 
 
-async def _start(kind: str, node: Node) -> tuple[Process, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "pgtrial.fleet.node", kind),
-        stdin=PIPE,
-        stdout=PIPE,
-        start_new_session=True,  # Ctrl-C is for whoever leads
-    )
+def raise_descriptors() -> tuple[int, int]:
+    """Let this process open as many files as it may: each host takes some. The limits, soft and hard, as they were."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    return limits
+
+
+async def _start(kind: str, node: Node, *, limits: tuple[int, int] | None = None) -> tuple[Process, str]:
+    """Start a node, if given with ``limits`` of descriptors of its own. Raises TargetError."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "pgtrial.fleet.node", kind),
+            stdin=PIPE,
+            stdout=PIPE,
+            start_new_session=True,  # Ctrl-C is for whoever leads
+        )
+    except OSError as err:
+        raise TargetError(
+            f"the {kind} of the fleet does not start: {err.strerror}",
+            hint='Raise the limit of open files: "ulimit -n".' if err.errno in (errno.EMFILE, errno.ENFILE) else "",
+        ) from err
     assert process.stdin is not None
     assert process.stdout is not None
     try:
+        if limits is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits)
         process.stdin.write(node.line)
         await process.stdin.drain()
         line = await asyncio.wait_for(process.stdout.readline(), _STARTING)

@@ -30,6 +30,7 @@ from pgtrial.fleet.estimate import AtWork, seconds_left
 from pgtrial.fleet.extra import require_extra
 from pgtrial.fleet.fence import Fence, Fenced, to_its_end
 from pgtrial.fleet.fit import refuse_unfit
+from pgtrial.fleet.freezer import longest_freeze
 from pgtrial.fleet.gather import done_blocks, gather_block
 from pgtrial.fleet.host_folders import (
     fleet_directory,
@@ -84,7 +85,7 @@ def run_on_fleet(
         try:
             with contextlib.closing(State.open(folder, write=True)) as state:
                 known = Belongings.of(folder).readable()
-                work = Leader(
+                leader = Leader(
                     folder=folder,
                     plan=plan,
                     hosts=hosts,
@@ -93,10 +94,12 @@ def run_on_fleet(
                     state=state,
                     tell=tell,
                     make_cluster=lambda: _cluster(folder, hosts, plan),
-                ).run()
-                asyncio.run(until_signalled(work, on_signal=stopping))
-        except BaseException:
-            if is_new and not done_blocks(folder) and not has_runs(folder):
+                )
+                asyncio.run(until_signalled(leader.run(), on_signal=stopping, on_second=leader.stop_waiting))
+        except BaseException as err:
+            # Who resumes it ends and puts back what still goes on at a host.
+            stays = isinstance(err, RestoreError)
+            if is_new and not stays and not done_blocks(folder) and not has_runs(folder):
                 forget_attempt(folder)
                 shutil.rmtree(fleet_directory(folder), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
@@ -106,8 +109,7 @@ def run_on_fleet(
 def _cluster(folder: Path, hosts: HostsList, plan: Plan) -> "Cluster | Joined":
     places = fleet_directory(folder)
     if isinstance(hosts, OfferedHosts):
-        longest = plan.experiment.workload.duration
-        return Joined(folder=folder, places=places, hosts=hosts, longest=longest)
+        return Joined(folder=folder, places=places, hosts=hosts, longest=longest_freeze(plan))
     return Cluster(places / _CLUSTER)
 
 
@@ -130,9 +132,11 @@ class Leader:
     fleet: Fleet = field(init=False)  # all hosts that are known, also those that leave
     dispatch: Dispatch = field(init=False)
     cluster: "Cluster | Joined" = field(init=False)
+    _stop_waiting: Callable[[], None] = field(default=lambda: None, init=False)
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
+    _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
@@ -156,10 +160,15 @@ class Leader:
         try:
             if not self.dispatch.is_over:
                 self.cluster = await around.enter_async_context(self.make_cluster())
+                self._stop_waiting = self.cluster.stop_waiting
                 around.push_async_callback(self._leave)
                 await self._lead()
         finally:
             await undisturbed(self._end(around))
+
+    def stop_waiting(self) -> None:
+        """Wait no longer, in the end, for hosts that somebody else puts back; they are named."""
+        self._stop_waiting()
 
     async def _lead(self) -> None:
         for host in self.fleet.host:
@@ -454,7 +463,7 @@ class Leader:
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        self._stays |= await self.cluster.leave()
+        self._stays_there = await self.cluster.leave()
 
     async def _end(self, around: contextlib.AsyncExitStack) -> None:
         """Leave the cluster, and leave nothing behind. Raises RestoreError where that is not possible."""
@@ -463,6 +472,7 @@ class Leader:
         finally:
             await self._tidy()
             await self._clear()
+            self._stays |= self._stays_there  # of what is left there the copies of folders here know nothing
             self._refuse_unrestored()
         if not has_blocks_left(self.folder):
             forget_hosts(self.folder)

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import math
 import os
 import socket
 import ssl
@@ -87,7 +88,7 @@ def ask_for_hosts(address: str, *, tell: Callable[[str], None]) -> OfferedHosts:
                 raise _no_host(address)
             return fleet_of(tuple(offers.values()))
 
-    configure()
+    configure(heeds_user=True)
     return OfferedHosts(fleet=asyncio.run(ask()), scheduler=address)
 
 
@@ -98,9 +99,10 @@ class Joined:
     folder: Path
     places: Path  # of the copies of hosts' folders
     hosts: OfferedHosts
-    longest: float  # s that a run is measured without a pause
+    longest: float  # s that a worker on the host itself stands still
     client: "Client | None" = field(default=None, init=False)
     has_ended: bool = field(default=False, init=False)  # the connection to the scheduler
+    _waits: bool = field(default=True, init=False)  # for what workers put back in the end
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)  # by host, as of the last look
     _present: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)  # workers, by address
     _remote: dict[str, tuple[str, str]] = field(
@@ -111,10 +113,11 @@ class Joined:
     _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
     _looking: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _waking: "asyncio.Task[None] | None" = field(default=None, init=False)
     _asked: int = field(default=0, init=False)
 
     async def __aenter__(self) -> "Joined":
-        configure()
+        configure(heeds_user=True)
         try:
             self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
             self._see(await _workers(self.client))
@@ -161,21 +164,23 @@ class Joined:
         """End and undo what goes on for a host; the reason why that is not known, or was not possible."""
         if host not in self._remote:
             return None
-        deadline = time.monotonic() + PATIENCE
         request = self._request(host, reason=f"it was given up on {host}")
-        while not self.has_ended and time.monotonic() < deadline:
-            try:
-                ended = await self._do(host, "end", **request, leaves=False, address=None, block=self._held.get(host))
-                if ended["is_known"]:  # else it is another machine, which knows nothing of what the first one does
-                    if host in self._held:
-                        await self._fetch(host, ended["files"])
-                        del self._held[host]
-                    return None
-            except LostError:
-                pass
-            except PgTrialError as err:
-                return err
-            await self._next_look()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while self._waits and not self.has_ended:
+                    try:
+                        block = self._held.get(host)
+                        ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
+                        if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
+                            if host in self._held:
+                                await self._fetch(host, ended["files"])
+                                del self._held[host]
+                            return None
+                    except LostError:
+                        pass
+                    except PgTrialError as err:
+                        return err
+                    await self._next_look()
         return _unknown(host)
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
@@ -208,6 +213,13 @@ class Joined:
         found = await asyncio.gather(*map(self._leave, self._remote))
         return {host: err for host, err in zip(self._remote, found, strict=True) if err is not None}
 
+    def stop_waiting(self) -> None:
+        """Wait no longer for what workers put back; the hosts of those that have not are named as for any that is
+        gone.
+        """
+        self._waits = False
+        self._waking = asyncio.ensure_future(self._wake())
+
     # -- who is there ----------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
@@ -219,8 +231,11 @@ class Joined:
                     self._see(await _workers(self.client))
             except (OSError, TimeoutError):
                 self.has_ended = True
-            async with self._news:
-                self._news.notify_all()
+            await self._wake()
+
+    async def _wake(self) -> None:
+        async with self._news:
+            self._news.notify_all()
 
     def _see(self, workers: dict[str, dict[str, Any]]) -> None:
         self._present = workers
@@ -228,7 +243,7 @@ class Joined:
 
     async def _next_look(self) -> None:
         async with self._news:
-            if not self.has_ended:
+            if self._waits and not self.has_ended:
                 await self._news.wait()
 
     def _offer(self, host: str) -> Offer:
@@ -244,7 +259,11 @@ class Joined:
                 await asyncio.wait([asked, looking], return_when=asyncio.FIRST_COMPLETED)
                 looking.cancel()
                 await asyncio.gather(looking, return_exceptions=True)
-                if not asked.done() and (self.has_ended or address not in self._present):
+                if asked.done():
+                    break
+                if not self._waits:
+                    raise LostError("its answer is not waited for")
+                if self.has_ended or address not in self._present:
                     raise LostError("the scheduler does not answer" if self.has_ended else "its worker is gone")
             return asked.result()
         finally:
@@ -260,10 +279,10 @@ class Joined:
             if not _lacks_module(err):
                 raise
             raise _no_pgtrial("the scheduler", err) from None
-        if patience is not None and patience < self.longest + _LOOK:
+        if patience is not None and patience < self.longest:
             raise PreflightError(
                 f"the scheduler gives up workers that are silent for {format_duration(patience)}, and the one on "
-                f"{host} stands still while a run is measured, for {format_duration(self.longest)}",
+                f"{host} stands still while a run is measured, for up to {format_duration(math.ceil(self.longest))}",
                 hint="Start the scheduler with DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL=null.",
             )
 
@@ -310,8 +329,9 @@ class Joined:
         request = self._request(host, reason="pgtrial ended")
         address = self.hosts.fleet.find(host).address
         try:
-            await self._do(host, "end", **request, leaves=True, address=address, block=None)
-        except LostError:
+            async with asyncio.timeout(PATIENCE):
+                await self._do(host, "end", **request, leaves=True, address=address, block=None)
+        except (LostError, TimeoutError):
             return _unknown(host)
         except PgTrialError as err:
             return err
@@ -538,7 +558,10 @@ def _no_pgtrial(who: str, err: Exception) -> PreflightError:
 
 
 def _unknown(host: str) -> TargetError:
-    return TargetError(f"no worker that offers {host} says that nothing goes on there")
+    return TargetError(
+        f"no worker that offers {host} says that nothing goes on there",
+        detail="What goes on there ends, and is put back, with its worker; else the next resume does both.",
+    )
 
 
 def _no_host(address: str) -> PreflightError:

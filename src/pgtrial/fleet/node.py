@@ -85,9 +85,15 @@ def _files(node: Node) -> tuple[tuple[str, str], ...]:
     return (("key", node.key), ("cert", node.certificate))
 
 
-def configure() -> None:
-    """Settle dask's settings, whatever files and variables of the user say. To be called before anything is made."""
+def configure(*, heeds_user: bool = False) -> None:
+    """Settle dask's settings. To be called before anything is made. Of what files and variables of the user say, as
+    modules to load or lifetimes, nothing counts, but where pgtrial is a client of a cluster of the user's.
+    """
     import dask
+
+    if not heeds_user:
+        dask.config.refresh(paths=[], env={})
+    import distributed  # noqa: F401  # with the settings that it has by itself
 
     dask.config.set(SETTINGS)
     for name, level in LOGGING.items():  # dask itself reads them as it is imported, which it may have been before

@@ -36,6 +36,7 @@ from pgtrial.units import format_share
 from pgtrial.workloads.base import Generator
 
 SATURATED = 0.95  # of a machine's CPU time
+TOGETHER = 0.010  # s between the first start and the last
 _AHEAD = 0.3  # s from when all are ready until they start: more than it takes to tell them
 _ROUNDS = 40  # of which the quickest tells the offset of a clock: on a busy machine few of them are quick
 _NO_ERROR = 1e-18  # s²
@@ -325,6 +326,21 @@ def span(loads: Sequence[MachineLoad]) -> tuple[float, float]:
     """The first start and the last, by our clock."""
     begun = [t for load in loads for t in load.begun]
     return min(begun), max(begun)
+
+
+def find_apart(loads: Sequence[MachineLoad], *, level: str) -> Iterator[Caveat]:
+    """Starts that were further apart than what is together, by more than is not known of the clocks."""
+    first, last = span(loads)
+    errors = [load.before.error for load in loads if {first, last} & {*load.begun}]
+    doubt = sum(errors) if len(errors) > 1 else 0.0  # else both are by one clock
+    if last - first > TOGETHER + doubt:
+        yield Caveat(
+            code="load-machines-apart",
+            severity=Severity.INFO,
+            text=f"{level}: the machines from which load comes started {(last - first) * 1000:.1f} ms after each "
+            f"other, where {TOGETHER * 1000:g} ms are together; their clocks are known to {doubt * 1000:.2g} ms.",
+            hint="All of it lies before what is counted. A machine that is busy starts late.",
+        )
 
 
 def find_saturated(loads: Sequence[MachineLoad]) -> Iterator[Caveat]:
