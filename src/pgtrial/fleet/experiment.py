@@ -29,7 +29,7 @@ from pgtrial.fleet.dispatch import MOST_LOSSES, Dispatch, Handout
 from pgtrial.fleet.estimate import AtWork, seconds_left
 from pgtrial.fleet.extra import require_extra
 from pgtrial.fleet.fence import Fence, Fenced, to_its_end
-from pgtrial.fleet.fit import refuse_host, refuse_unfit
+from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.gather import done_blocks, gather_block
 from pgtrial.fleet.host_folders import (
     fleet_directory,
@@ -251,7 +251,6 @@ class Leader:
                 return
             try:
                 await self._put_back(host)
-                refuse_host(self.plan, host)
                 await to_its_end(lambda: host_folder(self.folder, host))
                 self._refuse_renamed(host)
                 await self._meet(host)

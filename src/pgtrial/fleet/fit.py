@@ -43,8 +43,8 @@ def _name(hosts: Sequence[FleetHost]) -> str:
 
 
 def refuse_host(plan: Plan, host: FleetHost) -> None:
-    """Raise PreflightError where a host cannot run a plan that was made for others: it may join later, and ``run``
-    has asked only for those that were there.
+    """Raise PreflightError where a host cannot run a recorded plan: it may have joined after what was there then was
+    checked.
     """
     experiment = Place(host=host.address).put(plan.experiment)
     for _, message, hint in crosscheck(experiment, None):
