@@ -68,7 +68,7 @@ def test_what_the_file_says_stays() -> None:
     ("text", "path", "message"),
     [
         (WHOLE + '[target]\nkind = "throwaway"\n', "target.kind", 'kind = "throwaway" is a server'),
-        (WHOLE + '[target]\nhost = "ssh://other"\n', "target.host", "is on this machine only"),
+        (WHOLE + '[target]\nhost = "ssh://other"\n', "target.host", "is only on the machine that pgtrial runs on"),
         (WHOLE + "[target]\npostgres = 16\n", "target.postgres", 'no meaning with kind = "fio"'),
         (WHOLE + "[dataset]\nscale = 10\n", "dataset", '[dataset] has no meaning with kind = "fio"'),
         (WHOLE.replace(LOAD, LOAD + "mix = 'oltp'\n"), "workload.mix", '"mix" has no meaning'),

@@ -14,7 +14,15 @@ from pgtrial.errors import PreflightError, SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import quick_experiment
-from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
+from pgtrial.experiment_file.load import (
+    AS_WRITTEN,
+    LoadedExperiment,
+    Place,
+    examine,
+    locate_problems,
+    read_text,
+    refuse,
+)
 from pgtrial.experiment_file.reach import files_in, find_outside
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
@@ -72,6 +80,8 @@ class Checked:
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
     reason that ``without_fio`` says. ``proofs`` are the experiments that prove what limits arms, by their names.
+
+    ``place`` is where it was checked for; a host of a fleet is not in ``loaded`` and ``plan``, which are of all hosts.
     """
 
     loaded: LoadedExperiment
@@ -80,6 +90,12 @@ class Checked:
     fio: str = ""
     without_fio: str = ""
     proofs: Mapping[str, "Checked"] = field(default_factory=dict)
+    place: Place = AS_WRITTEN
+
+    @property
+    def there(self) -> Experiment:
+        """The experiment as its host has it."""
+        return self.place.put(self.loaded.experiment)
 
     @cached_property
     def lacking(self) -> tuple[str, ...]:
@@ -109,6 +125,7 @@ def load_file_or_quick(
     *,
     allow_code: bool,
     allow_files: Sequence[Path],
+    place: Place = AS_WRITTEN,
 ) -> Checked:
     """The experiment of ``pgtrial run``, planned for its host; SpecError if it has errors, or if both a file and
     options are given.
@@ -122,23 +139,23 @@ def load_file_or_quick(
                 f"{', '.join(given)} cannot be used with an experiment file",
                 hint=f'Change "{file}" instead, or leave the file out.',
             )
-        return check_file(file, on_host=True, allow_code=allow_code, allow_files=allow_files)
+        return check_file(file, on_host=True, allow_code=allow_code, allow_files=allow_files, place=place)
     if not given:
         raise SpecError(
             "no experiment given",
             hint="Name an experiment file, or compare values of a setting: pgtrial run -s shared_buffers=128MB,1GB",
         )
     text = quick_experiment(settings, **quick)  # type: ignore[arg-type]  # click has converted each option
-    return check_options(text)
+    return check_options(text, place)
 
 
-def check_options(text: str) -> Checked:
+def check_options(text: str, place: Place = AS_WRITTEN) -> Checked:
     """Check an experiment made from options, and plan it for its host.
 
     Errors do not mention its lines, which nobody has seen.
     """
     try:
-        return check_text(text, "the command line", Path.cwd(), on_host=True, allow_code=True)
+        return check_text(text, "the command line", Path.cwd(), on_host=True, allow_code=True, place=place)
     except SpecError as error:
         problems = tuple(replace(problem, line=None) for problem in error.problems)
         count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
@@ -146,17 +163,23 @@ def check_options(text: str) -> Checked:
 
 
 def check_file(
-    path: Path, *, on_host: bool = False, allow_code: bool = False, allow_files: Sequence[Path] = ()
+    path: Path,
+    *,
+    on_host: bool = False,
+    allow_code: bool = False,
+    allow_files: Sequence[Path] = (),
+    place: Place = AS_WRITTEN,
 ) -> Checked:
-    """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
+    """Read a file, check it against this machine or ``place``, and plan it. Raises SpecError with all problems.
 
     ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
     ``allow_code``: ask the programs that the file names for their version; else nothing that it names is started.
     ``allow_files``: directories whose files it may name, beside its own.
     """
     folder = path.absolute().parent
+    text = read_text(path)
     return check_text(
-        read_text(path), str(path), folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files
+        text, str(path), folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files, place=place
     )
 
 
@@ -168,15 +191,16 @@ def check_text(
     on_host: bool = False,
     allow_code: bool = False,
     allow_files: Sequence[Path] = (),
+    place: Place = AS_WRITTEN,
 ) -> Checked:
     """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
-    examination = examine(text, folder)
+    examination = examine(text, folder, place)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
         raise refuse(source_name, problems)
     problems = locate_problems(text, [*problems, *find_outside(files_in(experiment), folder, allow_files)])
     # The file may be wrong in whatever way, and still name a program.
-    servers = _find_servers(experiment, may_run=allow_code and not problems)
+    servers = _find_servers(experiment, place, may_run=allow_code and not problems)
     for server in servers:
         programs = server.programs
         _log.info("%s: %s", source_name, f"programs in {programs.directory}" if programs else server.missing)
@@ -187,18 +211,27 @@ def check_text(
     plan = None
     if not problems and not found:
         try:
-            plan = make_plan(experiment, facts_for(experiment, folder) if on_host else None)
+            facts = facts_for(experiment, folder, is_here=place.is_here) if on_host else None
+            plan = make_plan(experiment, facts)
         except SpecError as error:
             found += error.problems
     if plan is None:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
-    fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
+    fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO and place.is_here else ("", "")
     proofs = {
         arm: _check_proof(arm, each, folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files)
         for arm, each in _texts_to_prove(plan, source_name, text).items()
     }
-    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio, proofs=proofs)
+    return Checked(
+        loaded=loaded,
+        plan=plan,
+        servers=servers,
+        fio=fio,
+        without_fio=without_fio,
+        proofs=proofs,
+        place=place,
+    )
 
 
 def _texts_to_prove(plan: Plan, source_name: str, text: str) -> dict[str, str]:
@@ -227,7 +260,11 @@ def host_to_ask(checked: Checked, named: str | None) -> str | None:
 
     Raises SpecError if the user has named one that is not the experiment's.
     """
-    wanted = checked.loaded.experiment.target.host or LOCAL
+    wanted = checked.there.target.host or LOCAL
+    if not checked.place.is_here:
+        if named is None:
+            return None
+        raise SpecError("hosts that workers offer are not asked from here", hint="Leave out --host.")
     if named is not None and named != wanted:
         raise SpecError(f'the experiment runs on "{wanted}", not on "{named}"', hint=f"Give --host {wanted}.")
     return wanted if wanted == LOCAL or named is not None else None
@@ -255,8 +292,10 @@ def _look_for_fio() -> tuple[str, str]:
         return "", error.message
 
 
-def _find_servers(experiment: Experiment, *, may_run: bool) -> tuple[Server, ...]:
-    """The servers that the arms need; that of [target] if the arms cannot be resolved."""
+def _find_servers(experiment: Experiment, place: Place, *, may_run: bool) -> tuple[Server, ...]:
+    """The servers that the arms need; that of [target] if the arms cannot be resolved. Where another machine leads
+    the experiment, nothing is needed of this one.
+    """
     if experiment.target.kind == "host":
         return ()
     arms: dict[str | None, tuple[str, ...]] = {}
@@ -264,10 +303,15 @@ def _find_servers(experiment: Experiment, *, may_run: bool) -> tuple[Server, ...
         for arm in resolve_arms(experiment):
             arms[arm.variant.postgres] = (*arms.get(arm.variant.postgres, ()), arm.name)
     is_new = experiment.target.kind == "throwaway"
-    is_here = is_new and experiment.target.host is None
+    is_here = is_new and experiment.target.host is None and place.is_here
     arms = arms or {experiment.target.postgres: ()}
     # On another machine the server has the version that is wanted, and pgbench here has any.
-    looked = {wanted: _find(wanted if is_here or not is_new else None, may_run=may_run) for wanted in arms}
+    looked = {
+        wanted: _find(wanted if is_here or not is_new else None, may_run=may_run)
+        if place.is_here
+        else (None, "", False)
+        for wanted in arms
+    }
     alike = {wanted: programs for wanted, (programs, _, _) in looked.items() if programs is not None}
     if is_here:
         alike = prefer_one_kind(alike)

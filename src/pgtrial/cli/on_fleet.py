@@ -1,5 +1,7 @@
 """What run, resume and plan have in common where blocks go to several hosts."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,13 @@ from pgtrial.safe_text import make_visible, shell_word
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pgtrial.design.plan import Plan
+    from pgtrial.cli.checked import Checked
     from pgtrial.engine.experiment import Permission
+    from pgtrial.experiment_file.load import Place
+    from pgtrial.fleet.fit import Alike
     from pgtrial.fleet.hosts_file import HostsList
+
+_NOT_OVER_SSH = "It can be on a host with local = true, or on one whose own worker offers it. Leave the others out."
 
 
 def read_hosts(named: str | None, *, runs: bool = True) -> "HostsList | None":
@@ -44,12 +50,51 @@ def _ask_for_hosts(scheduler: str) -> "HostsList":
     return ask_for_hosts(scheduler, tell=lambda text: echo(make_visible(text), err=True))
 
 
-def refuse_plan(hosts: "HostsList | None", plan: "Plan") -> None:
-    """Raise SpecError where there are several hosts, and the experiment is none for them."""
-    if hosts is not None:
-        from pgtrial.fleet.fit import refuse_unfit
+def check_for(hosts: "HostsList | None", check: Callable[["Place"], "Checked"]) -> "Checked":
+    """An experiment that ``check`` reads, as it runs on every one of several hosts; as its file says without them.
 
-        refuse_unfit(plan)
+    Raises SpecError with the names of the hosts where it is not valid.
+    """
+    from pgtrial.experiment_file.load import AS_WRITTEN, Place, locate_problems, refuse
+
+    if hosts is None:
+        return check(AS_WRITTEN)
+    from pgtrial.fleet.fit import find_unfit, places_of
+
+    written = check(Place(is_here=False))  # what is wrong wherever it runs
+    if unfit := tuple(find_unfit(written.plan)):
+        raise refuse(written.loaded.source_name, locate_problems(written.loaded.text, unfit))
+    first, *others = (_check_there(check, alike) for alike in places_of(hosts))
+    del others  # they were to be checked, too
+    return _for_all(first, written)
+
+
+def _check_there(check: Callable[["Place"], "Checked"], alike: "Alike") -> "Checked":
+    try:
+        return check(alike.place)
+    except SpecError as err:
+        problems = tuple(
+            replace(
+                problem,
+                message=f"on {alike.names}: {problem.message}",
+                # The file names no host that could be removed.
+                hint=_NOT_OVER_SSH if problem.path == "target.host" else problem.hint,
+            )
+            for problem in err.problems
+        )
+        raise SpecError(err.message, problems=problems, source=err.source, detail=err.detail, hint=err.hint) from None
+
+
+def _for_all(checked: "Checked", written: "Checked") -> "Checked":
+    """What was checked for one host, with the target that the file has."""
+    target = {"target": written.loaded.experiment.target}
+    plan = replace(checked.plan, experiment=checked.plan.experiment.model_copy(update=target))
+    return replace(checked, plan=plan, loaded=replace(checked.loaded, experiment=plan.experiment))
+
+
+def is_listed(hosts: "HostsList | None", address: str | None) -> bool:
+    """Whether an address, or "local", is that of a host which can be asked from here."""
+    return hosts is not None and hosts.scheduler is None and any(host.where == address for host in hosts.fleet.host)
 
 
 def hosts_of(folder: Path, named: "HostsList | None") -> "HostsList | None":

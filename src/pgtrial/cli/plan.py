@@ -323,16 +323,16 @@ def command(
     from pgtrial.analysis.calibration.promise import find_calibration
     from pgtrial.cli.attempts import with_attempts
     from pgtrial.cli.checked import check_file, host_to_ask
-    from pgtrial.cli.on_fleet import read_hosts, refuse_plan
+    from pgtrial.cli.on_fleet import check_for, is_listed, read_hosts
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
     from pgtrial.fleet.estimate import estimate_fleet
 
     hosts = read_hosts(fleet, runs=False)
-    checked = with_attempts(check_file(file, on_host=True, allow_files=allow_files), revision)
-    refuse_plan(hosts, checked.plan)
+    checked = check_for(hosts, lambda place: check_file(file, on_host=True, allow_files=allow_files, place=place))
+    checked = with_attempts(checked, revision)
     spread = None if hosts is None else estimate_fleet(checked.plan, hosts.fleet, loaded_here=hosts.scheduler is None)
-    asked = host_to_ask(checked, host)
+    asked = host if is_listed(hosts, host) else host_to_ask(checked, host)
     previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)
     duration = checked.loaded.experiment.workload.duration

@@ -168,7 +168,7 @@ def _slowed(proof: Checked) -> tuple[str, ...]:
 def code_uses(checked: Checked) -> tuple[CodeUse, ...]:
     """What the experiment executes beside pgtrial's own programs and plain SQL."""
     loaded = checked.loaded
-    return uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
+    return uses_of(checked.there, checked.plan.arms, loaded.folder, is_here=checked.place.is_here)
 
 
 def _hypothesis(checked: Checked) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def idle_notes(checked: Checked) -> Iterator[str]:
     """Settings that will have nothing to act on, as far as that can be known before the runs."""
     plan, workload = checked.plan, checked.loaded.experiment.workload
     arms = [arm for arm in plan.arms if arm.role is not Role.PLACEBO]
-    facts = facts_for(checked.loaded.experiment, checked.loaded.folder)
+    facts = facts_for(checked.there, checked.loaded.folder, is_here=checked.place.is_here)
     for difference in find_differences(arms):
         acts = KNOBS[difference.knob].acts_of(difference.key)
         tables = ({POSTGRESQL: arm.settings, **arm.knobs}.get(difference.knob, {}) for arm in arms)

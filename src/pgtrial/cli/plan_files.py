@@ -14,6 +14,8 @@ _SYNCS = {"each-run": "before each run", "each-block": "before each block", "nev
 
 def program_text(checked: Checked) -> str:
     """The load generator, or that this machine has none."""
+    if not checked.place.is_here:
+        return "none; fio of each host"
     return f"none; fio {checked.fio}" if checked.fio else f"none, and fio is missing: {checked.missing}"
 
 

@@ -12,6 +12,7 @@ from pgtrial.design.slices import LENGTH_SPREAD
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import SCALED, Experiment
+from pgtrial.experiment_file.load import AS_WRITTEN
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.linux.flushes import lost_flushes
 from pgtrial.hosts.linux.mounts import existing
@@ -39,11 +40,16 @@ def host_changes(checked: Checked, previews: Sequence[Preview] | None, *, width:
     if previews is None:
         from pgtrial.engine.experiment import host_changes as wanted_changes
 
-        name = checked.loaded.experiment.target.host
+        name, of_fleet = checked.loaded.experiment.target.host, checked.place != AS_WRITTEN
         wanted = "; ".join(wanted_changes(checked.loaded.experiment, checked.plan.arms)) or "nothing"
         return [
-            _wrap(f"On {name} it sets: {wanted}.", width),
-            _wrap(f"That host was not asked; --host {name} asks it, and shows its values now.", width),
+            _wrap(f"On {'each host' if of_fleet else name} it sets: {wanted}.", width),
+            _wrap(
+                "The hosts were not asked."
+                if of_fleet
+                else f"That host was not asked; --host {name} asks it, and shows its values now.",
+                width,
+            ),
         ]
     arms: dict[str, list[str]] = {}
     for preview in previews:
@@ -96,7 +102,8 @@ _RESTORES = {
 def server_text(checked: Checked) -> str:
     """Which server it is."""
     target = checked.loaded.experiment.target
-    where = f" on {target.host}" if target.host else ""
+    is_elsewhere = checked.there.target.host is not None or not checked.place.is_here
+    where = f" on {target.host}" if target.host else " on each host" if is_elsewhere else ""
     if target.kind == "host":
         return plan_files.program_text(checked)
     if target.kind == "server":
@@ -243,7 +250,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
             copies += any(STANDBY in arm.knobs and arm.variant == variant for arm in arms)
             size = format_bytes((1 + copies) * cluster_size(experiment.dataset.kind, variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
-        if target.host is None:
+        if checked.there.target.host is None:
             yield from _lost_flush_texts(arms)
         if experiment.design.soak is not None:
             window = checked.plan.experiment.workload.duration

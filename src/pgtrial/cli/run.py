@@ -116,21 +116,24 @@ def command(
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.attempts import claim_about
-    from pgtrial.cli.checked import load_file_or_quick
+    from pgtrial.cli.checked import Checked, load_file_or_quick
     from pgtrial.cli.consent import get_consent, get_write_consent
-    from pgtrial.cli.on_fleet import read_hosts, refuse_plan
+    from pgtrial.cli.on_fleet import check_for, read_hosts
+    from pgtrial.cli.plan_facts import code_uses
     from pgtrial.cli.session import run_new
-    from pgtrial.engine.consent import uses_of, writes_of
+    from pgtrial.engine.consent import writes_of
     from pgtrial.engine.experiment import Permission
+    from pgtrial.experiment_file.load import Place
+
+    def check(place: Place) -> Checked:
+        return load_file_or_quick(file, settings, quick, allow_code=allow_code, allow_files=allow_files, place=place)
 
     hosts = read_hosts(fleet)
-    checked = load_file_or_quick(file, settings, quick, allow_code=allow_code, allow_files=allow_files)
-    refuse_plan(hosts, checked.plan)
+    checked = check_for(hosts, check)
     gate.prepare()
     loaded = checked.loaded
-    uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
     # Who gives options instead of a file has named everything in it.
-    code = get_consent(uses, allowed=allow_code or file is None)
+    code = get_consent(code_uses(checked), allowed=allow_code or file is None)
     writes = get_write_consent(
         writes_of(loaded.experiment, checked.plan.arms),
         copy_of=loaded.experiment.target.copy_of,

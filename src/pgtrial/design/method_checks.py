@@ -61,10 +61,11 @@ _TIMEOUTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
-    ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known; ``local`` that
-    pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can have of its own;
-    None where not known. ``pauses`` are the load's scripts in which clients sleep, and for how many seconds at most.
+    """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use, () where they
+    are not known, ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known;
+    ``local`` that pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can
+    have of its own; None where not known. ``pauses`` are the load's scripts in which clients sleep, and for how many
+    seconds at most.
     """
 
     local: bool
@@ -453,6 +454,10 @@ def _check_length(case: Case, length: float, *, methods: tuple[Method, ...]) -> 
 
 def _check_cpus(case: Case) -> Iterator[Objection]:
     if case.facts is None:
+        return
+    if not case.facts.cores:
+        text = "whether the machine has the CPUs and the memory for all arms at once is not known before"
+        yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
         return
     cores, count = case.facts.cores, len(case.arms)
     total = sum(len(core) for core in cores)

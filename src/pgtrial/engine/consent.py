@@ -15,9 +15,11 @@ from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.scenarios import read_arm_scripts, scripts_of
 
 
-def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[CodeUse, ...]:
-    """What an experiment executes, whose scripts are in ``folder``. Raises SpecError if one cannot be read."""
-    is_here = experiment.target.host is None
+def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path, *, is_here: bool = True) -> tuple[CodeUse, ...]:
+    """What an experiment executes, whose scripts are in ``folder``; ``is_here`` as of a ``Place``. Raises SpecError if
+    one cannot be read.
+    """
+    is_here = is_here and experiment.target.host is None
     loaded = tuple(use for file in data_files(experiment, folder) for use in file.uses)
     found = find_code_uses(
         experiment,

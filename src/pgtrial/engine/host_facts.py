@@ -17,14 +17,16 @@ _STATUS = "/proc/self/status"
 _SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 
 
-def facts_for(experiment: Experiment, folder: Path) -> HostFacts | None:
+def facts_for(experiment: Experiment, folder: Path, *, is_here: bool = True) -> HostFacts | None:
     """The facts of this machine, where the experiment runs on it, and of its scripts, whose paths begin at ``folder``.
 
-    Of another machine the file says what there is to say: None. Raises SpecError for a script that cannot be read.
+    Of another machine the file says what there is to say: None. Unless it ``is_here``, pgtrial is on the machine then,
+    of which nothing is known now. Raises SpecError for a script that cannot be read.
     """
     if experiment.target.host is not None:
         return None
-    facts = replace(read_facts(LocalHost()), pauses=find_pauses(experiment, resolve_arms(experiment), folder))
+    own = read_facts(LocalHost()) if is_here else HostFacts(local=True, cores=(), memory_available=None)
+    facts = replace(own, pauses=find_pauses(experiment, resolve_arms(experiment), folder))
     if experiment.target.kind != "server":
         return facts
     return replace(facts, session_settings=session_settings())

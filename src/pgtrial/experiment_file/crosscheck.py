@@ -39,6 +39,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_names,
     check_scales,
     check_sql,
+    check_storage,
     check_undo,
     check_undo_of_database,
 )
@@ -60,12 +61,14 @@ from pgtrial.nearest import hint_name
 Check = Callable[[Experiment, FilePath | None], Iterator[Found]]
 
 
-def crosscheck(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+def crosscheck(experiment: Experiment, folder: FilePath | None, *, is_here: bool = True) -> Iterator[Found]:
     """All problems of a file whose single values are right; ``folder`` is where its relative paths begin, None
-    where the file system is left out.
+    where the file system is left out. Unless it ``is_here`` that it runs, places for data are not looked for here.
     """
     for check in _CHECKS:
         yield from check(experiment, folder)
+    if folder is not None and is_here and experiment.target.host is None:
+        yield from check_directories(experiment)
 
 
 def _check_hypothesis(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -147,7 +150,7 @@ _CHECKS: tuple[Check, ...] = (
     check_times,
     check_dataset,
     check_target,
-    check_directories,
+    check_storage,
     check_knobs_of_server,
     check_database,
     check_writes,

@@ -25,7 +25,8 @@ def check_file_load(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
         message = f'kind = "{target.kind}" is a server, and a load on files (fio) has none'
         yield ("target", "kind"), message, 'Remove it, or write kind = "host".'
     if target.host is not None:
-        yield ("target", "host"), "a load on files (fio) is on this machine only", "Remove it, and run pgtrial there."
+        message = "a load on files (fio) is only on the machine that pgtrial runs on"
+        yield ("target", "host"), message, "Remove it, and run pgtrial there."
     if target.postgres is not None:
         yield ("target", "postgres"), '"postgres" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."
     if "dataset" in experiment.model_fields_set:

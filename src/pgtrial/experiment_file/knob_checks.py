@@ -12,7 +12,7 @@ from pgtrial.experiment_file.code_patterns import COMMENT
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.migrations import HINT, explain_both_halves
-from pgtrial.experiment_file.places import is_directory
+from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Exclusive, Needs
@@ -45,17 +45,32 @@ def check_version(path: Path, text: str) -> Iterator[Found]:
         yield path, f'"{text}" is not a major version', hint
 
 
-def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
-    """Whether the places of data and WAL are there; that they are absolute is a matter of their kind of value."""
+def check_storage(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     target = experiment.target
     if target.directory is not None and target.storage.data is not None:
         message = "the directory of the data is given twice"
         yield ("target", "storage", "data"), message, "Remove it, or directory in [target]."
-    if folder is None or target.host is not None:
-        return
+
+
+def check_directories(experiment: Experiment) -> Iterator[Found]:
+    """Whether the places of data and WAL are on this machine; that they are absolute is said elsewhere."""
+    for path, place in _places(experiment):
+        directory = expand_home(FilePath(place))
+        if directory.is_absolute() and not is_directory(directory):
+            yield path, f'directory "{place}" does not exist', "Create it first."
+
+
+def _places(experiment: Experiment) -> Iterator[tuple[Path, str]]:
+    target = experiment.target
+    if target.directory is not None and target.kind != "server":
+        yield ("target", "directory"), target.directory
     for declared in all_declared(experiment):
-        if declared.knob == "storage" and declared.value.startswith("/") and not is_directory(FilePath(declared.value)):
-            yield declared.path, f'directory "{declared.value}" does not exist', "Create it first."
+        if declared.knob == "storage" and declared.value.startswith("/"):
+            yield declared.path, declared.value
+    for name, disk in experiment.disks.items():
+        for key, place in (("data", disk.data), ("wal", disk.wal)):
+            if place is not None and place.startswith("/"):
+                yield ("disks", name, key), place
 
 
 def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -167,18 +182,14 @@ def later(*declared: Declared) -> Path:
     return max((one.path for one in declared), key=lambda path: ("target", "arms", "factors").index(str(path[0])))
 
 
-def check_disks(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
-    """What each class says, and whether its places are there."""
-    is_here = folder is not None and experiment.target.host is None
+def check_disks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """What each class says."""
     for name, disk in experiment.disks.items():
         path: Path = ("disks", name)
         if not _DISK_NAME.fullmatch(name):
             hint = "Use letters, digits and any of _ . -, beginning with a letter or digit, at most 41 characters."
             yield path, f'invalid name of a disk class: "{name}"', hint
         yield from _check_disk(path, disk)
-        for key, place in (("data", disk.data), ("wal", disk.wal)):
-            if is_here and place is not None and not is_directory(FilePath(place)):
-                yield (*path, key), f'directory "{place}" does not exist', "Create it first."
 
 
 def _check_disk(path: Path, disk: DiskTable) -> Iterator[Found]:

@@ -39,6 +39,27 @@ class LoadedExperiment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an experiment is to run: as its file says, or at the address of a ``host`` that is named elsewhere.
+
+    Unless it ``is_here``, another machine leads it, whose programs and directories are not those of this one.
+    """
+
+    host: str | None = None
+    is_here: bool = True
+
+    def put(self, experiment: Experiment) -> Experiment:
+        """The experiment as the host has it."""
+        if self.host is None:
+            return experiment
+        target = experiment.target.model_copy(update={"host": self.host})
+        return experiment.model_copy(update={"target": target})
+
+
+AS_WRITTEN = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
     """What a text says and what is wrong with it.
 
@@ -66,8 +87,10 @@ def parse_experiment(text: str, source_name: str, folder: Path, *, check_files: 
     return LoadedExperiment(experiment=examination.experiment, folder=folder, text=text, source_name=source_name)
 
 
-def examine(text: str, folder: Path | None) -> Examination:
-    """All problems of a text, in the order of their lines; None for ``folder`` leaves the file system out."""
+def examine(text: str, folder: Path | None, place: Place = AS_WRITTEN) -> Examination:
+    """All problems of a text, in the order of their lines, for an experiment that is put on ``place``; None for
+    ``folder`` leaves the file system out.
+    """
     try:
         data = parse_toml(text)
     except ValueError as error:  # not only TOMLDecodeError: a number of thousands of digits fails below tomllib
@@ -75,7 +98,9 @@ def examine(text: str, folder: Path | None) -> Examination:
     experiment, found = _validate(data)
     broken = [path for path, _, _ in found]
     if experiment is not None:
-        found += [other for other in crosscheck(experiment, folder) if not _follows(other[0], broken)]
+        experiment = place.put(experiment)
+        others = crosscheck(experiment, folder, is_here=place.is_here)
+        found += [other for other in others if not _follows(other[0], broken)]
     problems = [SpecProblem(path=format_path(path), message=message, hint=hint) for path, message, hint in found]
     return Examination(experiment=experiment, problems=locate_problems(text, problems))
 

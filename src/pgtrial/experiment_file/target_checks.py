@@ -9,7 +9,7 @@ from pgtrial.experiment_file.connection import is_elsewhere
 from pgtrial.experiment_file.escapes import readings
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.knob_checks import check_version
-from pgtrial.experiment_file.places import expand_home, is_directory
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
@@ -26,7 +26,7 @@ _SWITCHES = ("default_transaction_read_only", "transaction_read_only")
 _SWITCH = re.compile(r"transaction_read_only|\bread(?:\s|/\*.*?\*/|--[^\n]*\n)+write\b", re.IGNORECASE | re.DOTALL)
 
 
-def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+def check_target(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     target = experiment.target
     if target.kind != "server":
         for key in _ONLY_SERVER:
@@ -43,8 +43,6 @@ def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         directory = expand_home(FilePath(target.directory))
         if not directory.is_absolute():
             yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""
-        elif folder is not None and target.host is None and not is_directory(directory):
-            yield ("target", "directory"), f'directory "{target.directory}" does not exist', "Create it first."
     if target.postgres is not None:
         yield from check_version(("target", "postgres"), target.postgres)
         if target.server.postgres is not None:

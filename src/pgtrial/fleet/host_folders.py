@@ -14,6 +14,7 @@ from pgtrial import __version__
 from pgtrial.design.plan import Plan
 from pgtrial.engine.folder import LOADED
 from pgtrial.errors import StoreError
+from pgtrial.fleet.fit import refuse_host
 from pgtrial.fleet.hosts_file import MOST_HOSTS, Fleet, FleetHost
 from pgtrial.model.run import IS_FLEET, RunState
 from pgtrial.safe_files import make_directory, read_file, remove_tree, write_file
@@ -105,7 +106,8 @@ def host_folders(folder: Path) -> dict[str, Path]:
 def host_folder(folder: Path, host: FleetHost) -> Path:
     """The folder of a host, made where it is missing, with the plan of the main ``folder`` for that host.
 
-    Raises StoreError, also where what is there is of another address: its blocks are then another machine's.
+    Raises PreflightError where the plan is none for the host, and StoreError, also where what is there is of another
+    address: its blocks are then another machine's.
     """
     place = fleet_directory(folder) / host.name
     if place.exists():
@@ -116,11 +118,13 @@ def host_folder(folder: Path, host: FleetHost) -> Path:
                 hint="Give the other machine another name in the list of hosts.",
             )
         return place
+    plan = read_plan(folder)
+    refuse_host(plan, host)
     part = place.with_name(f".{host.name}")
     remove_tree(part.parent, part.name)
     try:
         part.mkdir(mode=0o700)
-        _fill(part, folder, read_plan(folder), host)
+        _fill(part, folder, plan, host)
         part.rename(place)
     except OSError as err:
         raise StoreError(f'cannot make the folder of host "{host.name}": {err.strerror}') from err
