@@ -280,8 +280,9 @@ def test_a_load_that_only_reads_is_not_taken_for_neighbours_who_come_for_a_momen
     """As cron's and PHP's do, of whom none need be there when the load begins and ends."""
     write(_LONG_ENOUGH)
     update = "UPDATE orders SET amount = amount + 1 WHERE id = 1"
+    repeat = 'while psql -qX -c "$1" "$0"; do sleep 0.4; done'
     coming = subprocess.Popen(
-        ["sh", "-c", 'while psql -qX -c "$1" "$0"; do sleep 0.4; done', f"{shop.connection('boss')} dbname=shop", update],
+        ["sh", "-c", repeat, f"{shop.connection('boss')} dbname=shop", update],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -529,6 +530,20 @@ def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp
     assert result.returncode == 0, result.stderr
     assert 'database "shop_copy" already exists' in again.stderr
     assert (shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")) == before
+
+
+def test_a_copy_is_made_while_autovacuum_is_at_work(shop, write, pgtrial):
+    write()
+    shop.sql("CREATE TABLE large AS SELECT i FROM generate_series(1, 300000) AS i", database="shop")
+    shop.sql("DELETE FROM large", database="shop")
+    wait_until(lambda: shop.sql(_CONNECTED) == [(0,)])
+    shop.set_auto_conf("autovacuum_naptime = 1\nautovacuum_vacuum_cost_delay = 100\nautovacuum_vacuum_cost_limit = 1\n")
+    wait_until(lambda: shop.sql(f"{_CONNECTED} AND backend_type = 'autovacuum worker'") != [(0,)])
+
+    copied = pgtrial("copy", "shop.toml")
+    shop.sql("DROP DATABASE IF EXISTS shop_copy")
+
+    assert copied.returncode == 0, copied.stderr
 
 
 def test_a_copy_is_open_to_the_same_roles_and_has_the_same_settings_as_the_original(shop, write, pgtrial):
