@@ -85,6 +85,24 @@ def test_the_gate_adds_the_migration_and_exits_by_the_verdict(pipeline: Path) ->
     assert "ADD COLUMN note text" in (pipeline / "gate-with-migration.toml").read_text()
 
 
+def test_check_and_plan_get_the_options_that_they_take(
+    pipeline: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shared = tmp_path_factory.mktemp("two words")
+    (shared / "read.sql").write_text("SELECT 1;\n")
+    scenario = f'scenario = [{{ name = "read", file = "{shared}/read.sql" }}]'
+    (pipeline / "gate.toml").write_text(GATE.replace('mix = "tpcb-like"', scenario))
+    options = ("--allow-code", "--allow-files", shared, "--results", "plan", "--revision=7", f"--allow-files={shared}")
+
+    done = run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", *options, folder=pipeline)
+
+    assert (done.returncode, done.stderr) == (3, "")
+    check, plan, ran = (pipeline / "log").read_text().splitlines()
+    assert check == f"check --no-host gate-with-migration.toml --allow-files {shared} --allow-files={shared}"
+    assert plan == f"plan gate-with-migration.toml --allow-files {shared} --revision=7 --allow-files={shared}"
+    assert ran.endswith(" ".join(map(str, options)))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
