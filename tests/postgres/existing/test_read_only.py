@@ -431,6 +431,19 @@ def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
     assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
 
 
+def test_a_load_without_room_is_told_by_check_and_not_begun(shop, write, pgtrial):
+    write(("clients  = 2", "clients  = 24"))
+    with shop.connect(), shop.connect(), shop.connect():
+        checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+        result = pgtrial("run", "shop.toml")
+
+    assert checked.returncode == 1
+    assert "28 connections are needed, and the server has" in checked.stdout
+    assert result.returncode == 1
+    assert "28 connections are needed, and the server has" in result.stderr
+    assert not list(Path("results").glob("*/runs/*"))
+
+
 def test_an_extension_that_the_server_lacks_is_told_by_check(write, pgtrial):
     arm = '[arms.other.extensions]\ncreate = ["plpgsql", "no_such_one"]'
     write(("[arms.other.postgresql]", f"{arm}\n[arms.other.postgresql]"), ("# writes", "writes = true"))

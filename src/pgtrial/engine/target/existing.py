@@ -25,7 +25,7 @@ from pgtrial.engine.target.base import (
     wanted_settings,
 )
 from pgtrial.engine.target.loading import Loader
-from pgtrial.engine.target.server_survey import refuse_changing, survey_server
+from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room, survey_server
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.workload_table import TPCC
@@ -395,6 +395,7 @@ async def prepare_server(
         refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
+    await refuse_no_room(server, experiment, plan.arms)
     rights = survey.rights
     token = secrets.token_hex(4)
     target = ServerTarget(
