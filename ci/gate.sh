@@ -37,7 +37,8 @@ whole=${experiment%.toml}-with-migration.toml
 {
     cat "$experiment"
     printf "\n[arms.%s.sql]\napply = '''\n" "$arm"
-    cat "$migration"
+    # Some editors begin a text with a mark of its byte order, which is no SQL.
+    LC_ALL=C sed "1s/^$(printf '\357\273\277')//" "$migration"
     printf "'''\n"
 } >"$whole"
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,18 @@ def test_check_and_plan_get_the_options_that_they_take(
     assert ran.endswith(" ".join(map(str, options)))
 
 
+def test_the_mark_with_which_an_editor_begins_a_text_is_left_out(pipeline: Path) -> None:
+    (pipeline / "next.sql").write_bytes(b"\xef\xbb\xbfALTER TABLE pgbench_accounts ADD COLUMN note text;\r\n")
+
+    assert run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", folder=pipeline).returncode == 3
+    written = tomllib.loads((pipeline / "gate-with-migration.toml").read_text(encoding="utf-8"))
+    assert written["arms"]["after"]["sql"]["apply"].startswith("ALTER TABLE")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("gate.toml", "psql.sql"), r"line 2 is no SQL but a command of psql's: \set"),
         (("gate.toml",), "usage: ci/gate.sh EXPERIMENT MIGRATION"),
         (("gate.toml", "next.sql", "after.sql]"), "is no name of an arm"),
         (("gate.toml", "quotes.sql"), "three quotation marks"),
@@ -116,6 +126,7 @@ def test_the_gate_refuses_what_would_make_another_experiment(
     pipeline: Path, words: tuple[str, ...], message: str
 ) -> None:
     (pipeline / "quotes.sql").write_text("SELECT ''''a''';\n")
+    (pipeline / "psql.sql").write_text("-- don't stop\n\\set ON_ERROR_STOP off\nSELECT 1;\n")
     if words[-1] == "nobody":
         (pipeline / "gate.toml").write_text(GATE.replace("[arms.after]", '[arms.after]\ninherit = "nowhere"'))
 
