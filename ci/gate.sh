@@ -4,9 +4,9 @@
 # usage: ci/gate.sh EXPERIMENT MIGRATION [ARM] [OPTION...]
 #
 # EXPERIMENT is a file with the two arms, ARM the one that gets the SQL of the file MIGRATION (after, if left out);
-# OPTIONs are those of "pgtrial run". Beside EXPERIMENT it leaves pgtrial.xml (JUnit), pgtrial.md (a comment) and
-# results/. PGTRIAL_HISTORY names the file with the results of earlier runs, PGTRIAL_GATE this gate, by which its comment
-# and its history are found again; else that is EXPERIMENT without ".toml".
+# OPTIONs are those of "pgtrial run"; check and plan get those that they take. Beside EXPERIMENT it leaves pgtrial.xml
+# (JUnit), pgtrial.md (a comment) and results/. PGTRIAL_HISTORY names the file with the results of earlier runs,
+# PGTRIAL_GATE this gate, by which its comment and its history are found again; else that is EXPERIMENT without ".toml".
 #
 # Exit status: 0 supported, 3 refuted, 4 inconclusive, 5 invalid; any other: the experiment failed.
 set -eu
@@ -37,12 +37,34 @@ whole=${experiment%.toml}-with-migration.toml
 {
     cat "$experiment"
     printf "\n[arms.%s.sql]\napply = '''\n" "$arm"
-    cat "$migration"
+    # Some editors begin a text with a mark of its byte order, which is no SQL.
+    LC_ALL=C sed "1s/^$(printf '\357\273\277')//" "$migration"
     printf "'''\n"
 } >"$whole"
 
-pgtrial check --no-host "$whole"
-pgtrial plan "$whole"
+# Call a command with those of the options that it takes as well, each of which has a value.
+# Arguments: the command's words, the names of options, and the options.
+also() {
+    words=$1 names=$2 left=$(($# - 2))
+    shift 2
+    while [ "$left" -gt 0 ]; do
+        option=$1 left=$((left - 1))
+        shift
+        case $names in
+        *" ${option%%=*} "*) set -- "$@" "$option" ;;
+        *) continue ;;
+        esac
+        if [ "$option" = "${option%%=*}" ] && [ "$left" -gt 0 ]; then
+            set -- "$@" "$1"
+            shift
+            left=$((left - 1))
+        fi
+    done
+    $words "$whole" "$@"
+}
+
+also "pgtrial check --no-host" " --allow-files " "$@"
+also "pgtrial plan" " --allow-files --fleet --revision " "$@"
 
 name=${PGTRIAL_GATE:-${experiment%.toml}}
 gate=$(printf %s "$name" | LC_ALL=C tr -c 'A-Za-z0-9_./-' - | cut -c1-200)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.postgres.connect import execute, fetch
+from pgtrial.postgres.connect import connect, execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
 from support.loading import empty_database, load
@@ -128,6 +128,42 @@ def test_error_of_an_archive_has_the_statement(served: ThrowawayCluster, dumps: 
         load(served, dumps, "custom.dump")
 
     assert "CREATE SCHEMA app" in caught.value.detail
+
+
+def test_an_archive_of_a_database_with_tablespaces_is_loaded_without_them(
+    served: ThrowawayCluster, tmp_path: Path, database: str
+) -> None:
+    asyncio.run(_make_tablespace(database, served.data / "fast"))
+    try:
+        asyncio.run(execute(database, "CREATE TABLE public.t TABLESPACE fast AS SELECT 1 AS a"))
+        argv = [served.programs.path("pg_dump"), "-Fc", "-f", tmp_path / "fast.dump", database]
+        subprocess.run(argv, check=True)
+    finally:
+        asyncio.run(execute(database, "DROP TABLE IF EXISTS public.t"))
+        asyncio.run(execute(database, "DROP TABLESPACE fast"))
+
+    load(served, tmp_path, "fast.dump")
+
+    assert asyncio.run(fetch(database, "SELECT a FROM public.t")) == [(1,)]
+
+
+async def _make_tablespace(database: str, directory: Path) -> None:
+    """In a directory that the server's account makes."""
+    async with connect(database) as connection:
+        await connection.execute(f"COPY (SELECT 1) TO PROGRAM 'mkdir {directory}'".encode())
+        await connection.execute(f"CREATE TABLESPACE fast LOCATION '{directory}'".encode())
+
+
+@pytest.mark.usefixtures("database")
+def test_output_with_tablespaces_is_refused_with_the_option_that_leaves_them_out(
+    served: ThrowawayCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "plain.sql").write_text("SET default_tablespace = slow;\nCREATE TABLE t (a int);\n")
+
+    with pytest.raises(TargetError, match=r'^plain.sql, line 1: .*"slow"$') as caught:
+        load(served, tmp_path, "plain.sql")
+
+    assert "--no-tablespaces" in caught.value.hint
 
 
 # The first line makes the list of what is executed believe that data follow; psql takes it for a comment.

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,36 @@ def test_the_gate_adds_the_migration_and_exits_by_the_verdict(pipeline: Path) ->
     assert "ADD COLUMN note text" in (pipeline / "gate-with-migration.toml").read_text()
 
 
+def test_check_and_plan_get_the_options_that_they_take(
+    pipeline: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shared = tmp_path_factory.mktemp("two words")
+    (shared / "read.sql").write_text("SELECT 1;\n")
+    scenario = f'scenario = [{{ name = "read", file = "{shared}/read.sql" }}]'
+    (pipeline / "gate.toml").write_text(GATE.replace('mix = "tpcb-like"', scenario))
+    options = ("--allow-code", "--allow-files", shared, "--results", "plan", "--revision=7", f"--allow-files={shared}")
+
+    done = run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", *options, folder=pipeline)
+
+    assert (done.returncode, done.stderr) == (3, "")
+    check, plan, ran = (pipeline / "log").read_text().splitlines()
+    assert check == f"check --no-host gate-with-migration.toml --allow-files {shared} --allow-files={shared}"
+    assert plan == f"plan gate-with-migration.toml --allow-files {shared} --revision=7 --allow-files={shared}"
+    assert ran.endswith(" ".join(map(str, options)))
+
+
+def test_the_mark_with_which_an_editor_begins_a_text_is_left_out(pipeline: Path) -> None:
+    (pipeline / "next.sql").write_bytes(b"\xef\xbb\xbfALTER TABLE pgbench_accounts ADD COLUMN note text;\r\n")
+
+    assert run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", folder=pipeline).returncode == 3
+    written = tomllib.loads((pipeline / "gate-with-migration.toml").read_text(encoding="utf-8"))
+    assert written["arms"]["after"]["sql"]["apply"].startswith("ALTER TABLE")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("gate.toml", "psql.sql"), r"line 2 is no SQL but a command of psql's: \set"),
         (("gate.toml",), "usage: ci/gate.sh EXPERIMENT MIGRATION"),
         (("gate.toml", "next.sql", "after.sql]"), "is no name of an arm"),
         (("gate.toml", "quotes.sql"), "three quotation marks"),
@@ -98,6 +126,7 @@ def test_the_gate_refuses_what_would_make_another_experiment(
     pipeline: Path, words: tuple[str, ...], message: str
 ) -> None:
     (pipeline / "quotes.sql").write_text("SELECT ''''a''';\n")
+    (pipeline / "psql.sql").write_text("-- don't stop\n\\set ON_ERROR_STOP off\nSELECT 1;\n")
     if words[-1] == "nobody":
         (pipeline / "gate.toml").write_text(GATE.replace("[arms.after]", '[arms.after]\ninherit = "nowhere"'))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
-from pgtrial.engine.target.server_survey import survey_server
+from pgtrial.engine.target.server_survey import refuse_no_room, survey_server
 from pgtrial.errors import PgTrialError, PreflightError
 from pgtrial.hosts.connect import open_host
 from pgtrial.model.caveat import Caveat
@@ -57,6 +57,8 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
                 count = len(found.own_tables)
                 facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
             survey = await survey_server(server, plan.experiment, plan.arms, folder)
+            if not survey.missing:
+                await refuse_no_room(server, plan.experiment, plan.arms)
             wanted = find_extensions(plan.experiment, plan.arms, folder)
             there = {row[0] for row in await fetch(server.conninfo(target.database), _AVAILABLE)} if wanted else set()
     except PgTrialError as err:

@@ -11,7 +11,7 @@ from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_val
 from pgtrial.experiment_file.code_patterns import COMMENT
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import SCALED, Experiment
-from pgtrial.experiment_file.migrations import HINT, explain_both_halves
+from pgtrial.experiment_file.migrations import HINT, PSQL_HINT, explain_both_halves, explain_psql
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
@@ -156,11 +156,14 @@ def check_undo_of_database(experiment: Experiment, _: FilePath | None) -> Iterat
 
 
 def check_sql(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    """SQL that only sets something in its own session, which no session of the load has, that undoes itself, and none
-    at all.
+    """SQL that only sets something in its own session, which no session of the load has, that undoes itself, that is
+    for psql, and none at all.
     """
     found: list[Found] = []
     for given in all_declared(experiment):
+        if given.knob == "sql" and (message := explain_psql(str(given.value))):
+            found.append((given.path, message, PSQL_HINT))
+            continue
         if (given.knob, given.key) != ("sql", "apply"):
             continue
         text = COMMENT.sub(" ", str(given.value))

@@ -168,7 +168,7 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     for arm in resolve_arms(experiment):
         if (arms is not None and arm.name not in arms) or PGBOUNCER in arm.knobs:
             continue  # behind a pooler it is the pool that has to fit, which is seen when its server is up
-        needed = _most_clients(experiment, arm) + OWN_CONNECTIONS
+        needed = most_clients(experiment, arm) + OWN_CONNECTIONS
         # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
         allowed = read_number(facts, arm.settings.get(facts.name, default))
@@ -188,7 +188,8 @@ def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, need
     )
 
 
-def _most_clients(experiment: Experiment, arm: Arm) -> int:
+def most_clients(experiment: Experiment, arm: Arm) -> int:
+    """Clients of an arm's largest load level."""
     shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in experiment.workload.scenario]
     return max(
         sum(split_clients(level.clients, shares).values()) if shares else level.clients

@@ -104,7 +104,9 @@ def as_answered() -> Iterator[None]:
         ) from err
 
 
-async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+async def fetch(
+    conninfo: str, query: LiteralString, parameters: Sequence[Any] | Mapping[str, Any] = ()
+) -> list[tuple[Any, ...]]:
     """Rows of one query over a connection of its own."""
     async with connect(conninfo) as connection:
         return await (await connection.execute(query, parameters)).fetchall()

@@ -190,7 +190,7 @@ def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem
         if len(content) > LARGEST:
             too_large = f"it has more than {format_bytes(LARGEST)}; data belong in dataset.load"
             return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {too_large}')
-        with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") as text:
+        with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig") as text:
             return text.read(), None
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"

@@ -44,6 +44,8 @@ jit = "off"
 blocks = 1
 """
 READ = "\\set id random(1, 100)\nSELECT amount FROM orders WHERE id = :id;\n"
+# To see that nobody else connects while the load's sessions stay the same.
+_LONG_ENOUGH = ('duration = "1s"', 'duration = "5s"')
 INDEX = """[arms.other.sql]
 apply = "CREATE INDEX by_amount ON orders (amount); CREATE TABLE notes (n int)"
 undo = "DROP TABLE notes; DROP INDEX by_amount"
@@ -161,7 +163,7 @@ def test_the_sql_of_an_arm_is_refused_listed_and_asked_for(shop, write, pgtrial)
     ids=["plainly", "by a setting", "by its transaction", "by a name that it puts together"],
 )
 def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, message):
-    write()
+    write(_LONG_ENOUGH)
     (tmp_path / "own.sql").write_text(f"{script}\n")
 
     result = pgtrial("run", "shop.toml", "--allow-code")
@@ -180,7 +182,7 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     ],
 )
 def test_a_script_changes_no_object_and_draws_no_number_unnoticed(shop, write, pgtrial, statement, said):
-    write()
+    write(_LONG_ENOUGH)
     shop.sql("CREATE SEQUENCE numbers", database="shop")
     read_write = "SELECT set_config('default_trans' || 'action_read_only', 'off', false)"
     Path("own.sql").write_text(f"{read_write};\n{statement};\n")
@@ -272,6 +274,29 @@ def test_a_load_that_only_reads_is_not_taken_for_the_neighbour_who_writes(shop, 
     (found,) = Path("results").glob("*/findings.json")
     (changed,) = (one for one in json.loads(found.read_text())["caveats"] if one["code"] == "data-changed")
     assert re.search(r"In \d+ looks none of the load's sessions was writing", changed["hint"])
+
+
+def test_a_load_that_only_reads_is_not_taken_for_neighbours_who_come_for_a_moment(shop, write, pgtrial):
+    """As cron's and PHP's do, of whom none need be there when the load begins and ends."""
+    write(_LONG_ENOUGH)
+    update = "UPDATE orders SET amount = amount + 1 WHERE id = 1"
+    repeat = 'while psql -qX -c "$1" "$0"; do sleep 0.4; done'
+    coming = subprocess.Popen(
+        ["sh", "-c", repeat, f"{shop.connection('boss')} dbname=shop", update],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: shop.sql("SELECT 1 FROM orders WHERE amount > 0", database="shop"))
+        result = pgtrial("run", "shop.toml")
+    finally:
+        coming.kill()
+        coming.wait()
+
+    assert result.returncode == 0, result.stderr
+    (found,) = Path("results").glob("*/findings.json")
+    (changed,) = (one for one in json.loads(found.read_text())["caveats"] if one["code"] == "data-changed")
+    assert changed["hint"].endswith("Others have connected to the database meanwhile.")
 
 
 def test_a_program_gets_a_read_only_session_and_plan_says_what_it_may_do_nevertheless(write, pgtrial, tmp_path):
@@ -406,6 +431,19 @@ def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
     assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
 
 
+def test_a_load_without_room_is_told_by_check_and_not_begun(shop, write, pgtrial):
+    write(("clients  = 2", "clients  = 24"))
+    with shop.connect(), shop.connect(), shop.connect():
+        checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+        result = pgtrial("run", "shop.toml")
+
+    assert checked.returncode == 1
+    assert "28 connections are needed, and the server has" in checked.stdout
+    assert result.returncode == 1
+    assert "28 connections are needed, and the server has" in result.stderr
+    assert not list(Path("results").glob("*/runs/*"))
+
+
 def test_an_extension_that_the_server_lacks_is_told_by_check(write, pgtrial):
     arm = '[arms.other.extensions]\ncreate = ["plpgsql", "no_such_one"]'
     write(("[arms.other.postgresql]", f"{arm}\n[arms.other.postgresql]"), ("# writes", "writes = true"))
@@ -505,6 +543,20 @@ def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp
     assert result.returncode == 0, result.stderr
     assert 'database "shop_copy" already exists' in again.stderr
     assert (shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")) == before
+
+
+def test_a_copy_is_made_while_autovacuum_is_at_work(shop, write, pgtrial):
+    write()
+    shop.sql("CREATE TABLE large AS SELECT i FROM generate_series(1, 300000) AS i", database="shop")
+    shop.sql("DELETE FROM large", database="shop")
+    wait_until(lambda: shop.sql(_CONNECTED) == [(0,)])
+    shop.set_auto_conf("autovacuum_naptime = 1\nautovacuum_vacuum_cost_delay = 100\nautovacuum_vacuum_cost_limit = 1\n")
+    wait_until(lambda: shop.sql(f"{_CONNECTED} AND backend_type = 'autovacuum worker'") != [(0,)])
+
+    copied = pgtrial("copy", "shop.toml")
+    shop.sql("DROP DATABASE IF EXISTS shop_copy")
+
+    assert copied.returncode == 0, copied.stderr
 
 
 def test_a_copy_is_open_to_the_same_roles_and_has_the_same_settings_as_the_original(shop, write, pgtrial):

@@ -25,7 +25,7 @@ from pgtrial.engine.target.base import (
     wanted_settings,
 )
 from pgtrial.engine.target.loading import Loader
-from pgtrial.engine.target.server_survey import refuse_changing, survey_server
+from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room, survey_server
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.workload_table import TPCC
@@ -108,6 +108,7 @@ class ServerTarget:
     load_sessions: Sequence[str] = field(default=(), init=False)
     watch: WriteWatch | None = field(default=None, init=False)  # while an arm runs in a read-only database
     looks: int = field(default=0, init=False)  # that found none of the load's sessions writing
+    others: bool = field(default=False, init=False)  # have connected to a read-only database while it was loaded
     log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
     log_end: LogMark | None = field(default=None, init=False)  # the end of what has been copied of it
 
@@ -264,8 +265,8 @@ class ServerTarget:
         return undone
 
     async def _refuse_writing(self, found: Inventory, seen: Seen) -> None:
-        """A session can give itself the right to write. Where nobody else was there, whoever wrote was of the load;
-        otherwise it was where one of its sessions was ``seen`` writing to what was written to.
+        """A session can give itself the right to write. Where nobody else can have been there, whoever wrote was of the
+        load; otherwise it was where one of its sessions was ``seen`` writing to what was written to.
         """
         now = await read_inventory(self.server.control, self.database, catalogue=False)
         written = compare_data(found, now)
@@ -276,7 +277,9 @@ class ServerTarget:
             now = await read_inventory(self.server.control, self.database)
             differs = compare_catalogues(self.before.catalogue, now.catalogue)
             written = f"{differs or 'Objects were made, altered or dropped.'} {written}".rstrip()
-        if written and (own or (not found.others and not now.others)):
+        # That nobody is there before and after the load says nothing of those who come for a moment.
+        was_alone = not found.others and not now.others and seen.others is False
+        if written and (own or was_alone):
             seen_at = f" Sessions of the load were seen at it: {', '.join(sorted(own))}." if own else ""
             raise WrittenError(
                 f'the load has written to database "{self.database}", which is read-only',
@@ -286,6 +289,7 @@ class ServerTarget:
                 'with --allow-writes; "pgtrial copy" makes a copy to try it on.',
             )
         self.looks += seen.looks
+        self.others = self.others or bool(seen.others)
 
     async def remove(self) -> None:
         try:
@@ -300,9 +304,12 @@ class ServerTarget:
 
     def _who_may_have(self) -> str:
         """Who can have changed a database whose load may only read."""
-        return (
-            f"{_READ_ONLY} In {self.looks} looks none of the load's sessions was writing." if self.looks else _READ_ONLY
-        )
+        said = [_READ_ONLY]
+        if self.looks:
+            said.append(f"In {self.looks} looks none of the load's sessions was writing.")
+        if self.others:
+            said.append("Others have connected to the database meanwhile.")
+        return " ".join(said)
 
     async def _compare(self, before: Inventory) -> None:
         after = await read_inventory(self.server.control, self.database)
@@ -388,6 +395,7 @@ async def prepare_server(
         refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
+    await refuse_no_room(server, experiment, plan.arms)
     rights = survey.rights
     token = secrets.token_hex(4)
     target = ServerTarget(

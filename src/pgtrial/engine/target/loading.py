@@ -36,6 +36,8 @@ _OPTIONS = "-c standard_conforming_strings=on -c client_encoding=UTF8"
 _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
 
+_TABLESPACE = re.compile(r'default_tablespace|tablespace ".+" does not exist')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loader:
@@ -113,7 +115,8 @@ class Loader:
         argv: list[str | Path]
         if file.kind is Kind.ARCHIVE:
             whose = () if self.is_own else ("--no-owner", "--no-privileges")
-            argv = [self.programs.path("pg_restore"), "--exit-on-error", "--no-password", *whose, to, root / file.path]
+            options = ("--exit-on-error", "--no-password", "--no-tablespaces", *whose)
+            argv = [self.programs.path("pg_restore"), *options, to, root / file.path]
         else:
             options = ("--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
             argv = [self.programs.path("psql"), *options, to, f"--file={file.path}", f"--command={_AT_END}"]
@@ -172,6 +175,8 @@ def _explain(file: DataFile, root: Path, completed: Completed, account: Account 
     hint = "Fix the file; nothing has been measured."
     if _NEWER.search(what):
         hint = "It seems to be of a newer PostgreSQL than the one it is loaded into: dump it with that one's pg_dump."
+    elif _TABLESPACE.search(what):
+        hint = "The server has no such tablespace: dump with --no-tablespaces, or make an archive (pg_dump -Fc)."
     elif any("connection to server" in line for line in lines):
         hint = way_to_log_in(account) if account is not None else "Try the same connection with psql."
     elif what.endswith(_REFUSED):

@@ -10,16 +10,21 @@ from pgtrial.engine.target.base import wanted_settings
 from pgtrial.errors import TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
+from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.auto_conf import setting_key
+from pgtrial.postgres.catalogue import most_clients
 from pgtrial.postgres.existing.checks import Missing, find_missing
 from pgtrial.postgres.existing.rights import Rights, probe_rights
+from pgtrial.postgres.existing.room import refuse_crowd
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import find_refused, split_settings
 from pgtrial.postgres.existing.settings import is_already
 from pgtrial.postgres.existing.table_rights import find_missing_on_tables
 from pgtrial.postgres.settings import read_settings
 from pgtrial.workloads.table_uses import uses_of
+
+_LIMITS = frozenset({"max_connections", "superuser_reserved_connections", "reserved_connections"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,15 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
         uses = uses_of(experiment, arms, folder)
         missing += await find_missing_on_tables(server.conninfo(target.database), uses)
     return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
+
+
+async def refuse_no_room(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]) -> None:
+    """Refuse a load that has more clients than the server has connections left for them. A pool has a size of its own,
+    and an arm may have more connections. Raises ConnectError, PreflightError, TargetError.
+    """
+    direct = [arm for arm in arms if PGBOUNCER not in arm.knobs and not _LIMITS & set(wanted_settings(arm))]
+    clients = max((most_clients(experiment, arm) for arm in direct), default=0)
+    await refuse_crowd(server, experiment.target.database, clients=clients)
 
 
 async def _divide_settings(

@@ -13,9 +13,12 @@ from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.safe_text import sql_name
 
 _SIZE = "SELECT pg_catalog.pg_database_size(%s::name)"
+# Workers of autovacuum, which have no role, are ended by CREATE DATABASE itself; what a process is is told to few.
 _CONNECTED = """
     SELECT coalesce(usename, 'somebody') || coalesce(' (' || nullif(application_name, '') || ')', ''), count(*)
-    FROM pg_catalog.pg_stat_activity WHERE datname = %s GROUP BY 1 ORDER BY 2 DESC
+    FROM pg_catalog.pg_stat_activity
+    WHERE datname = %s AND usesysid IS NOT NULL
+    GROUP BY 1 ORDER BY 2 DESC
 """
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'
 

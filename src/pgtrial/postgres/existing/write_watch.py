@@ -3,6 +3,9 @@
 The server counts what was written, and not by whom. So while the load is at work its sessions, which have names or
 a role of their own, are looked at: one that has a transaction id and holds a lock for writing on a table writes to it.
 A transaction that may only read can have such an id, but no such lock with it, unless by LOCK TABLE.
+
+Others may come and go between two looks. The server counts who connects to the database, from version 14 on: where that
+count grew while all of the load's sessions stayed what they were, somebody else has connected.
 """
 
 import asyncio
@@ -10,6 +13,7 @@ import random
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pgtrial.errors import PgTrialError
 from pgtrial.postgres.connect import connect
@@ -43,6 +47,17 @@ _FIND = f"""
         AND a.backend_xid IS NOT NULL
         AND {_OF_LOAD.format(session="a")}
 """
+# The load's sessions, and those that have ever connected to the database.
+_PRESENT = f"""
+    SELECT pg_catalog.array_agg(ROW(a.pid, a.backend_start)::text ORDER BY a.pid),
+        coalesce(pg_catalog.max(a.backend_start) < pg_catalog.clock_timestamp() - %(counted)s * INTERVAL '1s', false),
+        (SELECT d.sessions FROM pg_catalog.pg_stat_database AS d WHERE d.datname = pg_catalog.current_database())
+    FROM pg_catalog.pg_stat_get_activity(NULL) AS a
+    WHERE a.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
+        AND {_OF_LOAD.format(session="a")}
+"""
+_COUNTS_SESSIONS = 140000  # server_version_num of the first that does
+_COUNTED = 1.5  # s after which a session that has begun is in the server's count; version 14 writes it every 0.5 s
 _NOW = "SELECT pg_catalog.clock_timestamp()"
 _WITH_SCHEMAS = "SET search_path = ''"  # as names stand in an inventory
 
@@ -50,12 +65,13 @@ _WITH_SCHEMAS = "SET search_path = ''"  # as names stand in an inventory
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """Objects to which sessions of the load were seen writing, and those that they were changing as such, in so many
-    ``looks``.
+    ``looks``; and whether ``others`` have connected to the database meanwhile: None if that cannot be told.
     """
 
     written: frozenset[str] = frozenset()
     altered: frozenset[str] = frozenset()
     looks: int = 0
+    others: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +90,8 @@ class WriteWatch:
     _written: set[str] = field(default_factory=set, init=False)
     _altered: set[str] = field(default_factory=set, init=False)
     _looks: int = field(default=0, init=False)
+    _others: bool | None = field(default=None, init=False)
+    _before: "tuple[Any, bool, int] | None" = field(default=None, init=False)  # of the look before, as by _PRESENT
     _task: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     def start(self) -> None:
@@ -86,18 +104,27 @@ class WriteWatch:
             with suppress(asyncio.CancelledError, PgTrialError):
                 await self._task
             self._task = None
-        return Seen(written=frozenset(self._written), altered=frozenset(self._altered), looks=self._looks)
+        return Seen(
+            written=frozenset(self._written),
+            altered=frozenset(self._altered),
+            looks=self._looks,
+            others=self._others,
+        )
 
     async def _watch(self) -> None:
         rng = random.Random(self.seed)
         async with connect(self.control.conninfo(self.database), application=APPLICATION) as connection:
             await connection.execute(_WITH_SCHEMAS)
             ((since,),) = await (await connection.execute(_NOW)).fetchall()
-            of_load = {"names": list(self.names), "role": self.role, "since": since}
+            of_load = {"names": list(self.names), "role": self.role, "since": since, "counted": _COUNTED}
+            counts = connection.info.server_version >= _COUNTS_SESSIONS
             while True:
                 await asyncio.sleep(rng.uniform(0, 2 * _INTERVAL))
                 rows = await (await connection.execute(_FIND, of_load)).fetchall()
                 self._note(rows)
+                if counts:
+                    ((load, are_counted, sessions),) = await (await connection.execute(_PRESENT, of_load)).fetchall()
+                    self._note_present(load, are_counted, sessions)
 
     def _note(self, rows: Iterable[tuple[str, bool]]) -> None:
         self._looks += 1
@@ -105,3 +132,9 @@ class WriteWatch:
             self._written.add(name)
             if alters:
                 self._altered.add(name)
+
+    def _note_present(self, load: Sequence[str] | None, are_counted: bool, sessions: int) -> None:
+        """Others have connected if more are counted than at the look before, and the load's sessions are the same."""
+        before, self._before = self._before, (load, are_counted, sessions)
+        if before is not None and before[:2] == (load, True):
+            self._others = bool(self._others) or sessions > before[2]
