@@ -138,9 +138,10 @@ _FOREIGN = _all(
 )
 # A column that was dropped and added again has another number in the same table, and none of its values.
 _NUMBERED = """
-    (SELECT concat(' ', c.oid, ' ', pg_catalog.json_object_agg(a.attname, a.attnum ORDER BY a.attnum))
-        FROM pg_catalog.pg_attribute AS a
-        WHERE c.relkind = 'r' AND a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+    CASE WHEN c.relkind = 'r' THEN
+        (SELECT concat(' ', c.oid, ' ', coalesce(pg_catalog.json_object_agg(pg_catalog.quote_ident(a.attname), a.attnum)::text, '{}'))
+            FROM pg_catalog.pg_attribute AS a
+            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END
 """
 _NOT_SYSTEMS = "n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
 _OBJECTS: tuple[tuple[str, str, str], ...] = (
