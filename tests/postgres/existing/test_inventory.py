@@ -177,14 +177,22 @@ OF_ORDERS = "Altered: table public.orders."
         ),
         ("GRANT UPDATE (t) ON orders TO watcher", "REVOKE UPDATE (t) ON orders FROM watcher", OF_ORDERS),
         ("SELECT", 'ALTER TABLE orders ALTER t TYPE text COLLATE "POSIX"', OF_ORDERS),
-        ("ALTER TABLE orders ALTER t SET STORAGE EXTERNAL", "ALTER TABLE orders ALTER t SET STORAGE EXTENDED", OF_ORDERS),
+        (
+            "ALTER TABLE orders ALTER t SET STORAGE EXTERNAL",
+            "ALTER TABLE orders ALTER t SET STORAGE EXTENDED",
+            OF_ORDERS,
+        ),
         ("ALTER TABLE orders ALTER t SET (n_distinct = 7)", "ALTER TABLE orders ALTER t RESET (n_distinct)", OF_ORDERS),
         (
             "ALTER TABLE orders ADD g int GENERATED ALWAYS AS (7) STORED",
             "ALTER TABLE orders ALTER g DROP EXPRESSION",
             OF_ORDERS,
         ),
-        ("ALTER TABLE orders SET (toast.autovacuum_enabled = off)", "ALTER TABLE orders RESET (toast.autovacuum_enabled)", OF_ORDERS),
+        (
+            "ALTER TABLE orders SET (toast.autovacuum_enabled = off)",
+            "ALTER TABLE orders RESET (toast.autovacuum_enabled)",
+            OF_ORDERS,
+        ),
         ("CREATE PUBLICATION p FOR TABLE orders", "ALTER PUBLICATION p DROP TABLE orders", "Altered: publication p."),
         (
             "CREATE PUBLICATION p FOR TABLE orders WHERE (i > 5)",
@@ -257,8 +265,16 @@ OF_ORDERS = "Altered: table public.orders."
             "DROP POLICY p ON orders; CREATE POLICY p ON orders USING (i < 8)",
             OF_ORDERS,
         ),
-        ("CREATE STATISTICS s ON i, t FROM orders", "ALTER STATISTICS s SET STATISTICS 7", "Altered: statistics public.s."),
-        ("CREATE TYPE pair AS (a int, b int)", "ALTER TYPE pair ALTER ATTRIBUTE b TYPE text", "Altered: type public.pair."),
+        (
+            "CREATE STATISTICS s ON i, t FROM orders",
+            "ALTER STATISTICS s SET STATISTICS 7",
+            "Altered: statistics public.s.",
+        ),
+        (
+            "CREATE TYPE pair AS (a int, b int)",
+            "ALTER TYPE pair ALTER ATTRIBUTE b TYPE text",
+            "Altered: type public.pair.",
+        ),
         ("CREATE DOMAIN d AS text DEFAULT 'a'", "ALTER DOMAIN d SET DEFAULT 'b'", "Altered: type public.d."),
         (
             "CREATE TEXT SEARCH CONFIGURATION c (COPY = pg_catalog.simple)",
@@ -314,7 +330,10 @@ def test_a_column_that_was_dropped_and_added_again_has_lost_its_values(shop, run
             "ALTER TABLE orders DROP CONSTRAINT k; ALTER TABLE   orders   ADD CONSTRAINT k CHECK ( i > 0 )",
         ),
         ("CREATE INDEX x ON orders (lower(t))", "DROP INDEX x; CREATE  INDEX  x  ON  orders ( lower(t) )"),
-        ("CREATE VIEW v AS SELECT i FROM orders WHERE i > 5", "DROP VIEW v; CREATE  VIEW v AS SELECT i FROM orders WHERE i>5"),
+        (
+            "CREATE VIEW v AS SELECT i FROM orders WHERE i > 5",
+            "DROP VIEW v; CREATE  VIEW v AS SELECT i FROM orders WHERE i>5",
+        ),
     ],
 )
 def test_how_a_statement_was_written_is_no_difference(shop, runner, made, changed):

@@ -157,13 +157,18 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
     said = []
     for names, words in (
         (_lost_columns(before, after), _LOST),
-        (sorted(after.keys() - before.keys()), "Left over"),
+        (find_added(before, after), "Left over"),
         (sorted(before.keys() - after.keys()), "No longer there"),
         ([name for name in both if _definition(before[name]) != _definition(after[name])], "Altered"),
     ):
         if names:
             said.append(f"{words}: {', '.join(names)}.")
     return " ".join(said)
+
+
+def find_added(before: Catalogue, after: Catalogue) -> list[str]:
+    """Names of objects that were not there before."""
+    return sorted(after.keys() - before.keys())
 
 
 def _definition(found: str) -> str:
@@ -180,7 +185,9 @@ def _lost_columns(before: Catalogue, after: Catalogue) -> list[str]:
         if was == now:
             numbers = json.loads(new)
             lost += [
-                f"{column} of {name}" for column, number in json.loads(old).items() if numbers.get(column, number) != number
+                f"{column} of {name}"
+                for column, number in json.loads(old).items()
+                if numbers.get(column, number) != number
             ]
     return lost
 
