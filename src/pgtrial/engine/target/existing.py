@@ -80,9 +80,9 @@ class ServerTarget:
     """A server that keeps running; ``database`` is the load's, made anew from ``prepared`` ("": it was there before).
 
     ``before`` is what was in a database that was there before, and ``note`` records a caveat about the whole. ``own``
-    are the settings of the load's sessions, ``shared`` those of the whole server, by arm, and ``scripts`` what the arms'
-    SQL does in such a database. ``load_sessions`` are how the
-    names of the load's sessions begin, once it is to be measured.
+    are the settings of the load's sessions, ``shared`` those of the whole server, by arm, and ``scripts`` what the SQL
+    of arms does in such a database. ``load_sessions`` are how the names of the load's sessions begin, once it is to be
+    measured.
     """
 
     experiment: Experiment

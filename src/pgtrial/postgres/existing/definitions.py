@@ -139,7 +139,8 @@ _FOREIGN = _all(
 # A column that was dropped and added again has another number in the same table, and none of its values.
 _NUMBERED = """
     CASE WHEN c.relkind = 'r' THEN
-        (SELECT concat(' ', c.oid, ' ', coalesce(pg_catalog.json_object_agg(pg_catalog.quote_ident(a.attname), a.attnum)::text, '{}'))
+        (SELECT concat(' ', c.oid, ' ',
+                coalesce(pg_catalog.json_object_agg(pg_catalog.quote_ident(a.attname), a.attnum)::text, '{}'))
             FROM pg_catalog.pg_attribute AS a
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END
 """
@@ -213,8 +214,8 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
         f"pg_operator AS o WHERE o.oid >= {_FROM_HERE}",
     ),
     (
-        "concat('operator class ', pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(o.opcname), ' for ', "
-        "m.amname)",
+        """concat('operator class ', pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(o.opcname), ' for ',
+            m.amname)""",
         "o.opcowner, o.opcintype::regtype, o.opcdefault, o.opckeytype::regtype",
         f"""pg_opclass AS o JOIN pg_catalog.pg_namespace AS n ON n.oid = o.opcnamespace
             JOIN pg_catalog.pg_am AS m ON m.oid = o.opcmethod WHERE o.oid >= {_FROM_HERE}""",
@@ -274,8 +275,8 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
         "pg_language AS o",
     ),
     (
-        "concat_ws(' ', 'default privileges of', o.defaclrole::regrole::text, 'in schema ' || n.nspname, 'for', "
-        "o.defaclobjtype::text)",
+        """concat_ws(' ', 'default privileges of', o.defaclrole::regrole::text, 'in schema ' || n.nspname, 'for',
+            o.defaclobjtype::text)""",
         "o.defaclacl",
         "pg_default_acl AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = o.defaclnamespace",
     ),
