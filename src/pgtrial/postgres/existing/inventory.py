@@ -47,8 +47,9 @@ _INDEXES = """
     SELECT s.indexrelid::regclass::text, c.relfilenode::int8
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
-# So that each name stands with its schema, whatever the search path of the role is.
-_WITH_SCHEMAS = "SET search_path = ''"
+# So that each name stands with its schema, whatever the search path of the role is. To compile the query for the
+# definitions takes longer than to run it.
+_WITH_SCHEMAS = "SET search_path = ''; SET jit = off"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
