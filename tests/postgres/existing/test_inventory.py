@@ -323,7 +323,7 @@ def test_a_column_that_was_dropped_and_added_again_has_lost_its_values(shop, run
     [
         (
             PARTS,
-            "ALTER TABLE parts DETACH PARTITION part; ALTER TABLE  parts ATTACH PARTITION part FOR VALUES FROM(1) TO(2)",
+            "ALTER TABLE parts DETACH PARTITION part;ALTER  TABLE parts ATTACH PARTITION part FOR VALUES FROM(1) TO(2)",
         ),
         (
             "ALTER TABLE orders ADD CONSTRAINT k CHECK (i > 0)",

@@ -10,7 +10,6 @@ names, and an object without its own number.
 # Of what an expression or a query was parsed into: where in the statement each part of it stood.
 _PLACES = r":(location|stmt_location|stmt_len|list_start|list_end) -?\d+"
 _FROM_HERE = 16384  # numbers of objects that are not the system's
-_PUBLISHED_SCHEMAS = 15_00_00  # the version from which on a publication can have them
 
 
 def _tree(expression: str) -> str:
@@ -248,6 +247,24 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
         f"pg_ts_dict AS o WHERE o.oid >= {_FROM_HERE}",
     ),
     (
+        "'publication ' || pg_catalog.quote_ident(o.pubname)",
+        f"""{_row("o")},
+            {
+            _all(
+                f"r.prrelid::regclass, {_row('r', 'prpubid', 'prrelid', 'prqual')}, {_tree('r.prqual')}",
+                "r.prrelid::regclass::text",
+                "pg_publication_rel AS r WHERE r.prpubid = o.oid",
+            )
+        }, {
+            _all(
+                "s.pnnspid::regnamespace",
+                "s.pnnspid::regnamespace::text",
+                "pg_publication_namespace AS s WHERE s.pnpubid = o.oid",
+            )
+        }""",
+        "pg_publication AS o",
+    ),
+    (
         "'event trigger ' || pg_catalog.quote_ident(o.evtname)",
         f"{_row('o', 'evtfoid')}, o.evtfoid::regprocedure, {_said('o', 'pg_event_trigger')}",
         "pg_event_trigger AS o",
@@ -300,32 +317,14 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _publications(version: int) -> tuple[str, str, str]:
-    tables = _all(
-        f"r.prrelid::regclass, {_row('r', 'prpubid', 'prrelid', 'prqual')}, "
-        + _tree("pg_catalog.to_jsonb(r) ->> 'prqual'"),
-        "r.prrelid::regclass::text",
-        "pg_publication_rel AS r WHERE r.prpubid = o.oid",
-    )
-    schemas = _all(
-        "s.pnnspid::regnamespace",
-        "s.pnnspid::regnamespace::text",
-        "pg_publication_namespace AS s WHERE s.pnpubid = o.oid",
-    )
-    parts = (_row("o"), tables, *([schemas] if version >= _PUBLISHED_SCHEMAS else []))
-    return "'publication ' || pg_catalog.quote_ident(o.pubname)", ", ".join(parts), "pg_publication AS o"
+def _select(name: str, definition: str, rest: str) -> str:
+    digest = f"pg_catalog.left(pg_catalog.md5(pg_catalog.jsonb_build_array({definition})::text), 12)"
+    if rest.startswith("pg_class AS c "):
+        digest = f"concat({digest}, {_NUMBERED})"
+    return f"SELECT {name}, {digest} FROM pg_catalog.{rest}"
 
 
-def definitions_query(version: int) -> str:
-    """Rows of a name ("table public.orders") and a digest of the definition, for a server of this ``version``
-    (server_version_num). Behind the digest of a table stand its number and, as JSON, the numbers of its columns.
-
-    It is for a session without a search path, so that each name stands with its schema, and waits for no lock.
-    """
-    selects = []
-    for name, definition, rest in (*_OBJECTS, _publications(version)):
-        digest = f"pg_catalog.left(pg_catalog.md5(pg_catalog.jsonb_build_array({definition})::text), 12)"
-        if rest.startswith("pg_class AS c "):
-            digest = f"concat({digest}, {_NUMBERED})"
-        selects.append(f"SELECT {name}, {digest} FROM pg_catalog.{rest}")
-    return " UNION ALL ".join(selects)
+# Rows of a name ("table public.orders") and a digest of the definition, behind which stand, of a table, its number and,
+# as JSON, the numbers of its columns. It is for a session without a search path, so that each name stands with its
+# schema.
+DEFINITIONS = " UNION ALL ".join(_select(*parts) for parts in _OBJECTS)

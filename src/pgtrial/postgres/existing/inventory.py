@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import AsyncConnection, Error
 
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.definitions import definitions_query
+from pgtrial.postgres.existing.definitions import DEFINITIONS
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
 
@@ -137,8 +137,7 @@ async def read_catalogue(control: ServerControl, database: str) -> dict[str, str
 
 
 async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, str]:
-    query = definitions_query(connection.info.server_version)
-    rows = await (await connection.execute(query.encode())).fetchall()
+    rows = await (await connection.execute(DEFINITIONS.encode())).fetchall()
     return {str(name): str(digest) for name, digest in rows}
 
 
