@@ -68,7 +68,7 @@ _LEFT_TO_YOU = (
 # shortens those that become too long.
 _NAMED = re.compile(
     r"(?:schema|table|index|sequence|(?:materialized )?view|type|function|statistics) "
-    r'(?:.*\.)?(?P<name>"(?:[^"]|"")+"|[^".(]+)(?:\(.*\))?'
+    r'(?:.*\.)?(?P<name>"(?:[^"]|"")+"|[^".()]+)(?:\(.*\))?'
 )
 _LONG = 60  # bytes; the longest has 63
 # What is to be undone is not there: apply did not come so far, or an earlier undoing did.
