@@ -17,7 +17,7 @@ from pgtrial.errors import TargetError
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.existing import arm_sql, lock_wait, steps
 from pgtrial.postgres.existing.address import find_again
-from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
+from pgtrial.postgres.existing.arm_sql import apply_sql, are_of_others, plan_sql, undo_sql
 from pgtrial.postgres.existing.server import control_again
 from pgtrial.postgres.existing.steps import Progress
 from support import wait_until
@@ -133,11 +133,6 @@ def _run_left(shop, application: str) -> None:
             "ALTER TABLE orders DROP CONSTRAINT orders_pkey",
             "ALTER TABLE orders ADD PRIMARY KEY (id)",
         ),
-        (
-            "ALTER TABLE orders ADD note text",
-            "ALTER TABLE orders DROP note",
-            "ALTER TABLE orders ADD note text",
-        ),
         ("CREATE VIEW few AS SELECT 1", "DROP VIEW few", "CREATE VIEW few AS SELECT 1"),
         (
             "CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
@@ -201,7 +196,67 @@ def test_an_undo_that_leaves_something_says_what(shop, runner):
     undone = runner.run(undo_sql(server.control, shop.entry(change, got)))
 
     assert undone.outcome is Outcome.CHANGED
-    assert undone.text == 'Undone, but the database "shop" is not as before. Left over: index public.b.'
+    assert undone.text == (
+        'Undone, but the database "shop" is not as before. Left over: index public.b. '
+        "What is left over may be somebody else's: who was connected meanwhile is not known."
+    )
+
+
+def test_an_undo_that_adds_a_column_anew_has_not_restored_it(shop, runner):
+    shop.sql("ALTER TABLE orders ADD note text", database="shop")
+    server = runner.run(shop.open())
+    table = wanted("ALTER TABLE orders DROP note", "ALTER TABLE orders ADD note text")
+    change = runner.run(plan_sql(server, "shop", table))
+    got = runner.run(apply_sql(server, change))
+
+    undone = runner.run(undo_sql(server.control, shop.entry(change, got)))
+
+    assert undone.outcome is Outcome.CHANGED
+    assert "Values are lost" in undone.text
+    assert "note of table public.orders" in undone.text
+
+
+@pytest.mark.parametrize("made", ["TABLE by_app (n int PRIMARY KEY)", "VIEW of_app AS SELECT 1"])
+def test_what_others_have_made_meanwhile_is_not_left_over_by_the_arm(shop, runner, made):
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted("CREATE INDEX a1 ON orders (id)", "DROP INDEX a1")))
+    got = runner.run(apply_sql(server, change))
+    shop.sql(f"CREATE {made}", database="shop")
+
+    undone = runner.run(undo_sql(server.control, shop.entry(change, got)))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert undone.text.startswith("Made meanwhile by others, or by the load: ")
+
+
+@pytest.mark.usefixtures("each_programs")
+@pytest.mark.parametrize(
+    ("added", "apply", "expected"),
+    [
+        ("table app.by_app", "CREATE INDEX x ON app.orders (id)", True),
+        ("index app.by_app_pkey", "CREATE INDEX x ON app.orders (id)", True),
+        ("function app.f(integer, text)", "CREATE INDEX x ON app.orders (id)", True),
+        ('table "App"."Of.Others"', "CREATE INDEX x ON app.orders (id)", True),
+        ("function app.f(app.size)", "CREATE FUNCTION app.f(app.SIZE) RETURNS int RETURN 1", False),
+        ('function app.twice(app."Size")', "CREATE FUNCTION twice(x int) RETURNS int RETURN 1", False),
+        ("function app.f1(other.size)", "CREATE FUNCTION f1 (anyelement) RETURNS int RETURN 1", False),
+        ("index app.x", "CREATE INDEX X ON app.orders (id)", False),
+        ("index app.orders_id_idx", "CREATE INDEX ON app.orders (id)", False),
+        ('table app."By ""App"""', 'CREATE TABLE app."By ""App""" (n int)', False),
+        (f"index app.{'x' * 63}", "CREATE INDEX ON app.orders (id)", False),
+        ("table app.by_app", "DO 'BEGIN EXECUTE ''CREATE TABLE by_'' || ''app ()''; END'", False),
+        ("table app.by_app", "SELECT make_all()", False),
+        ("extension hstore", "CREATE INDEX x ON app.orders (id)", False),
+        ("cast from public.a to integer", "CREATE INDEX x ON app.orders (id)", False),
+    ],
+)
+def test_what_an_arm_may_have_made_is_not_taken_for_that_of_others(added, apply, expected):
+    before = {"table app.orders": "1"}
+    script = {"apply": apply, "undo": ""}
+
+    assert are_of_others(before, {**before, added: "2"}, [script]) is expected
+    assert not are_of_others(before, {added: "2"}, [script])
+    assert not are_of_others(before, {"table app.orders": "3", added: "2"}, [script])
 
 
 def test_an_undo_that_fails_is_open_and_says_what_to_do(shop, runner):

@@ -128,6 +128,233 @@ def test_an_object_that_was_made_again_as_it_was_is_no_difference(shop, runner):
     assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
 
 
+FUNCTION = "FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+TRIGGER = "TRIGGER tr BEFORE UPDATE ON orders FOR EACH ROW"
+PARTS = """CREATE TABLE parts (d int) PARTITION BY RANGE (d);
+    CREATE TABLE part PARTITION OF parts FOR VALUES FROM (1) TO (2)"""
+FOREIGN_KEY = "ADD CONSTRAINT fk FOREIGN KEY (i) REFERENCES customers"
+OF_ORDERS = "Altered: table public.orders."
+
+
+@pytest.mark.parametrize(
+    ("made", "changed", "said"),
+    [
+        (
+            f"CREATE TABLE customers (i int PRIMARY KEY); ALTER TABLE orders {FOREIGN_KEY} ON DELETE CASCADE NOT VALID",
+            f"ALTER TABLE orders DROP CONSTRAINT fk; ALTER TABLE orders {FOREIGN_KEY} NOT VALID",
+            OF_ORDERS,
+        ),
+        (
+            "ALTER TABLE orders ADD CONSTRAINT u UNIQUE (i, t) DEFERRABLE",
+            "ALTER TABLE orders DROP CONSTRAINT u; ALTER TABLE orders ADD CONSTRAINT u UNIQUE (i, t)",
+            "Altered: index public.u, table public.orders.",
+        ),
+        (PARTS, "ALTER TABLE parts DETACH PARTITION part", "Altered: table public.part."),
+        (
+            PARTS,
+            "DROP TABLE part; CREATE TABLE part PARTITION OF parts FOR VALUES FROM (1) TO (3)",
+            "Altered: table public.part.",
+        ),
+        (
+            "CREATE TABLE child () INHERITS (orders)",
+            "ALTER TABLE child NO INHERIT orders",
+            "Altered: table public.child.",
+        ),
+        (
+            f"CREATE {FUNCTION}; CREATE {TRIGGER} WHEN (NEW.i > 5) EXECUTE FUNCTION fires()",
+            f"DROP TRIGGER tr ON orders; CREATE {TRIGGER} EXECUTE FUNCTION fires()",
+            OF_ORDERS,
+        ),
+        (
+            f"CREATE {FUNCTION}; CREATE {TRIGGER} EXECUTE FUNCTION fires(1)",
+            f"DROP TRIGGER tr ON orders; CREATE {TRIGGER} EXECUTE FUNCTION fires(2)",
+            OF_ORDERS,
+        ),
+        (
+            f"CREATE TABLE customers (i int PRIMARY KEY); ALTER TABLE orders {FOREIGN_KEY} NOT VALID",
+            "ALTER TABLE orders DISABLE TRIGGER ALL",
+            OF_ORDERS,
+        ),
+        ("GRANT UPDATE (t) ON orders TO watcher", "REVOKE UPDATE (t) ON orders FROM watcher", OF_ORDERS),
+        ("SELECT", 'ALTER TABLE orders ALTER t TYPE text COLLATE "POSIX"', OF_ORDERS),
+        (
+            "ALTER TABLE orders ALTER t SET STORAGE EXTERNAL",
+            "ALTER TABLE orders ALTER t SET STORAGE EXTENDED",
+            OF_ORDERS,
+        ),
+        ("ALTER TABLE orders ALTER t SET (n_distinct = 7)", "ALTER TABLE orders ALTER t RESET (n_distinct)", OF_ORDERS),
+        (
+            "ALTER TABLE orders ADD g int GENERATED ALWAYS AS (7) STORED",
+            "ALTER TABLE orders ALTER g DROP EXPRESSION",
+            OF_ORDERS,
+        ),
+        (
+            "ALTER TABLE orders SET (toast.autovacuum_enabled = off)",
+            "ALTER TABLE orders RESET (toast.autovacuum_enabled)",
+            OF_ORDERS,
+        ),
+        ("CREATE PUBLICATION p FOR TABLE orders", "ALTER PUBLICATION p DROP TABLE orders", "Altered: publication p."),
+        (
+            "CREATE PUBLICATION p FOR TABLE orders WHERE (i > 5)",
+            "ALTER PUBLICATION p SET TABLE orders",
+            "Altered: publication p.",
+        ),
+        (
+            "CREATE PUBLICATION p FOR TABLES IN SCHEMA public",
+            "ALTER PUBLICATION p DROP TABLES IN SCHEMA public",
+            "Altered: publication p.",
+        ),
+        (
+            "CREATE UNIQUE INDEX x ON orders (i, t) NULLS NOT DISTINCT",
+            "DROP INDEX x; CREATE UNIQUE INDEX x ON orders (i, t)",
+            "Altered: index public.x.",
+        ),
+        (
+            'CREATE INDEX x ON orders (t COLLATE "C")',
+            "DROP INDEX x; CREATE INDEX x ON orders (t)",
+            "Altered: index public.x.",
+        ),
+        (
+            "CREATE INDEX x ON orders (i) INCLUDE (t)",
+            "DROP INDEX x; CREATE INDEX x ON orders (i, t)",
+            "Altered: index public.x.",
+        ),
+        (
+            "CREATE FUNCTION f(a int) RETURNS int STRICT LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "Altered: function public.f(integer).",
+        ),
+        (
+            "CREATE FUNCTION f(a int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION f(a int DEFAULT 2) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "Altered: function public.f(integer).",
+        ),
+        (
+            "CREATE AGGREGATE a (int) (SFUNC = int4pl, STYPE = int, INITCOND = '0')",
+            "CREATE OR REPLACE AGGREGATE a (int) (SFUNC = int4pl, STYPE = int, INITCOND = '1')",
+            "Altered: function public.a(integer).",
+        ),
+        ("CREATE SEQUENCE s INCREMENT 10", "ALTER SEQUENCE s INCREMENT 1", "Altered: sequence public.s."),
+        ("CREATE SEQUENCE s OWNED BY orders.i", "ALTER SEQUENCE s OWNED BY NONE", "Altered: sequence public.s."),
+        (
+            """CREATE FOREIGN DATA WRAPPER w; CREATE SERVER fs FOREIGN DATA WRAPPER w;
+            CREATE FOREIGN TABLE ft (a text) SERVER fs OPTIONS (filename '/a')""",
+            "ALTER FOREIGN TABLE ft OPTIONS (SET filename '/b')",
+            "Altered: table public.ft.",
+        ),
+        (
+            "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER fs FOREIGN DATA WRAPPER w OPTIONS (host 'a')",
+            "ALTER SERVER fs OPTIONS (SET host 'b')",
+            "Altered: foreign server fs.",
+        ),
+        (
+            "CREATE RULE r AS ON DELETE TO orders WHERE OLD.i < 5 DO INSTEAD NOTHING",
+            "DROP RULE r ON orders; CREATE RULE r AS ON DELETE TO orders DO INSTEAD NOTHING",
+            OF_ORDERS,
+        ),
+        ("COMMENT ON SCHEMA public IS 'x'", "COMMENT ON SCHEMA public IS 'y'", "Altered: schema public."),
+        (
+            "ALTER TABLE orders ADD CONSTRAINT k CHECK (i > 0); COMMENT ON CONSTRAINT k ON orders IS 'x'",
+            "COMMENT ON CONSTRAINT k ON orders IS NULL",
+            OF_ORDERS,
+        ),
+        ("ALTER TABLE orders REPLICA IDENTITY FULL", "ALTER TABLE orders REPLICA IDENTITY DEFAULT", OF_ORDERS),
+        ("ALTER TABLE orders ENABLE ROW LEVEL SECURITY", "ALTER TABLE orders DISABLE ROW LEVEL SECURITY", OF_ORDERS),
+        (
+            "CREATE POLICY p ON orders USING (i < 7)",
+            "DROP POLICY p ON orders; CREATE POLICY p ON orders USING (i < 8)",
+            OF_ORDERS,
+        ),
+        (
+            "CREATE STATISTICS s ON i, t FROM orders",
+            "ALTER STATISTICS s SET STATISTICS 7",
+            "Altered: statistics public.s.",
+        ),
+        (
+            "CREATE TYPE pair AS (a int, b int)",
+            "ALTER TYPE pair ALTER ATTRIBUTE b TYPE text",
+            "Altered: type public.pair.",
+        ),
+        ("CREATE DOMAIN d AS text DEFAULT 'a'", "ALTER DOMAIN d SET DEFAULT 'b'", "Altered: type public.d."),
+        (
+            "CREATE TEXT SEARCH CONFIGURATION c (COPY = pg_catalog.simple)",
+            "ALTER TEXT SEARCH CONFIGURATION c DROP MAPPING FOR word",
+            "Altered: text search configuration public.c.",
+        ),
+        ("SELECT", "REVOKE TEMPORARY ON DATABASE shop FROM PUBLIC", "Altered: database shop."),
+    ],
+)
+def test_an_undo_that_makes_something_otherwise_is_no_undo(shop, runner, made, changed, said):
+    shop.sql(made, database="shop")
+    control = runner.run(shop.open("nobody_special")).control
+    before = runner.run(read_catalogue(control, "shop"))
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+    shop.sql(changed, database="shop")
+
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == said
+
+
+@pytest.mark.parametrize(
+    ("column", "changed", "said"),
+    [
+        ("t", "DROP COLUMN t, ADD COLUMN t text", ""),
+        (
+            "i",
+            "DROP COLUMN i, ADD COLUMN i int",
+            " No longer there: index public.orders_pkey. Altered: table public.orders.",
+        ),
+        ('"a ""b"", c"', 'DROP COLUMN "a ""b"", c", ADD COLUMN "a ""b"", c" int', ""),
+    ],
+)
+def test_a_column_that_was_dropped_and_added_again_has_lost_its_values(shop, runner, column, changed, said):
+    shop.sql('ALTER TABLE orders ADD COLUMN "a ""b"", c" int', database="shop")
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    shop.sql(f"ALTER TABLE orders {changed}", database="shop")
+
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))).startswith(
+        "Values are lost, unless something has written them back, of columns that were dropped and added again: "
+        f"{column} of table public.orders.{said}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "changed"),
+    [
+        (
+            PARTS,
+            "ALTER TABLE parts DETACH PARTITION part;ALTER  TABLE parts ATTACH PARTITION part FOR VALUES FROM(1) TO(2)",
+        ),
+        (
+            "ALTER TABLE orders ADD CONSTRAINT k CHECK (i > 0)",
+            "ALTER TABLE orders DROP CONSTRAINT k; ALTER TABLE   orders   ADD CONSTRAINT k CHECK ( i > 0 )",
+        ),
+        ("CREATE INDEX x ON orders (lower(t))", "DROP INDEX x; CREATE  INDEX  x  ON  orders ( lower(t) )"),
+        (
+            "CREATE VIEW v AS SELECT i FROM orders WHERE i > 5",
+            "DROP VIEW v; CREATE  VIEW v AS SELECT i FROM orders WHERE i>5",
+        ),
+    ],
+)
+def test_how_a_statement_was_written_is_no_difference(shop, runner, made, changed):
+    shop.sql(made, database="shop")
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    shop.sql(changed, database="shop")
+
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+
+
+def test_a_catalogue_is_read_while_somebody_holds_a_lock(shop, runner):
+    shop.sql("CREATE INDEX x ON orders (lower(t)) WHERE i > 0; CREATE VIEW v AS SELECT i FROM orders", database="shop")
+    control = runner.run(shop.open("nobody_special")).control
+    before = runner.run(read_catalogue(control, "shop"))
+
+    with shop.connect(database="shop") as holder, holder.transaction():
+        holder.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+
+
 def test_what_was_written_is_counted_by_table_whoever_looks(shop, runner):
     control = runner.run(shop.open("nobody_special")).control
     before = runner.run(read_inventory(control, "shop"))

@@ -177,7 +177,7 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
     [
         ("CREATE OR REPLACE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1", "Left over: function public.one()."),
         ("COMMENT ON TABLE orders IS 'x'", "Altered: table public.orders."),
-        ("COMMENT ON SCHEMA public IS 'x'", "Objects were made, altered or dropped."),
+        ("COMMENT ON SCHEMA public IS 'x'", "Altered: schema public."),
         ("SELECT nextval('numbers')", "Drawn from: sequence public.numbers."),
     ],
 )
@@ -416,6 +416,20 @@ def test_an_undo_that_forgets_something_fails_before_anything_is_measured(shop, 
     assert 'the undo of arm "other" does not put the database back as it was' in result.stderr
     assert "Left over: table public.notes." in result.stderr
     assert not list(tmp_path.glob("results/*"))
+
+
+def test_a_table_that_the_load_or_others_have_made_costs_no_verdict(shop, write, pgtrial, tmp_path):
+    arm = INDEX.replace("; CREATE TABLE notes (n int)", "").replace("DROP TABLE notes; ", "")
+    write(("[arms.other.postgresql]", f"{arm}[arms.other.postgresql]"), ("# writes", "writes = true"))
+    (tmp_path / "own.sql").write_text("CREATE TABLE IF NOT EXISTS of_app (n int);\nSELECT 1;\n")
+
+    result = pgtrial("run", "shop.toml", "--allow-writes")
+
+    assert result.returncode == 0, result.stderr
+    (found,) = tmp_path.glob("results/*/findings.json")
+    (changed,) = (one for one in json.loads(found.read_text())["caveats"] if one["code"] == "catalogue-changed")
+    assert "Left over: table public.of_app." in json.dumps(changed)
+    assert objects(shop) == {"orders", "of_app"}
 
 
 def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):

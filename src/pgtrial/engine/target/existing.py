@@ -37,6 +37,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import execute, execute_script
+from pgtrial.postgres.existing.arm_sql import MAYBE_OF_OTHERS, are_of_others
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
 from pgtrial.postgres.existing.inventory import (
@@ -44,6 +45,7 @@ from pgtrial.postgres.existing.inventory import (
     compare_catalogues,
     compare_data,
     data_to_json,
+    find_added,
     find_written,
     read_inventory,
     with_data,
@@ -78,8 +80,9 @@ class ServerTarget:
     """A server that keeps running; ``database`` is the load's, made anew from ``prepared`` ("": it was there before).
 
     ``before`` is what was in a database that was there before, and ``note`` records a caveat about the whole. ``own``
-    are the settings of the load's sessions, ``shared`` those of the whole server, by arm. ``load_sessions`` are how the
-    names of the load's sessions begin, once it is to be measured.
+    are the settings of the load's sessions, ``shared`` those of the whole server, by arm, and ``scripts`` what the SQL
+    of arms does in such a database. ``load_sessions`` are how the names of the load's sessions begin, once it is to be
+    measured.
     """
 
     experiment: Experiment
@@ -96,6 +99,7 @@ class ServerTarget:
     note: Callable[[Caveat], None]
     own: Mapping[str, Mapping[str, str]]
     shared: Mapping[str, Mapping[str, str]]
+    scripts: Sequence[Mapping[str, str]]
     before: Inventory | None = None
     made: list[JournalEntry] = field(default_factory=list, init=False)  # the prepared database
     copied: Sequence[JournalEntry] = field(default=(), init=False)  # the load's database
@@ -333,8 +337,27 @@ class ServerTarget:
                     hint=self._who_may_have(),
                 )
             )
+        elif differs and are_of_others(before.catalogue, after.catalogue, self.scripts):
+            self.note(
+                Caveat(
+                    code="catalogue-changed",
+                    severity=Severity.WARNING,
+                    text=f'Objects were made in the database "{self.database}" during the experiment. {differs}',
+                    hint=f"No arm's SQL names them: others have made them, or the load. {_connected(before, after)}",
+                )
+            )
         elif differs:
-            raise TargetError(f'database "{self.database}" is not as it was found', detail=differs)
+            maybe = f" {MAYBE_OF_OTHERS} {_connected(before, after)}"
+            raise TargetError(
+                f'database "{self.database}" is not as it was found',
+                detail=f"{differs}{maybe if find_added(before.catalogue, after.catalogue) else ''}",
+            )
+
+
+def _connected(before: Inventory, after: Inventory) -> str:
+    if others := max(before.others, after.others):
+        return f"Other sessions were connected at its beginning or end, up to {others}."
+    return "At its beginning and end nobody else was connected."
 
 
 def _sql_of(arm: Arm) -> dict[str, str]:
@@ -412,6 +435,7 @@ async def prepare_server(
         note=state.add_caveat,
         own=survey.own,
         shared=survey.shared,
+        scripts=tuple(script for arm in plan.arms if (script := _sql_of(arm))),
         caveats=(
             *rights.caveats(writes=wanted.database is None or wanted.writes),
             *await log_caveats(server),

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,14 @@ from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
 from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits, script_error, without_comments_before
-from pgtrial.postgres.existing.inventory import compare_catalogues, from_text, read_catalogue, to_text
+from pgtrial.postgres.existing.inventory import (
+    Catalogue,
+    compare_catalogues,
+    find_added,
+    from_text,
+    read_catalogue,
+    to_text,
+)
 from pgtrial.postgres.existing.lock_wait import APPLYING, UNDOING, Say, say_nothing, take_in_turn
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.postgres.existing.steps import (
@@ -52,11 +59,19 @@ _DROPS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HOW_FAR = re.compile(r"\s+(?:CASCADE|RESTRICT)\s*$", re.IGNORECASE)
+MAYBE_OF_OTHERS = "What is left over may be somebody else's: who was connected meanwhile is not known."
 _LEFT_TO_YOU = (
     "Only some of the statements of {name} were committed, and their undo changes data, or drops what was there: which "
     "of it fits, only you can tell. By hand: {by_hand} With BEGIN and COMMIT around them, statements are committed "
     "together or not at all."
 )
+# Objects with a name that a statement has, or that the server puts together of one (orders_id_seq, orders_t_idx). It
+# shortens those that become too long.
+_NAMED = re.compile(
+    r"(?:schema|table|index|sequence|(?:materialized )?view|type|function|statistics) "
+    r'(?:.*\.)?(?P<name>"(?:[^"]|"")+"|[^".()]+)(?:\(.*\))?'
+)
+_LONG = 60  # bytes; the longest has 63
 # What is to be undone is not there: apply did not come so far, or an earlier undoing did.
 _UNDEFINED = ("42P01", "42703", "42704", "42883", "3F000", "3D000")
 # What is to be put back is there, for the same reasons; the catalogue says whether it is as it was. 42P16: a primary
@@ -198,13 +213,42 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                     return Undone(outcome=Outcome.FAILED, text=text)
                 progress = replace(progress, done=progress.done | {number})
                 already = already or text
-    differs = compare_catalogues(before, await read_catalogue(control, new["database"]))
+    after = await read_catalogue(control, new["database"])
+    differs = compare_catalogues(before, after)
+    if differs and are_of_others(before, after, [{**old, **new}]):
+        made = ", ".join(find_added(before, after))
+        return Undone(outcome=Outcome.RESTORED, text=f"Made meanwhile by others, or by the load: {made}.")
     if differs and already:
         return Undone(outcome=Outcome.FAILED, text=f"{already} {differs}")
     if differs:
         text = f'Undone, but the database "{new["database"]}" is not as before. {differs}'
+        text += f" {MAYBE_OF_OTHERS}" if find_added(before, after) else ""
         return Undone(outcome=Outcome.CHANGED, text=text)
     return Undone(outcome=Outcome.RESTORED)
+
+
+def are_of_others(before: Catalogue, after: Catalogue, scripts: Iterable[Mapping[str, str]]) -> bool:
+    """Whether nothing of a database is gone or altered, and what is there in addition was not made by the ``scripts``
+    of arms, ``apply`` and ``undo``.
+    """
+    if compare_catalogues(before, {name: found for name, found in after.items() if name in before}):
+        return False
+    text = ""
+    for script in scripts:
+        if any(map(_changes_data, (*split_steps(script["apply"]), *split_steps(script["undo"])))):
+            return False  # what it calls makes what it likes
+        text += f"{script['apply']} {script['undo']} ".lower()
+    words = set(re.findall(r"[\w$]+", text))
+    return not any(_may_have_made(text, words, name) for name in find_added(before, after))
+
+
+def _may_have_made(text: str, words: Set[str], name: str) -> bool:
+    found = _NAMED.fullmatch(name)
+    if found is None:
+        return True
+    quoted = found["name"].strip('"').lower()  # as a statement has it
+    bare = quoted.replace('""', '"')
+    return quoted in text or len(bare.encode()) >= _LONG or any(bare.startswith(f"{word}_") for word in words)
 
 
 def _dropping(extension: str) -> Step:

@@ -12,108 +12,10 @@ from typing import Any
 from psycopg import AsyncConnection, Error
 
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.definitions import DEFINITIONS
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
 
-# Names with digests of the definitions. Nothing here waits for a lock that somebody holds on a table. What is dropped
-# and made again as it was has another number, so objects stand here by their names, and a view without its own number.
-# Those with numbers from 16384 on are not the system's.
-_OBJECTS = r"""
-    SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) AS name,
-        concat_ws('|', n.nspowner, n.nspacl::text) AS definition
-    FROM pg_catalog.pg_namespace AS n
-    WHERE n.nspname !~ '^pg_(toast|temp)'
-    UNION ALL
-    SELECT CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
-            WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text,
-        concat_ws('|', c.relowner, c.relacl::text, c.reloptions::text, c.relpersistence, c.reltablespace, c.relam,
-            c.relrowsecurity, c.relforcerowsecurity, c.relreplident,
-            (SELECT pg_catalog.string_agg(concat_ws(' ', a.attname, a.atttypid::regtype::text, a.atttypmod,
-                    a.attnotnull, a.attstattarget, a.attoptions::text, a.attstorage, a.attcompression, a.attidentity,
-                    d.adbin::text), ',' ORDER BY a.attnum)
-                FROM pg_catalog.pg_attribute AS a
-                LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-                WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', k.conname, k.contype, k.convalidated, k.conkey::text,
-                    k.conbin::text), ',' ORDER BY k.conname)
-                FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = c.oid),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', t.tgname, t.tgenabled, t.tgfoid::regproc::text, t.tgtype), ','
-                    ORDER BY t.tgname)
-                FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
-            (SELECT concat_ws(' ', i.indrelid::regclass::text, i.indkey::text, i.indclass::text, i.indoption::text,
-                    i.indisunique, i.indisvalid, i.indisclustered, i.indexprs::text, i.indpred::text)
-                FROM pg_catalog.pg_index AS i WHERE i.indexrelid = c.oid),
-            (SELECT pg_catalog.string_agg(pg_catalog.regexp_replace(r.ev_action::text, concat('\m', c.oid, '\M'),
-                    '', 'g'), ',' ORDER BY r.rulename)
-                FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', p.polname, p.polcmd, p.polpermissive, p.polroles::text,
-                    p.polqual::text, p.polwithcheck::text), ',' ORDER BY p.polname)
-                FROM pg_catalog.pg_policy AS p WHERE p.polrelid = c.oid),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', d.objsubid, d.description), ',' ORDER BY d.objsubid)
-                FROM pg_catalog.pg_description AS d
-                WHERE d.objoid = c.oid AND d.classoid = 'pg_catalog.pg_class'::regclass))
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'function ' || p.oid::regprocedure::text,
-        concat_ws('|', p.proowner, p.proacl::text, p.prolang, p.prosrc, p.prosqlbody::text, p.proconfig::text,
-            p.provolatile, p.proparallel, p.prosecdef, p.procost, p.prorows)
-    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'statistics ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(s.stxname),
-        concat_ws('|', s.stxrelid::regclass::text, s.stxkeys::text, s.stxkind::text, s.stxstattarget, s.stxexprs::text)
-    FROM pg_catalog.pg_statistic_ext AS s JOIN pg_catalog.pg_namespace AS n ON n.oid = s.stxnamespace
-    UNION ALL
-    SELECT 'type ' || t.oid::regtype::text,
-        concat_ws('|', t.typowner, t.typacl::text, t.typtype, t.typbasetype::regtype::text, t.typtypmod, t.typnotnull,
-            t.typdefault,
-            (SELECT pg_catalog.string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder)
-                FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = t.oid),
-            (SELECT pg_catalog.string_agg(concat_ws(' ', k.conname, k.convalidated, k.conbin::text), ','
-                    ORDER BY k.conname)
-                FROM pg_catalog.pg_constraint AS k WHERE k.contypid = t.oid))
-    FROM pg_catalog.pg_type AS t JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
-    WHERE t.typrelid = 0 AND t.typcategory <> 'A' AND n.nspname !~ '^pg_(toast|temp)'
-        AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'operator ' || o.oid::regoperator::text,
-        concat_ws('|', o.oprowner, o.oprcode::text, o.oprrest::text, o.oprjoin::text)
-    FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384
-    UNION ALL
-    SELECT 'cast from ' || o.castsource::regtype::text || ' to ' || o.casttarget::regtype::text,
-        concat_ws('|', o.castcontext, o.castmethod)
-    FROM pg_catalog.pg_cast AS o WHERE o.oid >= 16384
-    UNION ALL
-    SELECT 'collation ' || o.oid::regcollation::text, (pg_catalog.to_jsonb(o) - 'oid')::text
-    FROM pg_catalog.pg_collation AS o WHERE o.oid >= 16384
-    UNION ALL
-    SELECT 'text search configuration ' || o.oid::regconfig::text, o.cfgowner::text
-    FROM pg_catalog.pg_ts_config AS o WHERE o.oid >= 16384
-    UNION ALL
-    SELECT 'publication ' || pg_catalog.quote_ident(o.pubname), (pg_catalog.to_jsonb(o) - 'oid')::text
-    FROM pg_catalog.pg_publication AS o
-    UNION ALL
-    SELECT 'event trigger ' || pg_catalog.quote_ident(o.evtname),
-        concat_ws('|', o.evtevent, o.evtowner, o.evtfoid::regproc::text, o.evtenabled, o.evttags::text)
-    FROM pg_catalog.pg_event_trigger AS o
-    UNION ALL
-    SELECT 'foreign server ' || pg_catalog.quote_ident(o.srvname),
-        concat_ws('|', o.srvowner, o.srvtype, o.srvversion, o.srvacl::text, o.srvoptions::text)
-    FROM pg_catalog.pg_foreign_server AS o
-    UNION ALL
-    SELECT concat_ws(' ', 'default privileges of', o.defaclrole::regrole::text, 'in schema ' || n.nspname, 'for',
-            o.defaclobjtype::text), o.defaclacl::text
-    FROM pg_catalog.pg_default_acl AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = o.defaclnamespace
-    UNION ALL
-    SELECT 'extension ' || pg_catalog.quote_ident(e.extname), e.extversion FROM pg_catalog.pg_extension AS e
-    UNION ALL
-    SELECT 'settings of ' || coalesce('role ' || r.rolname || ' in ', '') || 'the database', s.setconfig::text
-    FROM pg_catalog.pg_db_role_setting AS s JOIN pg_catalog.pg_database AS d ON d.oid = s.setdatabase
-    LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = s.setrole
-    WHERE d.datname = pg_catalog.current_database()
-"""
-_DIGESTS = f"SELECT name, pg_catalog.left(pg_catalog.md5(coalesce(definition, '')), 12) FROM ({_OBJECTS}) AS o"
 # Large objects are rows of two tables of the system's.
 _OF_LARGE_OBJECTS = frozenset({"pg_largeobject", "pg_largeobject_metadata"})
 _TABLES = """
@@ -145,8 +47,9 @@ _INDEXES = """
     SELECT s.indexrelid::regclass::text, c.relfilenode::int8
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
-# So that each name stands with its schema, whatever the search path of the role is.
-_WITH_SCHEMAS = "SET search_path = ''"
+# So that each name stands with its schema, whatever the search path of the role is. To compile the query for the
+# definitions takes longer than to run it.
+_WITH_SCHEMAS = "SET search_path = ''; SET jit = off"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -154,6 +57,8 @@ _OTHERS = """
         AND coalesce(backend_type, '') NOT LIKE 'autovacuum%'
         AND application_name IS DISTINCT FROM 'pgtrial watch' -- ours, which has just ended
 """
+
+_LOST = "Values are lost, unless something has written them back, of columns that were dropped and added again"
 
 Catalogue = Mapping[str, str]
 
@@ -232,7 +137,7 @@ async def read_catalogue(control: ServerControl, database: str) -> dict[str, str
 
 
 async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, str]:
-    rows = await (await connection.execute(_DIGESTS.encode())).fetchall()
+    rows = await (await connection.execute(DEFINITIONS.encode())).fetchall()
     return {str(name): str(digest) for name, digest in rows}
 
 
@@ -248,16 +153,43 @@ async def _read_sequences(connection: "AsyncConnection[tuple[Any, ...]]") -> dic
 
 def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
     """What is left over, missing or altered in a database that was to be left as found, in sentences; "" if nothing."""
-    altered = sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
+    both = sorted(before.keys() & after.keys())
     said = []
     for names, words in (
-        (sorted(after.keys() - before.keys()), "Left over"),
+        (_lost_columns(before, after), _LOST),
+        (find_added(before, after), "Left over"),
         (sorted(before.keys() - after.keys()), "No longer there"),
-        (altered, "Altered"),
+        ([name for name in both if _definition(before[name]) != _definition(after[name])], "Altered"),
     ):
         if names:
             said.append(f"{words}: {', '.join(names)}.")
     return " ".join(said)
+
+
+def find_added(before: Catalogue, after: Catalogue) -> list[str]:
+    """Names of objects that were not there before."""
+    return sorted(after.keys() - before.keys())
+
+
+def _definition(found: str) -> str:
+    return found.split(" ", 1)[0]
+
+
+def _lost_columns(before: Catalogue, after: Catalogue) -> list[str]:
+    """Columns that were dropped and added again, in tables that are still the same."""
+    lost = []
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] == after[name] or " " not in before[name] or " " not in after[name]:
+            continue
+        (was, old), (now, new) = (found.split(" ", 2)[1:] for found in (before[name], after[name]))
+        if was == now:
+            numbers = json.loads(new)
+            lost += [
+                f"{column} of {name}"
+                for column, number in json.loads(old).items()
+                if numbers.get(column, number) != number
+            ]
+    return lost
 
 
 def compare_data(before: Inventory, after: Inventory) -> str:

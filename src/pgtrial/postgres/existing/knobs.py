@@ -161,7 +161,7 @@ class ServerSql(HostKnob):
         takes_effect="before the load",
         rights="those of the statements",
         verified="each statement fails loudly",
-        undone="the arm's undo statements run, and the catalogue is compared with the one before",
+        undone="the arm's undo statements run, and what defines each object is compared with before; rows are not",
     )
 
     server: ExistingServer | None = None
