@@ -64,9 +64,8 @@ def check_for(hosts: "HostsList | None", check: Callable[["Place"], "Checked"]) 
     written = check(Place(is_here=False))  # what is wrong wherever it runs
     if unfit := tuple(find_unfit(written.plan)):
         raise refuse(written.loaded.source_name, locate_problems(written.loaded.text, unfit))
-    first, *others = (_check_there(check, alike) for alike in places_of(hosts))
-    del others  # they were to be checked, too
-    return _for_all(first, written)
+    there = [_check_there(check, alike) for alike in places_of(hosts)]
+    return _for_all(there[0], written)
 
 
 def _check_there(check: Callable[["Place"], "Checked"], alike: "Alike") -> "Checked":
