@@ -1,5 +1,7 @@
 """pgtrial copy: a copy of the database that an experiment file names, and the file for it."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -43,9 +45,9 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     from pgtrial.engine.copying import copy_on_server
     from pgtrial.engine.copying import dump as dump_database
     from pgtrial.errors import PreflightError
-    from pgtrial.experiment_file.copy_text import for_database, for_dump
+    from pgtrial.experiment_file.copy_text import for_database, for_dump, for_folder
     from pgtrial.experiment_file.load import examine, read_text, refuse
-    from pgtrial.experiment_file.reach import OPTION
+    from pgtrial.experiment_file.reach import files_in
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import write_file
     from pgtrial.safe_text import shell_word
@@ -68,6 +70,8 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     output = output or file.with_name(f"{file.stem}-copy.toml")
     if output.exists():
         raise PreflightError(f'"{output}" already exists', hint="Name another one with --output.")
+    folder, named = output.absolute().parent, [one for _, one in files_in(experiment)]
+    text = for_folder(text, named, file.absolute().parent, folder)
     name, caller = name or f"{target.database}_copy", forget_caller()
     if dump is None:
         new_text = for_database(text, name, original=target.database)
@@ -86,10 +90,20 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     if settings:
         echo(f"{what}: {', '.join(settings)}.")
     echo(f'wrote "{output}"')
+    also = _allow_files([*named, *(() if dump is None else (str(dump.absolute()),))], file.absolute().parent, folder)
     if dump is None:
-        command = f"pgtrial run {shell_word(output)} --allow-writes"
+        command = f"pgtrial run {shell_word(output)} --allow-writes{also}"
         echo(f'Run it with "{command}". Nobody but you drops the copy: dropdb {shell_word(name)}')
     else:
-        is_beside = dump.resolve().is_relative_to(output.resolve().parent)
-        also = "" if is_beside else f" {OPTION} {shell_word(dump.absolute().parent)}"
         echo(f'Run it with "pgtrial run {shell_word(output)}{also}".')
+
+
+def _allow_files(named: Sequence[str], here: Path, there: Path) -> str:
+    """The options with which an experiment file in directory ``there`` may name what is named ``here``."""
+    from pgtrial.experiment_file.places import expand_home
+    from pgtrial.experiment_file.reach import OPTION, is_beneath
+    from pgtrial.safe_text import shell_word
+
+    places = [here / expand_home(Path(name)) for name in named]
+    outside = dict.fromkeys(os.path.realpath(place.parent) for place in places if not is_beneath(place, there))
+    return "".join(f" {OPTION} {shell_word(Path(directory))}" for directory in outside)

@@ -1,10 +1,13 @@
 """The text of an experiment file for a copy of its database: the same experiment, with another target."""
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.safe_text import parse_toml
 
 _HEAD = re.compile(r"\s*\[\[?\s*(?P<name>[^\]]+?)\s*\]")
@@ -16,6 +19,25 @@ def for_database(text: str, name: str, *, original: str) -> str:
     """The target is database ``name`` of the same server, a copy of ``original``, which may be written to."""
     target = {"database": name, "copy_of": original, "writes": True}
     return _rewrite(text, {"target": tuple(target)}, {"target": target})
+
+
+def for_folder(text: str, named: Sequence[str], folder: Path, to: Path) -> str:
+    """The same file in directory ``to``: the files ``named`` in it by paths from ``folder`` are named from there.
+
+    Raises SpecError where it is not certain that a text in the file is one of these names.
+    """
+    here, there = os.path.realpath(folder), os.path.realpath(to)
+    moved = [name for name in named if here != there and not expand_home(Path(name)).is_absolute()]
+    for name in dict.fromkeys(moved):
+        literals = [literal for literal in (_toml(name), f"'{name}'") if literal in text]
+        if sum(map(text.count, literals)) != moved.count(name):
+            raise SpecError(
+                f'the file for the copy cannot name "{name}" from another directory',
+                hint="Write it beside this one, without --output or with one in the same directory.",
+            )
+        for literal in literals:
+            text = text.replace(literal, _toml(os.path.relpath(Path(here, name), there)))
+    return text
 
 
 def for_dump(text: str, dump: str, *, version: int) -> str:

@@ -559,6 +559,30 @@ def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp
     assert (shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")) == before
 
 
+@pytest.mark.parametrize("way", [(), ("--dump", "shop.dump")], ids=["on the server", "a dump"])
+def test_the_file_of_a_copy_in_another_directory_finds_the_scripts(shop, write, pgtrial, tmp_path, way):
+    write()
+    (tmp_path / "elsewhere").mkdir()
+
+    copied = pgtrial("copy", "shop.toml", "-o", "elsewhere/copy.toml", *way)
+    checked = pgtrial("check", "elsewhere/copy.toml", "--no-host", "--allow-files", str(tmp_path))
+
+    assert copied.returncode == 0, copied.stderr
+    assert f"--allow-files {tmp_path}" in copied.stdout
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_file_of_a_copy_is_not_written_elsewhere_where_a_name_may_be_something_else(shop, write, pgtrial, tmp_path):
+    write(more='# see "own.sql"\n')
+    (tmp_path / "elsewhere").mkdir()
+
+    copied = pgtrial("copy", "shop.toml", "-o", "elsewhere/copy.toml")
+
+    assert copied.returncode == 2
+    assert 'cannot name "own.sql" from another directory' in copied.stderr
+    assert shop.sql("SELECT FROM pg_database WHERE datname = 'shop_copy'") == []
+
+
 def test_a_copy_is_made_while_autovacuum_is_at_work(shop, write, pgtrial):
     write()
     shop.sql("CREATE TABLE large AS SELECT i FROM generate_series(1, 300000) AS i", database="shop")
