@@ -279,7 +279,10 @@ def without_literals(statement: str) -> str:
     parts: list[str] = []
     at = 0
     while match := _TOKEN.search(statement, at):
-        parts.append(statement[at : match.start()])
+        between = statement[at : match.start()]
+        if "'" in between:
+            break  # the server shows the beginning of a long statement: this string has no end
+        parts.append(between)
         at = match.end()
         if match["block"]:
             at = _end_of_comment(statement, at)
@@ -290,8 +293,8 @@ def without_literals(statement: str) -> str:
             parts.append("…")
         elif not (match["block"] or match["comment"]):
             parts.append(match[0])
-    unclosed = re.sub("'.*", "…", statement[at:], flags=re.DOTALL)  # the server shows the beginning of a long one
-    return "".join((*parts, unclosed))
+    rest, quote, _ = statement[at:].partition("'")
+    return "".join((*parts, rest, "…" if quote else ""))
 
 
 def without_comments_before(statement: str) -> str:

@@ -73,7 +73,8 @@ async def take_in_turn(
                 if not isinstance(err.cause, LockNotAvailable):
                     raise
                 err.more = holders.sentence
-                if not err.is_settled or steps[number].is_concurrent or time.monotonic() + PAUSE > until:
+                has_left_part = err.is_outside and steps[number].is_concurrent
+                if not err.is_settled or has_left_part or time.monotonic() + PAUSE > until:
                     raise
         say(f'"{_shorten(steps[number].text)}" waits for a lock and is tried again. {holders.sentence}')
         await asyncio.sleep(PAUSE)

@@ -20,7 +20,7 @@ from psycopg.errors import InvalidParameterValue
 from psycopg.pq import TransactionStatus
 
 from pgtrial.errors import TargetError
-from pgtrial.postgres.connect import split_statements, without_comments_before
+from pgtrial.postgres.connect import split_statements, without_comments_before, without_literals
 
 _BEGINS = re.compile(r"(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _ENDS = re.compile(r"(?:COMMIT|END|ROLLBACK|ABORT)\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b)", re.IGNORECASE)
@@ -85,7 +85,7 @@ class Step:
     @property
     def is_concurrent(self) -> bool:
         """Whether it is carried out beside readers and writers, and cut off leaves a part of itself."""
-        return any(_CONCURRENT.search(text) for _, text in self.statements)
+        return any(_CONCURRENT.search(without_literals(text)) for _, text in self.statements)
 
     @property
     def of_session(self) -> tuple[tuple[int, str], ...]:
