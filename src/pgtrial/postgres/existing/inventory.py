@@ -48,8 +48,8 @@ _INDEXES = """
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
 # So that each name stands with its schema, whatever the search path of the role is. To compile the query for the
-# definitions takes longer than to run it.
-_WITH_SCHEMAS = "SET search_path = ''; SET jit = off"
+# definitions takes longer than to run it. The limit that a role may have is for other statements.
+_TO_READ = "SET search_path = ''; SET jit = off; SET statement_timeout = '2min'"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -105,7 +105,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
     Raises ConnectError, TargetError.
     """
     async with connect(control.conninfo(database)) as connection:
-        await connection.execute(_WITH_SCHEMAS)
+        await connection.execute(_TO_READ)
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
         indexes = await (await connection.execute(_INDEXES)).fetchall()
@@ -132,7 +132,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
 async def read_catalogue(control: ServerControl, database: str) -> dict[str, str]:
     """Schemas, relations, functions and so on, as one names them ("table public.orders"), with digests."""
     async with connect(control.conninfo(database)) as connection:
-        await connection.execute(_WITH_SCHEMAS)
+        await connection.execute(_TO_READ)
         return await _read_catalogue(connection)
 
 
