@@ -21,7 +21,7 @@ _FEWEST = 2  # blocks of a host before it is called slow
 def find_differences(folder: Path) -> tuple[str, ...]:
     """Sentences about the hosts of the blocks that are done; () where there is nothing to say."""
     with contextlib.closing(State.open(folder)) as state:
-        facts, runs = state.fingerprints(), _runs(state)
+        facts, runs = state.fingerprints(names=tuple(_FACTS)), _runs(state)
     own = {host: facts.get(run.id, {}) for host, run in runs}
     return (*_different(own), *find_slow(_block_seconds(runs)))
 

@@ -349,10 +349,15 @@ class State:
                 [(run, when, name, value) for name, value in facts.items()],
             )
 
-    def fingerprints(self, moment: Moment = Moment.BEFORE) -> dict[int | None, dict[str, str]]:
-        """Map of run (None: the whole experiment) to fact to value."""
+    def fingerprints(
+        self, moment: Moment = Moment.BEFORE, *, names: Sequence[str] | None = None
+    ) -> dict[int | None, dict[str, str]]:
+        """Map of run (None: the whole experiment) to fact to value; of ``names`` alone where they are given."""
         result: dict[int | None, dict[str, str]] = {}
-        for run, _, name, value in self._rows(FactRow, "WHERE moment IS NULL OR moment = ?", (moment,)):
+        condition, values = "WHERE (moment IS NULL OR moment = ?)", [str(moment)]
+        if names is not None:
+            condition, values = f"{condition} AND name IN ({', '.join('?' * len(names))})", [*values, *names]
+        for run, _, name, value in self._rows(FactRow, condition, tuple(values)):
             result.setdefault(run, {})[name] = value
         return result
 
