@@ -134,10 +134,11 @@ def test_it_answers_who_asks_it_and_stands_still_again(listener, often):
 
 
 def test_it_has_time_to_answer(listener, monkeypatch):
-    monkeypatch.setattr(freezer_module, "_LOOK", 1.0)
+    monkeypatch.setattr(freezer_module, "_LOOK", 2.0)
     pid, port = listener
     with Freezer(pid) as freezer:
         freezer.tell(MEASURE)
+        assert_frozen(pid)  # else it may let in who asks, and wait for a word of him
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE):
             assert wait_until(lambda: not freezer.is_frozen, bool)
             freezer.tell(MEASURE)  # of the next level

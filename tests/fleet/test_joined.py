@@ -255,6 +255,7 @@ def test_a_worker_that_does_not_answer_is_waited_for_no_longer_than_said(configu
 @pytest.mark.usefixtures("asks_nothing_of_the_folder")
 def test_who_asks_again_to_end_does_not_wait_for_a_worker(configured, tmp_path, monkeypatch):
     monkeypatch.setattr(joined, "PATIENCE", 1000.0)
+    monkeypatch.setattr(joined, "LAST", 0.0)
     with dask_cluster(tmp_path) as cluster:
         configured(cluster.environment)
         cluster.add_worker("host:a")

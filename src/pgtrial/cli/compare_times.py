@@ -145,6 +145,7 @@ def _document(server: str, database: str, found: "Comparison", remarks: Sequence
 
 
 def _lines(found: "Comparison") -> Iterator[str]:
+    from pgtrial.collectors.sessions import shown_query
     from pgtrial.watch.words import LEAST_SHARE, METHOD, OBSERVATION, cells, pointers, sentences, shown
 
     width = shutil.get_terminal_size((100, 24)).columns
@@ -187,7 +188,7 @@ def _lines(found: "Comparison") -> Iterator[str]:
                     *cells(each.blocks),
                     format_share(round(each.share_a, 3)),
                     format_share(round(each.share_b, 3)),
-                    " ".join(each.query.split())[:80] or each.queryid,
+                    shown_query(each.query) or each.queryid,
                 )
                 for each in statements
             ],

@@ -57,8 +57,12 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
                 count = len(found.own_tables)
                 facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
             survey = await survey_server(server, plan.experiment, plan.arms, folder)
+            crowded: PreflightError | None = None  # said beside all else
             if not survey.missing:
-                await refuse_no_room(server, plan.experiment, plan.arms)
+                try:
+                    await refuse_no_room(server, plan.experiment, plan.arms)
+                except PreflightError as err:
+                    crowded = err
             wanted = find_extensions(plan.experiment, plan.arms, folder)
             there = {row[0] for row in await fetch(server.conninfo(target.database), _AVAILABLE)} if wanted else set()
     except PgTrialError as err:
@@ -71,7 +75,7 @@ async def _look(plan: Plan, folder: Path, caller: Mapping[str, str]) -> ServerLo
         caveats=survey.rights.caveats(writes=target.database is None or target.writes),
         error=refuse_missing(survey.rights, survey.missing)
         if survey.missing
-        else _refuse_lacking({name: where for name, where in wanted.items() if name not in there}),
+        else crowded or _refuse_lacking({name: where for name, where in wanted.items() if name not in there}),
     )
 
 

@@ -11,18 +11,20 @@ _T = TypeVar("_T")
 async def until_signalled(
     work: Awaitable[_T], *, on_signal: Callable[[], None] = lambda: None, on_second: Callable[[], None] = lambda: None
 ) -> _T:
-    """Await ``work``, which is cancelled at a signal and cleans up; a further one does not disturb that, and calls
-    ``on_second``. Raises KeyboardInterrupt where one came.
+    """Await ``work``, which is cancelled at a signal and cleans up; a further one does not disturb that. A further
+    Ctrl-C calls ``on_second``: a session that ends sends SIGTERM and SIGHUP together. Raises KeyboardInterrupt where
+    one came.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine that runs
     signalled = False
 
-    def stop() -> None:
+    def stop(number: signal.Signals) -> None:
         nonlocal signalled
         if signalled:  # a second Ctrl-C must not break the orderly stop
-            on_second()
+            if number == signal.SIGINT:
+                on_second()
             return
         signalled = True
         task.cancel()
@@ -30,7 +32,7 @@ async def until_signalled(
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, stop, number)
     try:
         return await work
     except asyncio.CancelledError:

@@ -26,6 +26,10 @@ _ALIKE = {"PROCEDURE": "FUNCTION", "AGGREGATE": "FUNCTION", "ROUTINE": "FUNCTION
 _KINDS = frozenset({"FUNCTION", "LANGUAGE", "RULE", "TRANSFORM", "TRIGGER", "VIEW"})
 _BEFORE_KIND = frozenset({"TEMP", "TEMPORARY", "RECURSIVE", "CONSTRAINT", "TRUSTED", "PROCEDURAL"})
 _IF_NOT_EXISTS = ("IF", "NOT", "EXISTS")
+_TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
+_MAKING = frozenset({"CREATE", "ADD", "EXECUTE"})
+# What ALTER TABLE does beside others, or in a way that is not told here.
+_BESIDE = frozenset({"VALIDATE", "ATTACH", "STATISTICS", "FOREIGN"})
 # Where DROP takes a lock on a table; of a table's own parts, too.
 _OF_TABLES = frozenset({"INDEX", "MATERIALIZED", "POLICY", "RULE", "SCHEMA", "TABLE", "TRIGGER", "VIEW"})
 _READERS, _WRITERS = "readers and writers", "writers"
@@ -44,17 +48,18 @@ class _Statement:
 
 def find_unsafe(apply: str, undo: str) -> Iterator[tuple[str, str]]:
     """(message, hint) of what in ``apply`` takes what is there for its own, so that ``undo`` drops it."""
-    dropped = {_ALIKE.get(kind, kind) for each in _statements(undo) if (kind := _dropped(each))}
+    dropped = {_ALIKE.get(kind, kind) for each in _statements(undo) for kind in _dropped(each)}
     for statement in _statements(apply):
-        if _takes_what_is_there(statement):
+        if words := _takes_what_is_there(statement):
             message = (
-                f"IF NOT EXISTS in line {statement.line}: what is there already would be taken for its own, and its "
-                "undo would drop it"
+                f"{words} in line {statement.line}: what is there already would be taken for its own, and its undo "
+                "may drop it"
             )
-            hint = "Remove it: without IF NOT EXISTS an apply that finds it there fails before anything is changed."
+            hint = f"Remove it: without {words} an apply that finds it there fails before anything is changed."
             yield message, hint
-        kind = _replaced(statement)
-        if kind and _ALIKE.get(kind, kind) in dropped:
+        for kind in _replaced(statement):
+            if _ALIKE.get(kind, kind) not in dropped:
+                continue
             message = (
                 f"CREATE OR REPLACE {kind} in line {statement.line}: what it replaces would be lost, since undo drops "
                 f"a {kind.lower()}"
@@ -77,7 +82,7 @@ def find_waiting(statement: str) -> str:
         case ("DROP", kind, *rest) if kind in _OF_TABLES and "CONCURRENTLY" not in rest[:1]:
             return _READERS
         case ("ALTER", *rest) if set(rest[:2]) & {"TABLE", "VIEW", "MATERIALIZED"} and "CONCURRENTLY" not in rest:
-            return _READERS
+            return "" if _BESIDE & set(rest) or _has(rest, ("SET", "(")) or _has(rest, ("RESET", "(")) else _READERS
         case ("VACUUM", *rest) if "FULL" in rest:
             return _READERS
         case (("REINDEX" | "REFRESH"), *rest) if "CONCURRENTLY" not in rest:
@@ -124,36 +129,57 @@ def _statement(tokens: Sequence[Token]) -> _Statement:
     )
 
 
-def _takes_what_is_there(statement: _Statement) -> bool:
+def _takes_what_is_there(statement: _Statement) -> str:
+    """The words by which a statement does so, "" where it has none. What is temporary is nobody's else."""
     words = statement.words
     if words[0] == "DO":
-        return any(_makes_if_absent(text) for text in statement.texts)
-    return words[0] in ("CREATE", "ALTER", "EXPLAIN") and _has(words, _IF_NOT_EXISTS)
+        return next(filter(None, map(_makes_if_absent, statement.texts)), "")
+    makes = words[0] in ("CREATE", "ALTER", "EXPLAIN") and not _TEMPORARY & set(words[:2])
+    return " ".join(_IF_NOT_EXISTS) if makes and _has(words, _IF_NOT_EXISTS) else ""
 
 
-def _makes_if_absent(body: str) -> bool:
-    """Whether code of a procedural language makes something where it is not there: a CREATE of its own or of a string
-    that it executes.
+def _makes_if_absent(body: str) -> str:
+    """The words by which code of a procedural language makes something where it is not there: beside a CREATE of its
+    own or of a string that it executes.
     """
     words: list[str] = []
     for statement in _statements(body):
         words += statement.words
         for text in statement.texts:
-            if len(text) < len(body) and _makes_if_absent(text):
-                return True
-    return _has(words, _IF_NOT_EXISTS) and any(word in ("CREATE", "ADD", "EXECUTE") for word in words)
+            if len(text) < len(body) and (found := _makes_if_absent(text)):
+                return found
+    if not _MAKING & set(words):
+        return ""
+    if _has(words, _IF_NOT_EXISTS):
+        return " ".join(_IF_NOT_EXISTS)
+    heeds_nothing = any(word.startswith("DUPLICATE_") or word == "OTHERS" for word in words)
+    return "EXCEPTION" if "EXCEPTION" in words and heeds_nothing else ""
 
 
 def _has(words: Sequence[str], sought: Sequence[str]) -> bool:
-    return any(tuple(words[at : at + len(sought)]) == tuple(sought) for at in range(len(words)))
+    return bool(_places(words, sought))
 
 
-def _replaced(statement: _Statement) -> str:
-    return _kind(statement.words[3:]) if statement.words[:3] == ("CREATE", "OR", "REPLACE") else ""
+def _replaced(statement: _Statement) -> list[str]:
+    return _kinds_behind(statement, ("CREATE", "OR", "REPLACE"))
 
 
-def _dropped(statement: _Statement) -> str:
-    return _kind(statement.words[1:]) if statement.words[0] == "DROP" else ""
+def _dropped(statement: _Statement) -> list[str]:
+    return _kinds_behind(statement, ("DROP",))
+
+
+def _kinds_behind(statement: _Statement, verb: tuple[str, ...]) -> list[str]:
+    """Of a statement that begins with ``verb``, or of those in what DO executes."""
+    if statement.words[0] == "DO":
+        inner = [each.words for text in statement.texts for each in _statements(text)]
+        found = [_kind(words[at + len(verb) :]) for words in inner for at in _places(words, verb)]
+    else:
+        found = [_kind(statement.words[len(verb) :])] if statement.words[: len(verb)] == verb else []
+    return [kind for kind in found if kind]
+
+
+def _places(words: Sequence[str], sought: Sequence[str]) -> list[int]:
+    return [at for at in range(len(words)) if tuple(words[at : at + len(sought)]) == tuple(sought)]
 
 
 def _kind(words: Sequence[str]) -> str:

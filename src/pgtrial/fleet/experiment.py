@@ -136,6 +136,7 @@ class Leader:
     _work: set["asyncio.Task[None]"] = field(default_factory=set, init=False)
     _begun: dict[str, float] = field(default_factory=dict, init=False)  # when a host's block was handed out
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
+    _reason: str = field(default="", init=False)  # why it came to an end before its time, in a sentence
     _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
@@ -186,8 +187,10 @@ class Leader:
                 task.result()  # a bug, or the main folder cannot be written
             self._follow_list()
             if self.cluster.has_ended:
+                ended = "the scheduler of the fleet has ended"
+                self._reason = f"The reason is that {ended}."
                 raise TargetError(
-                    "the scheduler of the fleet has ended",
+                    ended,
                     hint=f'Finished blocks are kept. Continue with "pgtrial resume {shell_word(self.folder)}".',
                 )
 
@@ -504,7 +507,7 @@ class Leader:
         first = next(iter(self._stays.values()))
         raise RestoreError(
             f"not everything could be put back on {', '.join(self._stays)}: {first.message}",
-            detail=first.detail,
+            detail=" ".join(filter(None, (self._reason, first.detail))),
             hint=f'Finished blocks are kept. Run "pgtrial restore" when it can be reached, then "pgtrial resume '
             f'{shell_word(self.folder)}".',
         )

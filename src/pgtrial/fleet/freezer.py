@@ -67,17 +67,17 @@ class Freezer:
             self._keeper.wait()
 
     def tell(self, event: Event) -> None:
+        if not isinstance(event, PhaseStarted | RunEnded | Stopping):
+            return  # of which there are many, and the lock may be kept for some milliseconds
         with self._lock:
             match event:
                 case PhaseStarted(name=PhaseName.MEASURE):
                     if not self._is_measured:  # else it may be at an answer
                         self._is_measured = True
                         self._freeze()
-                case PhaseStarted() | RunEnded() | Stopping():
+                case _:
                     self._is_measured = False
                     self._thaw()
-                case _:
-                    pass
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK):
@@ -128,7 +128,7 @@ def _sockets_of(pid: int) -> frozenset[str]:
 def _have_bytes(pid: int, sockets: frozenset[str]) -> bool:
     """Whether what a process has not read yet waits at its TCP sockets, or somebody to be let in."""
     for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # a line may be cut
             for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
                 words = line.split()
                 if words[_INODE] in sockets and int(words[_QUEUES].partition(":")[2], 16):

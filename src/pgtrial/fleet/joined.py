@@ -48,6 +48,7 @@ _REACHING = 10.0  # s to shake hands with a scheduler
 _LOOK = 5.0  # s between two looks at who is there
 _ANSWERING = 60.0  # s for an answer that takes no work
 PATIENCE = 120.0  # s for a worker that is gone: 30 until it notices, and 90 for its engine to put everything back
+LAST = 10.0  # s, once somebody has asked again to end: a worker that stands still answers within five
 _PIECE = 4 << 20  # bytes
 _MOST_SENT = 64 << 20  # bytes of an experiment's files
 
@@ -165,23 +166,30 @@ class Joined:
         if host not in self._remote:
             return None
         request = self._request(host, reason=f"it was given up on {host}")
+        until = asyncio.get_running_loop().time() + PATIENCE
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                while self._waits and not self.has_ended:
-                    try:
-                        block = self._held.get(host)
-                        ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
-                        if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
-                            if host in self._held:
-                                await self._fetch(host, ended["files"])
-                                del self._held[host]
-                            return None
-                    except LostError:
-                        pass
-                    except PgTrialError as err:
-                        return err
+            while self._waits and not self.has_ended:
+                try:
+                    await self._hear(host, until=until)
+                    block = self._held.get(host)
+                    ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
+                    if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
+                        if host in self._held:
+                            await self._fetch(host, ended["files"])
+                            del self._held[host]
+                        return None
+                except LostError:
+                    pass
+                except PgTrialError as err:
+                    return err
+                async with asyncio.timeout_at(until):
                     await self._next_look()
         return _unknown(host)
+
+    async def _hear(self, host: str, *, until: float) -> None:
+        """Have a worker answer at all, before it is asked for what may take long. Raises TimeoutError, LostError."""
+        async with asyncio.timeout_at(until):
+            await self._serve(self._offer(host).address, "who", "")
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
         """Have a host's worker run a block, once, and fetch what it has measured. Raises LostError."""
@@ -214,9 +222,12 @@ class Joined:
         return {host: err for host, err in zip(self._remote, found, strict=True) if err is not None}
 
     def stop_waiting(self) -> None:
-        """Wait no longer for what workers put back; the hosts of those that have not are named as for any that is
-        gone.
+        """Wait for seconds at most for what workers put back; the hosts of those that have not are named as for any
+        that is gone.
         """
+        asyncio.get_running_loop().call_later(LAST, self._give_up)
+
+    def _give_up(self) -> None:
         self._waits = False
         self._waking = asyncio.ensure_future(self._wake())
 
@@ -329,8 +340,8 @@ class Joined:
         request = self._request(host, reason="pgtrial ended")
         address = self.hosts.fleet.find(host).address
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._do(host, "end", **request, leaves=True, address=address, block=None)
+            await self._hear(host, until=asyncio.get_running_loop().time() + PATIENCE)
+            await self._do(host, "end", **request, leaves=True, address=address, block=None)
         except (LostError, TimeoutError):
             return _unknown(host)
         except PgTrialError as err:

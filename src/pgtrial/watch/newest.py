@@ -44,6 +44,8 @@ class Newest:
         except StoreError:
             samples, rows = self._read(now)  # a watch may just have put an hour's files together
         recent = [each for each in samples if abs(now - each.t) <= LONGEST_OFTEN]
+        if self._written > now + LONGEST_OFTEN:  # the clock was set back: what was known is of no time that there is
+            self._written = self._polled = -math.inf
         self._written = max([self._written, *(each.t for each in recent)])
         self._polled = max([self._polled, *(each.t for each in recent if each.metric == POLLS and each.value >= 1)])
         if now - self._written > LONGEST_OFTEN and not is_locked(self._root, LOCK):

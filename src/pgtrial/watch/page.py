@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from pgtrial.collectors.sessions import shown_query
 from pgtrial.errors import StoreError
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.base import (
@@ -153,7 +154,7 @@ def _statements(found: Comparison) -> Iterator[Table]:
             head=("statement", "calls/s", "time", "blocks", "share A", "share B"),
             rows=tuple(
                 (
-                    shown(each.query) if each.query else each.queryid,
+                    shown(shown_query(each.query)) if each.query else each.queryid,
                     *(
                         " → ".join(cells(row)[:2]) + f" ({cells(row)[2]})"
                         for row in (each.calls, each.time, each.blocks)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgtrial.stats.interval import Known, difference, ratio_of
-from pgtrial.stats.long_run import FEWEST, known_ratio, known_series, log_of
+from pgtrial.stats.long_run import FEWEST, known_ratio, known_series, log_of, waves
 from pgtrial.watch.series import Array
 
 CONFIDENCE = 0.95
@@ -125,7 +125,12 @@ def _draft(
     found = list(known)
     for here, there in ((0, 1), (1, 0)):
         mean, other = means[here], known[there]
-        if known[here] is None and other is not None and mean is not None and counts[here] >= FEWEST and not is_ratio:
+        if known[here] is not None or mean is None or counts[here] < FEWEST:
+            continue
+        if is_ratio and mean > 0:  # what each call takes alike has no noise of its own
+            degrees = waves(counts[here]) if other is None else other.degrees
+            found[here] = Known(mean=mean, error=mean * _ALMOST_NONE, degrees=degrees)
+        elif not is_ratio and other is not None:
             found[here] = replace(other, mean=mean, error=other.error * _ALMOST_NONE)
     return Draft(name=name, unit=unit, means=(means[0], means[1]), known=(found[0], found[1]), is_ratio=is_ratio)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.collectors.sessions import shown_query
 from pgtrial.errors import StoreError
 from pgtrial.stats.alarms.blocks import Scale, Signal
 from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of
@@ -179,7 +180,9 @@ def usual_statements(root: Path, found: Look, calm: Window) -> dict[str, str]:
             minutes[queryid] = minutes.get(queryid, 0) + int(count)
             texts[queryid] = str(text) or texts.get(queryid, "")
     usual = [queryid for queryid in times if minutes[queryid] > _USUAL * read and queryid != OTHERS]
-    return {queryid: texts[queryid] for queryid in sorted(usual, key=lambda each: -times[each])[:_MOST_STATEMENTS]}
+    chosen = sorted(usual, key=lambda each: -times[each])[:_MOST_STATEMENTS]
+    # The server leaves the literals of some statements in (DO, CALL, before 16 also SET and the like).
+    return {queryid: shown_query(texts[queryid]) for queryid in chosen}
 
 
 def _statements_of(sums: Sums) -> tuple[int, dict[str, Any]]:

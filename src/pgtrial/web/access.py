@@ -25,6 +25,7 @@ from urllib.parse import parse_qs
 
 from pgtrial.errors import SpecError
 from pgtrial.safe_files import open_file
+from pgtrial.safe_text import shell_word
 
 _BYTES = 32  # of randomness
 _MOST_FIELDS = 10  # of a query
@@ -122,7 +123,8 @@ def read_monitor_token(path: Path) -> str:
         raise SpecError(f'cannot read "{path}": {err.strerror}') from err
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         raise SpecError(
-            f'everybody may read or write the token in "{path}"', hint=f"Take that right away: chmod o= {path}"
+            f'everybody may read or write the token in "{path}"',
+            hint=f"Take that right away: chmod o= {shell_word(path)}",
         )
     match = _CHOSEN.fullmatch(content)
     if match is None:

@@ -663,9 +663,9 @@ def test_steps_that_another_version_counted_otherwise_are_left(shop, runner, not
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for a lock, and looks at once at who has it."""
-    monkeypatch.setattr(arm_sql, "LOCK_TIMEOUT", 500)
-    monkeypatch.setattr(arm_sql, "APPLYING", 1.5)
-    monkeypatch.setattr(arm_sql, "UNDOING", 1.5)
+    monkeypatch.setattr(arm_sql, "LOCK_TIMEOUT", 1500)
+    monkeypatch.setattr(arm_sql, "APPLYING", 3.0)
+    monkeypatch.setattr(arm_sql, "UNDOING", 3.0)
     monkeypatch.setattr(lock_wait, "PAUSE", 0.1)
     monkeypatch.setattr(lock_wait, "_LOOK", 0.1)
 

@@ -334,6 +334,12 @@ def test_a_column_that_was_dropped_and_added_again_has_lost_its_values(shop, run
             "CREATE VIEW v AS SELECT i FROM orders WHERE i > 5",
             "DROP VIEW v; CREATE  VIEW v AS SELECT i FROM orders WHERE i>5",
         ),
+        ("ANALYZE", "GRANT SELECT ON orders TO nobody_special; REVOKE SELECT ON orders FROM nobody_special"),
+        ("CREATE SEQUENCE q", "GRANT USAGE ON SEQUENCE q TO PUBLIC; REVOKE USAGE ON SEQUENCE q FROM PUBLIC"),
+        (
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql RETURN 1",
+            "GRANT EXECUTE ON FUNCTION f TO nobody_special; REVOKE EXECUTE ON FUNCTION f FROM nobody_special",
+        ),
     ],
 )
 def test_how_a_statement_was_written_is_no_difference(shop, runner, made, changed):
@@ -353,6 +359,19 @@ def test_a_catalogue_is_read_while_somebody_holds_a_lock(shop, runner):
     with shop.connect(database="shop") as holder, holder.transaction():
         holder.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
         assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+
+
+def test_reading_a_catalogue_calls_nobodys_functions(shop, runner):
+    """A column's value for older rows is of its type, from which somebody may have made a cast to json."""
+    shop.sql(
+        "CREATE TYPE mood AS ENUM ('a'); "
+        "CREATE FUNCTION told(mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$; "
+        "CREATE CAST (mood AS json) WITH FUNCTION told(mood); ALTER TABLE orders ADD c mood DEFAULT 'a'",
+        database="shop",
+    )
+    control = runner.run(shop.open()).control
+
+    assert "table public.orders" in runner.run(read_catalogue(control, "shop"))
 
 
 def test_what_was_written_is_counted_by_table_whoever_looks(shop, runner):

@@ -258,8 +258,9 @@ class ServerTarget:
             if self.prepared and not immediate:
                 await undo_sql(arm, self.server.conninfo(self.database))
         finally:
-            undone = await self.changes.undo(self.changed)
-            self.running, self.changed, self.log_mark = None, (), None
+            # Whoever ends a run once more does not wait for the same lock once more.
+            changed, self.running, self.changed, self.log_mark = self.changed, None, (), None
+            undone = await self.changes.undo(changed)
         if self.is_trial and (refusal := _refuse_undo(arm, undone)):
             self.before = None  # what is different is told by this
             raise refusal
@@ -337,12 +338,12 @@ class ServerTarget:
                     hint=self._who_may_have(),
                 )
             )
-        elif differs and are_of_others(before.catalogue, after.catalogue, self.scripts):
+        elif differs and (not self.scripts or are_of_others(before.catalogue, after.catalogue, self.scripts)):
             self.note(
                 Caveat(
                     code="catalogue-changed",
                     severity=Severity.WARNING,
-                    text=f'Objects were made in the database "{self.database}" during the experiment. {differs}',
+                    text=f'Objects of the database "{self.database}" were changed during the experiment. {differs}',
                     hint=f"No arm's SQL names them: others have made them, or the load. {_connected(before, after)}",
                 )
             )

@@ -24,6 +24,7 @@ from pgtrial.postgres.existing.table_rights import find_missing_on_tables
 from pgtrial.postgres.settings import read_settings
 from pgtrial.workloads.table_uses import uses_of
 
+_AT_ONCE = frozenset({"interleaved", "duet"})  # methods by which the sessions of all arms stay open
 _LIMITS = frozenset({"max_connections", "superuser_reserved_connections", "reserved_connections"})
 
 
@@ -58,11 +59,13 @@ async def survey_server(server: ExistingServer, experiment: Experiment, arms: Se
 
 
 async def refuse_no_room(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]) -> None:
-    """Refuse a load that has more clients than the server has connections left for them. A pool has a size of its own,
-    and an arm may have more connections. Raises ConnectError, PreflightError, TargetError.
+    """Refuse a load that has more clients than the server has connections left for them; those of all arms where they
+    share the time of a block. A pool has a size of its own, and an arm may have more connections. Raises ConnectError,
+    PreflightError, TargetError.
     """
     direct = [arm for arm in arms if PGBOUNCER not in arm.knobs and not _LIMITS & set(wanted_settings(arm))]
-    clients = max((most_clients(experiment, arm) for arm in direct), default=0)
+    of_arms = [most_clients(experiment, arm) for arm in direct]
+    clients = sum(of_arms) if experiment.design.method in _AT_ONCE else max(of_arms, default=0)
     await refuse_crowd(server, experiment.target.database, clients=clients)
 
 

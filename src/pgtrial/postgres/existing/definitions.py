@@ -21,6 +21,11 @@ def _row(alias: str, *without: str) -> str:
     return f"pg_catalog.to_jsonb({alias}) - '{{{','.join(('oid', *without))}}}'::text[]"
 
 
+def _rights(acl: str, kind: str, owner: str) -> str:
+    """Who may do what with an object: while nobody has granted anything there stands nothing, which is the default."""
+    return f"coalesce({acl}, pg_catalog.acldefault({kind}, {owner}))"
+
+
 def _all(parts: str, order: str, rest: str) -> str:
     """The rows of ``rest`` that belong to an object, in one value."""
     return (
@@ -38,19 +43,13 @@ def _said(alias: str, catalogue: str) -> str:
     )
 
 
+# By name: a whole row has a value of the column's type, and who has made a cast from that to json has written a
+# function that the conversion would call, as the role that reads.
 _COLUMNS = _all(
-    f"""{
-        _row(
-            "a",
-            "attrelid",
-            "attnum",
-            "atttypid",
-            "attcollation",
-            "attcacheoff",
-            "atthasmissing",
-            "attmissingval",
-        )
-    }, a.atttypid::regtype, a.attcollation::regcollation, {_tree("d.adbin")}""",
+    f"""a.attname, a.attlen, a.atttypmod, a.attndims, a.attbyval, a.attalign, a.attstorage, a.attcompression,
+        a.attnotnull, a.atthasdef, a.attidentity, a.attgenerated, a.attislocal, a.attinhcount, a.attstattarget,
+        a.attacl, a.attoptions, a.attfdwoptions, a.atttypid::regtype, a.attcollation::regcollation,
+        {_tree("d.adbin")}""",
     "a.attnum",
     """pg_attribute AS a LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped""",
@@ -143,21 +142,24 @@ _NUMBERED = """
             FROM pg_catalog.pg_attribute AS a
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END
 """
+_RIGHTS_OF_RELATION = _rights(
+    "c.relacl", """(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END)::"char" """.strip(), "c.relowner"
+)
 _NOT_SYSTEMS = "n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
 _OBJECTS: tuple[tuple[str, str, str], ...] = (
     (
         "'schema ' || pg_catalog.quote_ident(n.nspname)",
-        f"n.nspowner, n.nspacl, {_said('n', 'pg_namespace')}",
+        f"""n.nspowner, {_rights("n.nspacl", "'n'", "n.nspowner")}, {_said("n", "pg_namespace")}""",
         "pg_namespace AS n WHERE n.nspname !~ '^pg_(toast|temp)'",
     ),
     (
         """CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
             WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text""",
-        f"""c.relkind, c.relowner, c.relacl, c.reloptions, c.relpersistence, c.reltablespace, c.relam,
+        f"""c.relkind, c.relowner, {_RIGHTS_OF_RELATION}, c.reloptions, c.relpersistence, c.reltablespace, c.relam,
             c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relispartition, c.relispopulated,
             c.reloftype::regtype, {_tree("c.relpartbound")},
             (SELECT t.reloptions FROM pg_catalog.pg_class AS t WHERE t.oid = c.reltoastrelid),
-            (SELECT t.typacl FROM pg_catalog.pg_type AS t WHERE t.oid = c.reltype),
+            (SELECT {_rights("t.typacl", "'T'", "t.typowner")} FROM pg_catalog.pg_type AS t WHERE t.oid = c.reltype),
             {_COLUMNS}, {_CONSTRAINTS}, {_TRIGGERS}, {_TRIGGERS_OF_KEYS}, {_INDEX}, {_RULES}, {_POLICIES},
             {_PARENTS}, {_PARTITIONED_BY}, {_SEQUENCE}, {_OWNER_OF_SEQUENCE}, {_FOREIGN}, {_said("c", "pg_class")}""",
         f"pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE {_NOT_SYSTEMS}",
@@ -175,7 +177,10 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
                 "proallargtypes",
                 "proargdefaults",
                 "prosqlbody",
+                "proacl",
             )
+        }, {
+            _rights("p.proacl", "'f'", "p.proowner")
         }, (SELECT l.lanname FROM pg_catalog.pg_language AS l WHERE l.oid = p.prolang), p.provariadic::regtype,
             p.prorettype::regtype, p.proallargtypes::regtype[]::text, {_tree("p.proargdefaults")},
             {_tree("p.prosqlbody")},
@@ -197,9 +202,10 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "'type ' || t.oid::regtype::text",
-        f"""t.typowner, t.typacl, t.typtype, t.typbasetype::regtype, t.typtypmod, t.typnotnull, t.typndims,
-            t.typcollation::regcollation, t.typdefault, t.typinput, t.typoutput, t.typreceive, t.typsend, t.typmodin,
-            t.typmodout, t.typanalyze, t.typlen, t.typalign, t.typstorage, t.typcategory, t.typispreferred,
+        f"""t.typowner, {_rights("t.typacl", "'T'", "t.typowner")}, t.typtype, t.typbasetype::regtype,
+            t.typtypmod, t.typnotnull, t.typndims, t.typcollation::regcollation, t.typdefault, t.typinput,
+            t.typoutput, t.typreceive, t.typsend, t.typmodin, t.typmodout, t.typanalyze,
+            t.typlen, t.typalign, t.typstorage, t.typcategory, t.typispreferred,
             {_all("e.enumlabel", "e.enumsortorder", "pg_enum AS e WHERE e.enumtypid = t.oid")},
             {_all("r.rngsubtype::regtype", "r.rngtypid", "pg_range AS r WHERE r.rngtypid = t.oid")},
             {_all(_CONSTRAINT, "k.conname", "pg_constraint AS k WHERE k.contypid = t.oid")}, {_said("t", "pg_type")}""",
@@ -271,12 +277,13 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "'foreign data wrapper ' || pg_catalog.quote_ident(o.fdwname)",
-        "o.fdwowner, o.fdwhandler::regprocedure, o.fdwvalidator::regprocedure, o.fdwacl, o.fdwoptions",
+        f"""o.fdwowner, o.fdwhandler::regprocedure, o.fdwvalidator::regprocedure,
+            {_rights("o.fdwacl", "'F'", "o.fdwowner")}, o.fdwoptions""",
         "pg_foreign_data_wrapper AS o",
     ),
     (
         "'foreign server ' || pg_catalog.quote_ident(o.srvname)",
-        """o.srvowner, o.srvtype, o.srvversion, o.srvacl, o.srvoptions,
+        f"""o.srvowner, o.srvtype, o.srvversion, {_rights("o.srvacl", "'S'", "o.srvowner")}, o.srvoptions,
             (SELECT w.fdwname FROM pg_catalog.pg_foreign_data_wrapper AS w WHERE w.oid = o.srvfdw)""",
         "pg_foreign_server AS o",
     ),
@@ -288,7 +295,7 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "'language ' || pg_catalog.quote_ident(o.lanname)",
-        "o.lanowner, o.lanacl, o.lanpltrusted",
+        f"""o.lanowner, {_rights("o.lanacl", "'l'", "o.lanowner")}, o.lanpltrusted""",
         "pg_language AS o",
     ),
     (
@@ -311,7 +318,8 @@ _OBJECTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "'database ' || pg_catalog.quote_ident(d.datname)",
-        "d.datdba, d.datacl, d.datconnlimit, d.datallowconn, d.datistemplate, d.dattablespace",
+        f"""d.datdba, {_rights("d.datacl", "'d'", "d.datdba")}, d.datconnlimit, d.datallowconn,
+            d.datistemplate, d.dattablespace""",
         "pg_database AS d WHERE d.datname = pg_catalog.current_database()",
     ),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from pgtrial.postgres.connect import connect
+from pgtrial.postgres.connect import connect, lift_limits
 from pgtrial.postgres.existing.definitions import DEFINITIONS
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
@@ -48,8 +48,8 @@ _INDEXES = """
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
 # So that each name stands with its schema, whatever the search path of the role is. To compile the query for the
-# definitions takes longer than to run it. The limit that a role may have is for other statements.
-_TO_READ = "SET search_path = ''; SET jit = off; SET statement_timeout = '2min'"
+# definitions takes longer than to run it.
+_TO_READ = "SET search_path = ''; SET jit = off"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -105,6 +105,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
     Raises ConnectError, TargetError.
     """
     async with connect(control.conninfo(database)) as connection:
+        await lift_limits(connection, lock_timeout=None)  # which are for other statements
         await connection.execute(_TO_READ)
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
@@ -132,6 +133,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
 async def read_catalogue(control: ServerControl, database: str) -> dict[str, str]:
     """Schemas, relations, functions and so on, as one names them ("table public.orders"), with digests."""
     async with connect(control.conninfo(database)) as connection:
+        await lift_limits(connection, lock_timeout=None)  # which are for other statements
         await connection.execute(_TO_READ)
         return await _read_catalogue(connection)
 

@@ -64,9 +64,9 @@ async def take_in_turn(
     """Take a step, again and again for ``patience`` seconds where it does not get a lock. ``conninfo`` is for a look at
     who has it. Raises StepError, whose ``more`` says who that was.
     """
-    until = time.monotonic() + patience
+    until, holders = time.monotonic() + patience, Holders()
     while True:
-        async with _watched(conninfo, connection.info.backend_pid) as holders:
+        async with _watched(conninfo, connection.info.backend_pid, holders):
             try:
                 return await take(connection, steps, number, progress, note)
             except StepError as err:
@@ -81,12 +81,11 @@ async def take_in_turn(
 
 
 @asynccontextmanager
-async def _watched(conninfo: str, pid: int) -> AsyncIterator[Holders]:
+async def _watched(conninfo: str, pid: int, holders: Holders) -> AsyncIterator[None]:
     """Look meanwhile for whom the server's process ``pid`` waits."""
-    holders = Holders()
     watching = asyncio.create_task(_watch(conninfo, pid, holders))
     try:
-        yield holders
+        yield
     finally:
         watching.cancel()
         await asyncio.wait([watching])

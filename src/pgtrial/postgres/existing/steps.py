@@ -232,12 +232,14 @@ async def _take_statement(
     try:
         await connection.execute("ROLLBACK")
         note(begun)
+        is_longer = False  # nor where the script has said how long it waits
         if step.is_concurrent:
-            await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": _LONG_TIMEOUT})
+            changed = await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": _LONG_TIMEOUT})
+            is_longer = changed.rowcount > 0
         try:
             await connection.execute(text.encode(), prepare=False)
         finally:
-            if step.is_concurrent:
+            if is_longer:
                 with suppress(Error):
                     await connection.execute(_CHANGE_TIMEOUT, {"of": _LONG_TIMEOUT, "to": LOCK_TIMEOUT})
     except Error as err:
