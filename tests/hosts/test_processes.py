@@ -1,12 +1,14 @@
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from pgtrial.hosts import processes
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, forget_input, identify, is_alive
+from pgtrial.hosts.processes import MARK, ProcessId, end, end_strays, find_marked, forget_input, identify, is_alive
 from support import PATIENCE, wait_until
 
 
@@ -106,3 +108,26 @@ def test_input_that_a_program_has_not_read_is_no_error_once_it_has_ended():
         return process.stdin.is_closing()
 
     assert asyncio.run(feed())
+
+
+@pytest.mark.parametrize(("size", "ended"), [("0", ()), ("702", ("",))])
+def test_what_is_just_ending_by_itself_is_none_that_was_left_running(sleeper, monkeypatch, size, ended):
+    """It has no command line any more; others may have taken theirs away."""
+
+    class Here(Operations):
+        def read(self, path: str) -> str:
+            told = {"cmdline": "", "statm": f"{size} 0 0 0 0 0 0\n"}.get(path.rpartition("/")[2])
+            return super().read(path) if told is None else told
+
+    looks = [(identify(sleeper.pid),), ()]
+    monkeypatch.setattr(processes, "find_marked", lambda *_, **__: looks.pop(0))
+
+    assert end_strays("/results/of this test", Here()) == ended
+    assert sleeper.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_what_was_left_running_is_ended_and_named(sleeper, monkeypatch):
+    looks = [(identify(sleeper.pid),), ()]
+    monkeypatch.setattr(processes, "find_marked", lambda *_, **__: looks.pop(0))
+
+    assert end_strays("/results/of this test") == ("sleep 60",)

@@ -99,9 +99,18 @@ def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) ->
     while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
         for process in found:
             line = _command_line(process.pid, ops)
-            if ops.signal(process.pid, process.start_ticks, signal.SIGKILL):
+            is_ending = not line and _has_no_memory(process.pid, ops)
+            if ops.signal(process.pid, process.start_ticks, signal.SIGKILL) and not is_ending:
                 killed.setdefault(process, line)
     return tuple(killed.values())
+
+
+def _has_no_memory(pid: int, ops: Operations) -> bool:
+    """Whether a process has given its memory back, which is the last that it does by itself."""
+    try:
+        return ops.read(f"/proc/{pid}/statm").split()[:1] == ["0"]
+    except OSError:
+        return True
 
 
 def _command_line(pid: int, ops: Operations) -> str:
