@@ -16,7 +16,7 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS stock, told;
+DROP TABLE IF EXISTS stock, told CASCADE;
 CREATE TABLE stock (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
