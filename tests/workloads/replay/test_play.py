@@ -16,8 +16,8 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS stock, told CASCADE;
-CREATE TABLE stock (item int PRIMARY KEY, n int);
+DROP TABLE IF EXISTS shelf, told;
+CREATE TABLE shelf (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
 
@@ -100,18 +100,18 @@ def test_a_statement_waits_for_the_row_and_not_for_the_clock(tables, write_log) 
         "CREATE OR REPLACE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS "
         "'BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END'"
     )
-    tables.execute("CREATE TRIGGER slow BEFORE INSERT ON stock FOR EACH ROW EXECUTE FUNCTION pause()")
+    tables.execute("CREATE TRIGGER slow BEFORE INSERT ON shelf FOR EACH ROW EXECUTE FUNCTION pause()")
     rows = [
         (0.0, "a", "statement: BEGIN"),
-        (0.01, "a", "statement: INSERT INTO stock VALUES (17, 1)"),
+        (0.01, "a", "statement: INSERT INTO shelf VALUES (17, 1)"),
         (0.02, "a", "statement: COMMIT"),
-        (0.05, "b", "statement: UPDATE stock SET n = n + 1 WHERE item = 17"),
+        (0.05, "b", "statement: UPDATE shelf SET n = n + 1 WHERE item = 17"),
     ]
 
     status, lines, said = replay(tables, write_log(rows))
 
     assert status == 0, said
-    assert tables.query("SELECT n FROM stock") == [(2,)]
+    assert tables.query("SELECT n FROM shelf") == [(2,)]
     assert "1 waited for another session, 0 of them in vain" in said
     # The wait is part of its latency, since it was due, and no lag of the replay.
     update = max(lines[1:], key=lambda line: line["t"])
@@ -121,12 +121,12 @@ def test_a_statement_waits_for_the_row_and_not_for_the_clock(tables, write_log) 
 
 def test_who_asked_for_a_row_first_gets_it_first(tables, write_log) -> None:
     """The sleep takes longer than in the log, so that what follows it in its session is late."""
-    tables.execute("INSERT INTO stock VALUES (17, 0)")
+    tables.execute("INSERT INTO shelf VALUES (17, 0)")
     rows = [
         (0.0, "b", "statement: BEGIN"),
         (0.0, "b", "statement: SELECT pg_sleep(0.4)"),
-        (0.01, "b", "statement: UPDATE stock SET n = 1 WHERE item = 17"),
-        (0.01, "a", "statement: UPDATE stock SET n = 2 WHERE item = 17"),
+        (0.01, "b", "statement: UPDATE shelf SET n = 1 WHERE item = 17"),
+        (0.01, "a", "statement: UPDATE shelf SET n = 2 WHERE item = 17"),
         (0.02, "b", "statement: COMMIT"),
     ]
 
@@ -139,14 +139,14 @@ def test_who_asked_for_a_row_first_gets_it_first(tables, write_log) -> None:
 def test_whoever_is_waited_for_does_not_wait(tables, write_log, monkeypatch) -> None:
     """In the log b had the row first; here a has it, in a way that the log does not tell, and b waits for its lock."""
     monkeypatch.setattr(waits, "_PATIENCE", 3600.0)
-    tables.execute("INSERT INTO stock VALUES (17, 0)")
+    tables.execute("INSERT INTO shelf VALUES (17, 0)")
     rows = [
         (0.0, "a", "statement: BEGIN"),
-        (0.01, "a", "statement: UPDATE stock SET n = n + 1 WHERE item = 10 + 7"),
+        (0.01, "a", "statement: UPDATE shelf SET n = n + 1 WHERE item = 10 + 7"),
         (0.1, "b", "statement: BEGIN"),
-        (0.11, "b", "statement: UPDATE stock SET n = n * 10 WHERE item = 17"),
+        (0.11, "b", "statement: UPDATE shelf SET n = n * 10 WHERE item = 17"),
         (0.2, "b", "statement: COMMIT"),
-        (0.3, "a", "statement: UPDATE stock SET n = n + 2 WHERE item = 17"),
+        (0.3, "a", "statement: UPDATE shelf SET n = n + 2 WHERE item = 17"),
         (0.4, "a", "statement: COMMIT"),
     ]
     lines: list[dict] = []
@@ -160,7 +160,7 @@ def test_whoever_is_waited_for_does_not_wait(tables, write_log, monkeypatch) -> 
     played = asyncio.run(run())
 
     assert (played.statements, played.differ, played.waits, played.given_up) == (7, 0, 1, 1)
-    assert tables.query("SELECT n FROM stock") == [(30,)]
+    assert tables.query("SELECT n FROM shelf") == [(30,)]
     # The time that it lost is the replay's own.
     assert max(line["lag"] for line in lines[1:]) > 0.002
 
@@ -220,12 +220,12 @@ def test_a_session_goes_on_after_a_copy_whose_data_the_log_does_not_have(tables,
 
 
 def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log) -> None:
-    tables.execute("INSERT INTO stock VALUES (1, 1)")
+    tables.execute("INSERT INTO shelf VALUES (1, 1)")
     rows = [
-        (0.0, "a", "statement: INSERT INTO stock VALUES (1, 1)"),
-        (0.0, "a", "duplicate key value", "ERROR", "", "INSERT INTO stock VALUES (1, 1)"),
-        (0.1, "a", "statement: INSERT INTO stock VALUES (1, 2)"),
-        (0.2, "a", "execute <unnamed>: INSERT INTO stock VALUES ($1, $2)", "LOG", "parameters: $1 = '2', $2 = NULL"),
+        (0.0, "a", "statement: INSERT INTO shelf VALUES (1, 1)"),
+        (0.0, "a", "duplicate key value", "ERROR", "", "INSERT INTO shelf VALUES (1, 1)"),
+        (0.1, "a", "statement: INSERT INTO shelf VALUES (1, 2)"),
+        (0.2, "a", "execute <unnamed>: INSERT INTO shelf VALUES ($1, $2)", "LOG", "parameters: $1 = '2', $2 = NULL"),
         (0.3, "a", "statement: SELECT 1"),
         (0.3, "a", "division by zero", "ERROR", "", "SELECT 1"),
     ]
@@ -235,7 +235,7 @@ def test_only_what_ends_otherwise_than_in_the_log_is_a_failure(tables, write_log
     assert status == 0, said
     assert ["failed" in line for line in lines[1:]] == [False, True, False, True]
     assert "replayed 4 statements, 2 with another outcome" in said
-    assert tables.query("SELECT * FROM stock ORDER BY item") == [(1, 1), (2, None)]
+    assert tables.query("SELECT * FROM shelf ORDER BY item") == [(1, 1), (2, None)]
 
 
 def test_how_far_it_fell_behind_the_log_is_told(tables, write_log) -> None:
@@ -251,16 +251,16 @@ def test_how_far_it_fell_behind_the_log_is_told(tables, write_log) -> None:
 
 
 def test_several_statements_in_one_text_are_sent_as_they_are(tables, write_log) -> None:
-    text = "statement: INSERT INTO stock VALUES (1, 1); UPDATE stock SET n = 7; SELECT n FROM stock"
+    text = "statement: INSERT INTO shelf VALUES (1, 1); UPDATE shelf SET n = 7; SELECT n FROM shelf"
 
     status, lines, said = replay(tables, write_log([(0, "a", text)]))
 
     assert (status, "failed" in lines[1]) == (0, False), said
-    assert tables.query("SELECT n FROM stock") == [(7,)]
+    assert tables.query("SELECT n FROM shelf") == [(7,)]
 
 
 def test_a_session_goes_on_after_copy_and_what_cannot_be_parsed(tables, write_log) -> None:
-    copy = "/* load */ COPY stock FROM STDIN"
+    copy = "/* load */ COPY shelf FROM STDIN"
     rows = [
         (0.0, "a", f"statement: {copy}"),
         (0.1, "a", "statement: BEGIN"),
@@ -268,14 +268,14 @@ def test_a_session_goes_on_after_copy_and_what_cannot_be_parsed(tables, write_lo
         (0.3, "a", "statement: SELECT 1"),
         (0.3, "a", "current transaction is aborted", "ERROR", "", "SELECT 1", "SELECT"),
         (0.4, "a", "statement: COMMIT"),
-        (0.5, "a", "statement: INSERT INTO stock VALUES (1, 1)"),
+        (0.5, "a", "statement: INSERT INTO shelf VALUES (1, 1)"),
     ]
 
     status, _, said = replay(tables, write_log(rows))
 
     assert status == 0, said
     assert "replayed 5 statements, 0 with another outcome" in said
-    assert tables.query("SELECT * FROM stock") == [(1, 1)]
+    assert tables.query("SELECT * FROM shelf") == [(1, 1)]
 
 
 def test_a_signal_ends_it(tables, write_log) -> None:
@@ -295,8 +295,8 @@ def test_a_signal_ends_it(tables, write_log) -> None:
 def test_a_signal_ends_one_that_waits_for_others(tables, write_log) -> None:
     """No exception of a session is left for asyncio to complain of."""
     rows = [
-        (0.0, "a", "statement: INSERT INTO stock SELECT 17, 1 FROM pg_sleep(60)"),
-        (0.1, "b", "statement: UPDATE stock SET n = n + 1 WHERE item = 17"),
+        (0.0, "a", "statement: INSERT INTO shelf SELECT 17, 1 FROM pg_sleep(60)"),
+        (0.1, "b", "statement: UPDATE shelf SET n = n + 1 WHERE item = 17"),
         (0.2, "c", "statement: SELECT 1"),
     ]
     with start(tables, write_log(rows)) as process:
