@@ -15,7 +15,6 @@ def test_the_first_signal_ends_the_work_and_the_second_one_is_heard_while_it_cle
 
     async def clean_up() -> None:
         os.kill(os.getpid(), signal.SIGHUP)  # as the end of a session does
-        await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
         await second.wait()
         heard.append("cleaned up")
