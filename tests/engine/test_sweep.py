@@ -347,11 +347,11 @@ def test_what_follows_a_line_that_was_cut_off_is_read(tmp_path: Path, monkeypatc
 def test_what_an_experiment_had_left_running_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = ("sleep 900", "", "\x1b[31mpsql", "cat", "dd")
+    lines = ("sleep 900", "[postgres]", "\x1b[31mpsql", "cat", "dd")
     monkeypatch.setattr(leftovers, "end_strays", lambda *_: lines)
 
     leftovers.end_all_strays("folder", LocalHost())
 
     assert caplog.messages == [
-        r"ended on local what the experiment had left running: sleep 900, one without a name, \x1b[31mpsql and 2 more"
+        r"ended on local what the experiment had left running: sleep 900, [postgres], \x1b[31mpsql and 2 more"
     ]

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from support import PATIENCE, wait_until
 @pytest.fixture
 def sleeper():
     process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: "/results/of this test"})
+    arguments = Path(f"/proc/{process.pid}/cmdline")  # empty for a moment after Popen has seen that it runs
+    wait_until(arguments.read_bytes)
     yield process
     process.kill()
     process.wait()
@@ -110,9 +113,9 @@ def test_input_that_a_program_has_not_read_is_no_error_once_it_has_ended():
     assert asyncio.run(feed())
 
 
-@pytest.mark.parametrize(("size", "ended"), [("0", ()), ("702", ("",))])
+@pytest.mark.parametrize(("size", "ended"), [("0", ()), ("702", ("[sleep]",))])
 def test_what_is_just_ending_by_itself_is_none_that_was_left_running(sleeper, monkeypatch, size, ended):
-    """It has no command line any more; others may have taken theirs away."""
+    """It has no command line any more; others have none yet, or took theirs away, and go by their program's name."""
 
     class Here(Operations):
         def read(self, path: str) -> str:

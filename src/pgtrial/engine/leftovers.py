@@ -75,9 +75,7 @@ def end_all_strays(mark: str, *hosts: Host) -> None:
     """End what server and load of the folder have left running on the hosts, once they have ended themselves."""
     for host in {host.name: host for host in hosts}.values():
         if ended := end_strays(mark, host.ops):
-            named = ", ".join(
-                make_visible(line[:_LONGEST_LINE]) or "one without a name" for line in ended[:_MOST_NAMED]
-            )
+            named = ", ".join(make_visible(line[:_LONGEST_LINE]) for line in ended[:_MOST_NAMED])
             more = f" and {len(ended) - _MOST_NAMED} more" if len(ended) > _MOST_NAMED else ""
             _log.warning("ended on %s what the experiment had left running: %s%s", host.name, named, more)
 

@@ -98,9 +98,8 @@ def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) ->
     deadline = time.monotonic() + patience
     while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
         for process in found:
-            line = _command_line(process.pid, ops)
-            is_ending = not line and _has_no_memory(process.pid, ops)
-            if ops.signal(process.pid, process.start_ticks, signal.SIGKILL) and not is_ending:
+            line, is_ending = _command_line(process.pid, ops), _has_no_memory(process.pid, ops)
+            if ops.signal(process.pid, process.start_ticks, signal.SIGKILL) and line and not is_ending:
                 killed.setdefault(process, line)
     return tuple(killed.values())
 
@@ -114,8 +113,10 @@ def _has_no_memory(pid: int, ops: Operations) -> bool:
 
 
 def _command_line(pid: int, ops: Operations) -> str:
+    """Its program's name in brackets where it has none, as ps has it: it has just begun, or took its arguments away."""
     with suppress(OSError):  # it has just ended
-        return ops.read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+        line = ops.read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+        return line or f"[{ops.read(f'/proc/{pid}/comm').strip()}]"
     return ""
 
 
