@@ -22,6 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,8 +78,12 @@ def backends(cluster: ThrowawayCluster) -> list[int]:
     return [pid for (pid,) in found]
 
 
-def backend_seconds(pids: list[int]) -> float:
-    return sum(int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) * 1e-9 for pid in pids)
+def note_backends(cluster: ThrowawayCluster, seconds: dict[int, float]) -> None:
+    """Keep the CPU seconds of each session of the watcher as of now: one that was ended keeps what it had used."""
+    for pid in backends(cluster):
+        with suppress(FileNotFoundError):  # it has just ended
+            used = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]
+            seconds[pid] = int(used) * 1e-9
 
 
 def prepare(cluster: ThrowawayCluster) -> None:
@@ -136,8 +141,9 @@ async def measure(cluster: ThrowawayCluster, root: Path, options: argparse.Names
         await asyncio.sleep(SETTLE)
         if commits(cluster) - counted < STATEMENTS:
             raise SystemExit("error: the load does not run")
-        pids = backends(cluster)
-        before = cpu_of(watcher.pid), backend_seconds(pids)
+        sessions: dict[int, float] = {}
+        note_backends(cluster, sessions)
+        before = cpu_of(watcher.pid), sum(sessions.values())
         rates: list[float] = []
         for on in order:
             os.kill(watcher.pid, signal.SIGCONT if on else signal.SIGSTOP)
@@ -145,9 +151,10 @@ async def measure(cluster: ThrowawayCluster, root: Path, options: argparse.Names
             counted, since = commits(cluster), time.monotonic()
             await asyncio.sleep(options.slice - GUARD)
             rates.append((commits(cluster) - counted) / (time.monotonic() - since))
+            note_backends(cluster, sessions)
         os.kill(watcher.pid, signal.SIGCONT)
         seconds = sum(order) * options.slice
-        after = cpu_of(watcher.pid), backend_seconds(pids)
+        after = cpu_of(watcher.pid), sum(sessions.values())
     finally:
         os.kill(watcher.pid, signal.SIGCONT)
         watcher.terminate()
