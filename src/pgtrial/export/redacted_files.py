@@ -15,6 +15,7 @@ from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.knobs import is_sql
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.safe_files import new_file
 from pgtrial.safe_text import parse_json
@@ -55,7 +56,6 @@ _WORDS = {
 _KEYS = {"block_host": "'host'", "fingerprint": "name", "meta": "key", "setting": "name", "setting_change": "name"}
 # Of meta, all that is not read as a word or a number.
 _META = "key NOT IN ('format', 'pgtrial_version', 'created') AND (key = 'method_reason' OR key NOT LIKE 'method%')"
-_SQL = "sql"  # the knob whose values are statements
 
 
 def learn_columns(path: Path, known: Known) -> None:
@@ -198,8 +198,8 @@ def learn_state(path: Path, known: Known) -> None:
     """What a copy of the state gives away. Raises StoreError."""
     with _opened(path) as db:
         for (knobs,) in db.execute("SELECT knobs FROM arm"):
-            for knob, _, value in json.loads(knobs):
-                if knob == _SQL:
+            for knob, key, value in json.loads(knobs):
+                if is_sql(knob, key):
                     known.learn_query(value)
         for table, column, key in _columns(db):
             for name, text in db.execute(f"SELECT DISTINCT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"):
@@ -248,7 +248,7 @@ def redact_state(path: Path, names: Names) -> None:
 
 
 def _knob_value(names: Names, knob: str, key: str, value: str) -> str:
-    return names.query(value) if knob == _SQL else names.clean(value, key)
+    return names.query(value) if is_sql(knob, key) else names.clean(value, key)
 
 
 def _strings(text: str, key: str) -> Iterator[tuple[str, str]]:

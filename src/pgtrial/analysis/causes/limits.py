@@ -65,7 +65,7 @@ _PARTS: Mapping[Resource, tuple[PartFilter, ...]] = {
 }
 
 # Keys of the table "cgroup" of an arm, and the rates that they limit.
-_LIMITED: Mapping[str, str] = {
+LIMITED: Mapping[str, str] = {
     "read_iops": "cgroup.reads",
     "write_iops": "cgroup.writes",
     "read_bytes": "cgroup.read_bytes",
@@ -192,7 +192,7 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
 def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
     for name, text in arm.knobs.get("cgroup", {}).items():
-        metric = _LIMITED.get(name)
+        metric = LIMITED.get(name)
         if metric is not None:
             yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)
 
