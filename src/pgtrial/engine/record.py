@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
-from pgtrial.engine.plan import Plan
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.target.base import RunningServer, find_unset
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.postgresql import POSTGRESQL
@@ -24,7 +24,7 @@ from pgtrial.store.state import State
 class Record:
     """Records what happens to ``runs``: to one, or to all of a group."""
 
-    plan: Plan
+    context: RunContext
     state: State
     runs: tuple[RunRow, ...]
     tell: Observer
@@ -56,7 +56,7 @@ class Record:
         (run,) = self.runs
         now = time.time()
         for name, value in arm.own_settings.items():
-            before = self.plan.baseline.get(name.lower())
+            before = self.context.baseline.get(name.lower())
             self.state.add_setting_change(
                 now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value
             )
@@ -81,8 +81,8 @@ class Record:
             host.ops,
             directories=directories,
             server=server,
-            mark=self.plan.mark,
-            sysctls=self.plan.sysctls,
+            mark=self.context.mark,
+            sysctls=self.context.sysctls,
             since=since,
         )
         moment = Moment.BEFORE if since is None else Moment.AFTER

@@ -21,7 +21,7 @@ from pgtrial.safe_files import new_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout, parquet
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Kind, read_fact, split_duration
+from pgtrial.store.server_log.facts import LogEventKind, read_fact, split_duration
 from pgtrial.store.server_log.stored import keep_entries, read_lines, read_log, write_log
 from pgtrial.store.sqlite import connect_to_read
 
@@ -145,9 +145,9 @@ def redact_log(path: Path, to: Path, names: Names, zone: tzinfo | None) -> None:
 def _without_queries(entry: LogEntry, names: Names) -> LogEntry:
     """The entry with names in place of its statement and of the tables that it names."""
     fact, message = read_fact(entry), entry.message
-    if fact is not None and fact.kind is Kind.SLOW_STATEMENT and (parts := split_duration(message)):
+    if fact is not None and fact.kind is LogEventKind.SLOW_STATEMENT and (parts := split_duration(message)):
         message = names.clean(parts[0]) + names.query(parts[1])
-    elif fact is not None and fact.kind in (Kind.AUTOVACUUM, Kind.AUTOANALYZE):
+    elif fact is not None and fact.kind in (LogEventKind.AUTOVACUUM, LogEventKind.AUTOANALYZE):
         # What follows the first line may name indexes, as the table's own name stands in them.
         head, *lines = message.split("\n")
         head = _TABLE.sub(lambda match: f'{match["before"]}{names.relation(match["name"])}"', head)
