@@ -10,10 +10,10 @@ from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.target.base import RunningServer, find_unset
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
@@ -101,18 +101,9 @@ class Record:
                 text=undone.text,
             )
             if undone.outcome is Outcome.CHANGED:
-                self.add_caveats([_changed_meanwhile(undone)])
+                self.add_caveats([caveat("changed-meanwhile", what=undone.text)])
 
-    def add_caveats(self, caveats: Iterable[Caveat]) -> None:
-        for caveat in caveats:
+    def add_caveats(self, caveats: Iterable[CaveatFinding]) -> None:
+        for noted in caveats:
             for run in self.runs:
-                self.state.add_caveat(caveat, run=run.id)
-
-
-def _changed_meanwhile(undone: Undone) -> Caveat:
-    return Caveat(
-        code="changed-meanwhile",
-        severity=Severity.WARNING,
-        text=undone.text,
-        hint="Somebody else works on this host; the run may have had the other value for a part of its time.",
-    )
+                self.state.add_caveat(noted, run=run.id)

@@ -7,7 +7,7 @@ from pgtrial.analysis.validity.machine import in_runs
 from pgtrial.analysis.world.build import find_build_differences
 from pgtrial.analysis.world.fingerprint import DifferenceKind, FactDifference, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_hidden, find_of_server, find_undeclared
-from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
@@ -113,4 +113,4 @@ def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:
     valid = {run.id for run in assessment.evidence.valid}
     for run, recorded in assessment.evidence.caveats:
         if run is None or run in valid:
-            yield as_finding(recorded, () if run is None else (run,))
+            yield recorded if run is None else recorded.model_copy(update={"runs": (run,)})
