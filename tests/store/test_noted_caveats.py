@@ -21,8 +21,6 @@ from pgtrial.store.transfer import Taken, take_rows
 SATURATED = caveat("load-machine-saturated", host="load-1", share=0.97)
 AUTOVACUUM = message("silent-autovacuum", seconds=60.0, name="log_autovacuum_min_duration")
 LOG = caveat("server-log-silent", silent=(AUTOVACUUM,))
-    "server-log-silent", silent=(message("silent-autovacuum", seconds=60.0, name="log_autovacuum_min_duration"),)
-)
 SLOT = Slot(number=1, block=1, position=1, arm="a")
 
 
