@@ -112,7 +112,7 @@ def caveat_in_words(code: str, severity: Severity, text: str, hint: str = "") ->
     return CaveatFinding(code=code, variant=_VERBATIM, severity=severity, values={"text": text, "hint": hint})
 
 
-def read_noted(code: str, severity: Severity, text: str, hint: str, said: str | None = None) -> CaveatFinding:
+def read_noted(code: str, severity: Severity, text: str, hint: str, said: str | None) -> CaveatFinding:
     """A caveat as ``said_of`` wrote it beside its sentences; by these alone where that is missing or makes no sense."""
     try:
         given = json.loads(said or "{}")

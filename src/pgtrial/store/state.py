@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.findings.caveat import CaveatFinding, read_noted, said_of
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, read_noted, said_of
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.fingerprint import Moment
@@ -375,8 +375,9 @@ class State:
             )
 
     def caveats(self) -> tuple[tuple[int | None, CaveatFinding], ...]:
-        rows = self._rows(CaveatRow if self._has_said() else OldCaveatRow)
-        return tuple((run, read_noted(*noted)) for run, *noted in rows)
+        if self._has_said():
+            return tuple((row.run, read_noted(*row[1:])) for row in self._rows(CaveatRow))
+        return tuple((row.run, caveat_in_words(*row[1:])) for row in self._rows(OldCaveatRow))
 
     def _has_said(self) -> bool:
         """Whether caveats are more than sentences, as they were in folders of older versions."""

@@ -101,18 +101,18 @@ async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -
 
 
 def _caveats(rights: Rights) -> Iterator[CaveatFinding]:
-    role = {"role": rights.user, "role_name": sql_name(rights.user)}
+    role, role_name = rights.user, sql_name(rights.user)
     if rights.provider:
         yield caveat("managed-server", provider=rights.provider)
     if not rights.local:
         yield caveat("no-host")
     if not rights.read_statistics:
-        yield caveat("no-monitor", **role)
+        yield caveat("no-monitor", role=role, role_name=role_name)
     if not rights.read_settings:
-        yield caveat(NO_ALL_SETTINGS, **role)
+        yield caveat(NO_ALL_SETTINGS, role=role, role_name=role_name)
     if not rights.checkpoint:
-        yield caveat("no-checkpoint", **role)
+        yield caveat("no-checkpoint", role=role, role_name=role_name)
     if rights.settings and not rights.read_files:
-        yield caveat("no-file-settings", **role)
+        yield caveat("no-file-settings", role=role, role_name=role_name)
     if rights.in_recovery:
         yield caveat("standby")
