@@ -27,7 +27,7 @@ def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Observer = 
         folder=folder,
         state=state,
         target=target,
-        plan=plan,
+        context=context,
         arms={arm.name: arm for arm in planned.arms},
         tell=tell,
         hooks=Hooks(table=planned.experiment.hooks, host=LocalHost(), state=state, folder=folder, tell=tell),
