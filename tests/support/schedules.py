@@ -20,7 +20,7 @@ def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Observer = 
     planned = make_plan(Experiment.model_validate(content))
     state = State.create(folder)
     write_plan(state, planned)
-    plan: Any = SimpleNamespace(measured_time=1.0)
+    context: Any = SimpleNamespace(measured_time=1.0)
     target: Any = SimpleNamespace(host=LocalHost())
     return Schedule(
         planned=planned,
