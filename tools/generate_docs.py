@@ -40,6 +40,7 @@ from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
 from pgtrial.findings.catalogue.hosts import HOST_CAVEATS
+from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
@@ -322,6 +323,7 @@ _CAVEAT_TABLES = {
     "A single effect": EFFECT_CAVEATS,
     "Several hosts": HOST_CAVEATS,
     "Calibration": CALIBRATION_CAVEATS,
+    "Noted while measuring": MEASURED_CAVEATS,
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world
+from pgtrial.analysis.world.fingerprint import DifferenceKind, compare_facts, describe_world
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.findings import Fact, PlacedValue
@@ -89,12 +89,17 @@ def test_what_differs_between_the_arms_of_most_blocks_is_told_by_arm(evidence: E
     changed = with_fact(evidence, "kernel/vm.swappiness", lambda run: "1" if run.slot.arm == "off" else "60")
     (difference,) = compare_facts(changed)
 
-    assert (difference.kind, difference.severity) == (Kind.ARMS, Severity.INVALID)
+    assert (difference.kind, difference.severity) == (DifferenceKind.ARMS, Severity.INVALID)
     assert said(difference.values()) == {"on": "60", "off": "1", "placebo": "60"}
 
 
-@pytest.mark.parametrize(("blocks", "kind"), [(1, Kind.RUNS), (2, Kind.RUNS), (3, Kind.ARMS), (6, Kind.ARMS)])
-def test_half_of_the_blocks_make_a_difference_between_arms(evidence: Evidence, blocks: int, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "kind"),
+    [(1, DifferenceKind.RUNS), (2, DifferenceKind.RUNS), (3, DifferenceKind.ARMS), (6, DifferenceKind.ARMS)],
+)
+def test_half_of_the_blocks_make_a_difference_between_arms(
+    evidence: Evidence, blocks: int, kind: DifferenceKind
+) -> None:
     def value(run: RunRow) -> str:
         return "1" if run.slot.arm == "off" and run.slot.block <= blocks else "60"
 
@@ -107,7 +112,7 @@ def test_a_reboot_between_blocks_is_a_caveat_and_not_invalid(evidence: Evidence)
     changed = with_fact(evidence, "kernel/boot id", lambda run: "a" if run.slot.block <= 3 else "b")
     (difference,) = compare_facts(changed)
 
-    assert (difference.kind, difference.severity) == (Kind.RUNS, Severity.WARNING)
+    assert (difference.kind, difference.severity) == (DifferenceKind.RUNS, Severity.WARNING)
     assert said(difference.values()) == {"runs 1–9": "a", "runs 10–18": "b"}
 
 
@@ -115,7 +120,7 @@ def test_a_reboot_in_the_only_block_parts_the_arms(evidence: Evidence) -> None:
     one = replace(evidence, valid=evidence.valid[:3])
     (difference,) = compare_facts(with_fact(one, "kernel/boot id", lambda run: "a" if run.id < 3 else "b"))
 
-    assert difference.kind is Kind.ARMS
+    assert difference.kind is DifferenceKind.ARMS
 
 
 def test_a_change_during_a_run_is_part_of_its_value(evidence: Evidence) -> None:
@@ -127,7 +132,7 @@ def test_a_change_during_a_run_is_part_of_its_value(evidence: Evidence) -> None:
     )
     (difference,) = compare_facts(changed)
 
-    assert difference.kind is Kind.RUNS
+    assert difference.kind is DifferenceKind.RUNS
     assert said(difference.values()) == {"runs 1–4, 6–18": "performance", "run 5": "performance, then powersave"}
 
 
@@ -135,7 +140,7 @@ def test_a_change_during_every_run_is_found_too(evidence: Evidence) -> None:
     changed = with_fact(evidence, "machine/CPU highest frequency", lambda _: "3000000", lambda _: "2000000")
     (difference,) = compare_facts(changed)
 
-    assert (difference.kind, difference.severity) == (Kind.WITHIN, Severity.WARNING)
+    assert (difference.kind, difference.severity) == (DifferenceKind.WITHIN, Severity.WARNING)
     assert said(difference.values()) == {"runs 1–18": "3000000, then 2000000"}
 
 
@@ -143,7 +148,7 @@ def test_a_declared_difference_is_none_of_the_worlds(evidence: Evidence) -> None
     changed = with_fact(evidence, "kernel/vm.swappiness", lambda run: "1" if run.slot.arm == "off" else "60")
     (difference,) = compare_facts(declaring(changed, off={"sysctl": {"vm.swappiness": "1"}}))
 
-    assert (difference.kind, difference.severity) == (Kind.DECLARED, None)
+    assert (difference.kind, difference.severity) == (DifferenceKind.DECLARED, None)
     assert describe_world(declaring(changed, off={"sysctl": {"vm.swappiness": "1"}})).differences[0].declared
 
 
@@ -151,7 +156,7 @@ def test_what_goes_with_a_declared_difference_is_declared(evidence: Evidence) ->
     changed = with_fact(evidence, "kernel/vm.dirty_ratio", lambda run: "0" if run.slot.arm == "off" else "20")
     (difference,) = compare_facts(declaring(changed, off={"sysctl": {"vm.dirty_bytes": "1000000"}}))
 
-    assert difference.kind is Kind.DECLARED
+    assert difference.kind is DifferenceKind.DECLARED
 
 
 def test_the_placebo_must_be_as_the_control(evidence: Evidence) -> None:
@@ -160,7 +165,7 @@ def test_the_placebo_must_be_as_the_control(evidence: Evidence) -> None:
     arms = {"on": {"sysctl": {"vm.swappiness": "60"}}, "off": {"sysctl": {"vm.swappiness": "1"}}}
     (difference,) = compare_facts(declaring(changed, **arms))
 
-    assert (difference.kind, difference.severity) == (Kind.ARMS, Severity.INVALID)
+    assert (difference.kind, difference.severity) == (DifferenceKind.ARMS, Severity.INVALID)
 
 
 def test_what_an_arm_declares_must_hold_in_all_its_runs(evidence: Evidence) -> None:
@@ -171,7 +176,7 @@ def test_what_an_arm_declares_must_hold_in_all_its_runs(evidence: Evidence) -> N
         declaring(with_fact(evidence, "kernel/vm.swappiness", value), off={"sysctl": {"vm.swappiness": "1"}})
     )
 
-    assert (difference.kind, difference.severity) == (Kind.RUNS, Severity.WARNING)
+    assert (difference.kind, difference.severity) == (DifferenceKind.RUNS, Severity.WARNING)
 
 
 def test_a_knob_that_all_arms_share_explains_no_difference(evidence: Evidence) -> None:
@@ -181,7 +186,7 @@ def test_a_knob_that_all_arms_share_explains_no_difference(evidence: Evidence) -
     (difference,) = compare_facts(replace(changed, experiment=experiment))
 
     assert isinstance(target, KnobTables)
-    assert difference.kind is Kind.ARMS
+    assert difference.kind is DifferenceKind.ARMS
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pgtrial.analysis.validity.check import check_quality
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.cause_tables import WaiverTable
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.knobs.postgresql import POSTGRESQL
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 
 Assess = Any
 
@@ -141,7 +142,7 @@ def test_assertions_are_told(assess: Assess, evidence: Evidence) -> None:
 
 
 def test_what_was_noted_while_measuring_of_valid_runs_is_kept(assess: Assess, evidence: Evidence) -> None:
-    noted = Caveat(code="no-pressure", severity=Severity.INFO, text="The kernel has no /proc/pressure.")
+    noted = caveat_in_words("no-pressure", Severity.INFO, "The kernel has no /proc/pressure.")
     found = list(
         world.check_recorded(assess(valid=evidence.valid[1:], caveats=((None, noted), (1, noted), (2, noted))))
     )

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from pgtrial.export.tables import Kind, Table, describe_columns, tables_of
+from pgtrial.export.tables import ColumnType, Table, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
 
 
@@ -25,13 +25,19 @@ def test_tables_and_columns_have_names_that_sql_and_python_can_have(tables: dict
 
 
 def test_every_value_is_of_the_kind_that_its_column_says(tables: dict[str, Table]) -> None:
-    kinds = {Kind.TEXT: str, Kind.INTEGER: int, Kind.NUMBER: (int, float), Kind.TIME: (int, float), Kind.TRUTH: bool}
+    kinds = {
+        ColumnType.TEXT: str,
+        ColumnType.INTEGER: int,
+        ColumnType.NUMBER: (int, float),
+        ColumnType.TIME: (int, float),
+        ColumnType.TRUTH: bool,
+    }
     for table in tables.values():
         for row in table.rows:
             assert len(row) == len(table.columns)
             for each, value in zip(table.columns, row, strict=True):
                 assert value is None or isinstance(value, kinds[each.kind]), (table.name, each.name, value)
-                assert type(value) is not bool or each.kind is Kind.TRUTH
+                assert type(value) is not bool or each.kind is ColumnType.TRUTH
                 assert not isinstance(value, str) or type(value) is str  # not a member of an enumeration
 
 

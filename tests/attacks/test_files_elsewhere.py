@@ -12,10 +12,10 @@ from pgtrial.engine.folder import create_folder
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.code_uses import find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.safe_files import open_file
 from pgtrial.store import layout
 from pgtrial.workloads import data_files, psql_script, scenarios
+from support.experiments import load_experiment
 
 EXPERIMENT = """
 format = 1

@@ -59,12 +59,6 @@ def test_nor_do_the_operations_of_a_host(name: Path) -> None:
         Operations().read_chunk(str(name), 0, 100)
 
 
-def test_a_file_of_the_user_s_own_may_have_two_names(name: Path, tmp_path: Path) -> None:
-    asyncio.run(LocalHost().copy_to(name, tmp_path / "copy"))
-
-    assert (tmp_path / "copy").read_text() == SECRET
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="the server runs as another user, which only root can start")
 def test_what_a_server_names_as_its_log_is_read_if_it_is_its_own(tmp_path: Path) -> None:
     """Its account can write any name into current_logfiles, and set log_directory to any directory."""

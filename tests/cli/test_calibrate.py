@@ -15,11 +15,11 @@ from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
 from pgtrial.design.method_checks import HostFacts
 from pgtrial.errors import WorkloadError
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import CALIBRATION
 from pgtrial.store.journal_file import VARIABLE
 from support import Simulation, write_result_folder
+from support.experiments import load_experiment
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

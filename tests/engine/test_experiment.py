@@ -10,7 +10,6 @@ from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.engine.leftovers import OWN_ROLE, mark_of
 from pgtrial.errors import PgTrialError, TargetError
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.processes import MARK, find_marked, identify
 from pgtrial.model.change import SERVER_SQL, Change
@@ -19,6 +18,7 @@ from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import STOPPED, State
 from support import wait_until
+from support.experiments import load_experiment
 
 TEXT = """
 format = 1

@@ -16,7 +16,6 @@ from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder, note_begun
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.experiment_file.experiment import ArmTable
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
@@ -25,6 +24,7 @@ from pgtrial.store.plans import read_plan
 from pgtrial.store.sqlite import connect
 from pgtrial.store.state import STOPPED, State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
+from support.experiments import load_experiment
 
 JOB = FileJob(
     name="a",

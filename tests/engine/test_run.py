@@ -15,9 +15,9 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.engine.sampler.spool import Header, SpoolWriter
 from pgtrial.engine.target.base import RunningServer
@@ -165,7 +165,7 @@ class Bench:
         **servers: str,
     ) -> dict[str, float]:
         load: Any = Load(self.steps)
-        plan = Plan(
+        context = RunContext(
             workload=SimpleNamespace(duration=4.0, mix=None),  # type: ignore[arg-type]
             load=load,
             levels=(LEVEL,),
@@ -181,10 +181,10 @@ class Bench:
         slots = [Slot(number=i, block=1, position=i, arm=name) for i, name in enumerate(arms, 1)]
         self.state.set_plan(found, [LEVEL], slots)
         rows = tuple(self.state.begin_run(slot, time.time()) for slot in slots)
-        record = Record(plan=plan, state=self.state, runs=rows, tell=ignore)
+        record = Record(context=context, state=self.state, runs=rows, tell=ignore)
         host = LocalHost()
         group = RunGroup(
-            plan=plan,
+            context=context,
             servers=Servers(self.steps, **servers),  # type: ignore[arg-type]
             record=record,
             members={

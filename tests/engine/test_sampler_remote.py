@@ -19,7 +19,7 @@ from pgtrial.collectors.base import FileCollector, Reading
 from pgtrial.engine.sampler import files as sampler_files
 from pgtrial.engine.sampler.files import LocalFiles, ReaderError, RemoteFiles, Wanted, reader_argv, wanted_files
 from pgtrial.engine.sampler.reader import Troubles
-from pgtrial.model.metric import Kind
+from pgtrial.model.metric import MetricKind
 from support import PATIENCE
 
 HERE = reader_argv(sys.executable)
@@ -159,7 +159,7 @@ def test_missed_ticks_are_counted_and_not_made_up(end: End) -> None:
 
 def counters(texts: dict[str, str]) -> dict[tuple[str, str], float]:
     """Readings of all metrics that only grow."""
-    names = {metric.name for file in FILES.values() for metric in file.metrics if metric.kind is Kind.COUNTER}
+    names = {metric.name for file in FILES.values() for metric in file.metrics if metric.kind is MetricKind.COUNTER}
     return {(r.metric, r.object): r.value for r in parsed(texts) if r.metric in names}
 
 

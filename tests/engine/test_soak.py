@@ -13,7 +13,6 @@ from pgtrial.engine import folder as folders
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.experiment_file import design_checks
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import render_html
@@ -21,6 +20,7 @@ from pgtrial.report.text import render_text
 from pgtrial.store import layout
 from pgtrial.store.plans import ATTEMPTS, REVISION
 from pgtrial.store.state import State
+from support.experiments import load_experiment
 
 TEXT = """
 format = 1

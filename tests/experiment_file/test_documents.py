@@ -9,10 +9,10 @@ import pytest
 
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.fields import render_schema
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.knobs import KnobTables
 from pgtrial.knobs.fio import FileWork
 from pgtrial.knobs.values import Table
+from support.experiments import load_experiment
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,9 @@ import pytest
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.hypothesis_table import Expect
-from pgtrial.experiment_file.load import examine, load_experiment, locate_problems, parse_experiment
+from pgtrial.experiment_file.load import examine, locate_problems, parse_experiment
 from pgtrial.experiment_file.workload_table import RampTable, WarmupTable
+from support.experiments import load_experiment
 
 GOOD = """\
 format = 1

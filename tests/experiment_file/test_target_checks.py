@@ -5,8 +5,8 @@ import pytest
 
 from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.arm_checks import OWNED_BY_SERVER
+from pgtrial.knobs import HOST_KNOBS, KNOBS
 
-NOT_ON_SERVER = ("server", "dataset", "storage", "filesystem", "cgroup", "huge_pages")
 Find = Callable[..., dict[str, SpecProblem]]
 ARMS = "[arms.a]\n[arms.b]\n"
 SERVER = ARMS + "[target]\nkind = 'server'\n"
@@ -24,6 +24,7 @@ TABLES = {
     "memory_pressure": "share = '10%'",
     "sql": "apply = 'ANALYZE'",
     "extensions": "create = ['pg_prewarm']",
+    "tracing": "throttling = 'if-possible'",
 }
 
 
@@ -97,8 +98,8 @@ def test_an_existing_server_keeps_its_programs_its_data_and_its_group(find: Find
     problems = find(SERVER + f"[target.{knob}]\n{TABLES[knob]}\n")
     in_arm = find(SERVER + f"[arms.b.{knob}]\n{TABLES[knob]}\n")
 
-    assert list(problems) == ([f"target.{knob}"] if knob in NOT_ON_SERVER else [])
-    assert list(in_arm) == ([f"arms.b.{knob}"] if knob in NOT_ON_SERVER else [])
+    assert list(problems) == ([f"target.{knob}"] if KNOBS[knob].not_on_server else [])
+    assert list(in_arm) == ([f"arms.b.{knob}"] if KNOBS[knob].not_on_server else [])
     assert all("on an existing server" in problem.message for problem in problems.values())
 
 
@@ -116,7 +117,7 @@ def test_libraries_are_loaded_only_by_a_restart(find: Find) -> None:
     assert find(SERVER + restart + preload) == {}
 
 
-@pytest.mark.parametrize("knob", ["sysctl", "block_device", "transparent_huge_pages", "memory_pressure"])
+@pytest.mark.parametrize("knob", [knob.name for knob in HOST_KNOBS if not knob.not_on_server])
 def test_the_machine_of_the_server_has_to_be_known_before_it_is_changed(find: Find, knob: str) -> None:
     table = f"[target.{knob}]\n{TABLES[knob]}\n"
 

@@ -16,8 +16,9 @@ from pgtrial.errors import StoreError
 from pgtrial.export.archive import FACTS, SUMS, unpack
 from pgtrial.export.bundle import Bundled, write_bundle
 from pgtrial.export.redaction import Redaction
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.findings.findings import Findings
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_waits
 from pgtrial.store.state import State
@@ -52,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             state.add_fingerprint({"storage/data source": f"{HOST}:/export"}, run=run.id)
             state.add_event(run.started or 0.0, "restored", run=run.id, text=f"gandalf@{ADDRESS}")
             hide(made / layout.RUNS / run.folder, started=run.phases[-1].start)
-        state.add_caveat(Caveat(code="no-host", severity=Severity.INFO, text=f"{HOST} is out of reach", hint="s3cr3t"))
+        state.add_caveat(caveat_in_words("no-host", Severity.INFO, f"{HOST} is out of reach", "s3cr3t"))
     return made
 
 

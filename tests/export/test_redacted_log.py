@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.export.redacted_files import learn_log, redact_log
 from pgtrial.export.redaction import Known, Names, Redaction
-from pgtrial.store.server_log.facts import Kind, read_fact
+from pgtrial.store.server_log.facts import LogEventKind, read_fact
 from pgtrial.store.server_log.stored import read_log
 
 TIME = "2026-01-20 10:15:00.123 UTC"
@@ -78,7 +78,12 @@ def test_what_is_concluded_from_it_stays_the_same_but_for_names(log: Path) -> No
     assert [(fact.kind, fact.numbers, fact.is_over) for fact in after] == [
         (fact.kind, fact.numbers, fact.is_over) for fact in before
     ]
-    assert [fact.kind for fact in after] == [Kind.CHECKPOINT, Kind.AUTOVACUUM, Kind.SLOW_STATEMENT, Kind.ERROR]
+    assert [fact.kind for fact in after] == [
+        LogEventKind.CHECKPOINT,
+        LogEventKind.AUTOVACUUM,
+        LogEventKind.SLOW_STATEMENT,
+        LogEventKind.ERROR,
+    ]
     assert after[1].object == "pgtrial.public.relation1"
     assert after[2].text == "query1"
     assert after[3].object == "23505"

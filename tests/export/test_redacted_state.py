@@ -8,8 +8,9 @@ import pytest
 from pgtrial.errors import StoreError
 from pgtrial.export.redacted_files import copy_state, learn_state, redact_state
 from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.model.arm import Arm, Role
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 from pgtrial.model.run import LoadLevel, RunState, Slot
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -49,9 +50,7 @@ def folder(tmp_path: Path) -> Path:
             1.2, run=run.id, knob="postgresql", name="archive_command", old="", new="s3cr3t-command"
         )
         state.add_fingerprint({"storage/data source": "db7.corp:/export", "PostgreSQL/version": "15.7"}, run=run.id)
-        state.add_caveat(
-            Caveat(code="x", severity=Severity.INFO, text="LINE 1: SELECT * FROM customers", hint="alice@db7.corp")
-        )
+        state.add_caveat(caveat_in_words("x", Severity.INFO, "LINE 1: SELECT * FROM customers", "alice@db7.corp"))
     return place
 
 

@@ -17,9 +17,10 @@ from pgtrial.findings.causes import Causes, Limit, Resource
 from pgtrial.findings.over_time import Period, Stability
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import BudgetPart, LatencyBudget
+from pgtrial.knobs import HOST_KNOBS
 
 ROOT = Path(__file__).parents[2]
-HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressure", "transparent_huge_pages"}
+HOST_TABLES = {knob.name for knob in HOST_KNOBS}
 LONGEST = 45 * 60  # s, of the whole suite
 
 

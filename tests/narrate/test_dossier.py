@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from pgtrial.findings.caveat import as_finding
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.language import LANGUAGES, find_language, speak, tr
-from pgtrial.model.caveat import Caveat
 from pgtrial.narrate.dossier import (
     SYSTEM,
     Dossier,
@@ -39,13 +38,11 @@ def with_secrets(story):
         )
         for each in causes.stability
     )
-    caveat = as_finding(
-        Caveat(
-            code=story.caveats[1].code,
-            severity=story.caveats[1].severity,
-            text='Host "acme-db7" answered from db7.prod.acme.com, user "alice", 4.2 % of the time.',
-            hint=story.caveats[1].hint,
-        )
+    caveat = caveat_in_words(
+        code=story.caveats[1].code,
+        severity=story.caveats[1].severity,
+        text='Host "acme-db7" answered from db7.prod.acme.com, user "alice", 4.2 % of the time.',
+        hint=story.caveats[1].hint,
     )
     arms = tuple(
         arm.model_copy(update={"settings": {**arm.settings, "search_path": "acme_schema", "work_mem": "64MB"}})

@@ -117,3 +117,11 @@ def test_the_first_arguments_are_literals_that_the_catalogues_can_have() -> None
     ]
 
     assert wrong == []
+
+
+def test_what_measures_puts_no_caveat_into_words() -> None:
+    """Its sentence stands in the catalogue, for any language; the engine has a code and values."""
+    measuring = ("engine", "fleet", "hosts", "knobs", "postgres", "watch", "workloads")
+    paths = [path for folder in measuring for path in sorted((ROOT / folder).rglob("*.py"))]
+
+    assert [path.name for path in paths if "caveat_in_words" in path.read_text(encoding="utf-8")] == []

@@ -1,8 +1,8 @@
 import pytest
 
-from pgtrial.findings.caveat import as_finding
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.findings.message import message
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.text import align_columns, render_text
 
@@ -62,13 +62,11 @@ def test_an_adjusted_effect_is_said_where_there_is_one(adjusted, sample):
 
 @pytest.mark.parametrize("width", range(60, 80))
 def test_no_line_breaks_between_a_number_and_its_unit(sample, width):
-    caveat = as_finding(
-        Caveat(
-            code="other-programs",
-            severity=Severity.WARNING,
-            text="It took 4.2 % of the CPU time, 3.5 s of 10 min.",
-            hint="Leave 5 % or 1.5 GB for others, × 2.",
-        )
+    caveat = caveat_in_words(
+        code="other-programs",
+        severity=Severity.WARNING,
+        text="It took 4.2 % of the CPU time, 3.5 s of 10 min.",
+        hint="Leave 5 % or 1.5 GB for others, × 2.",
     )
     text = render_text(sample.model_copy(update={"caveats": (caveat,)}), width=width)
 

@@ -7,9 +7,9 @@ from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
+from support.experiments import load_experiment
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.toml"))
 FACTS = HostFacts(local=True, cores=((0, 1), (2, 3), (4, 5)), memory_available=64 << 30)

@@ -20,14 +20,14 @@ def make_schedule(content: Mapping[str, Any], folder: Path, *, tell: Observer = 
     planned = make_plan(Experiment.model_validate(content))
     state = State.create(folder)
     write_plan(state, planned)
-    plan: Any = SimpleNamespace(measured_time=1.0)
+    context: Any = SimpleNamespace(measured_time=1.0)
     target: Any = SimpleNamespace(host=LocalHost())
     return Schedule(
         planned=planned,
         folder=folder,
         state=state,
         target=target,
-        plan=plan,
+        context=context,
         arms={arm.name: arm for arm in planned.arms},
         tell=tell,
         hooks=Hooks(table=planned.experiment.hooks, host=LocalHost(), state=state, folder=folder, tell=tell),

@@ -11,7 +11,7 @@ from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
 from pgtrial.errors import StoreError
-from pgtrial.model.metric import Kind, Sample
+from pgtrial.model.metric import MetricKind, Sample
 from pgtrial.store.samples import WaitRow
 from pgtrial.watch.folder import Mark
 from pgtrial.watch.openmetrics import METRICS, POLLS, SESSIONS, UP, Textfile, family
@@ -127,7 +127,7 @@ def panels() -> list[dict[str, Any]]:
 
 def test_the_dashboard_asks_for_what_there_is() -> None:
     there = {
-        *(family(each) + ("_total" if each.kind is Kind.COUNTER else "") for each in METRICS.values()),
+        *(family(each) + ("_total" if each.kind is MetricKind.COUNTER else "") for each in METRICS.values()),
         *(UP, "pgtrial_last_reading_timestamp_seconds", f"{POLLS}_total", f"{SESSIONS}_total"),
     }
     asked = [target["expr"] for panel in panels() for target in panel["targets"]]

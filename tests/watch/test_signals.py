@@ -8,7 +8,7 @@ import pytest
 from pgtrial.collectors import WATCHED
 from pgtrial.collectors.pg_stat_statements import StatementCounts
 from pgtrial.engine.sampler.spool import Header
-from pgtrial.model.metric import Kind
+from pgtrial.model.metric import MetricKind
 from pgtrial.stats.alarms.blocks import Aspect, blocks_of
 from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, advance, begin, learn
 from pgtrial.watch.compare import GAUGES
@@ -55,9 +55,9 @@ COUNTS = StatementCounts(
 def test_metrics_that_are_read_are_those_that_a_watch_writes() -> None:
     kinds = {metric.name: metric.kind for each in WATCHED for metric in each.metrics}
     counted = {*METRICS, *(name for *_, names in RATES for name in names)}
-    assert {name: kinds.get(name) for name in counted} == dict.fromkeys(counted, Kind.COUNTER)
+    assert {name: kinds.get(name) for name in counted} == dict.fromkeys(counted, MetricKind.COUNTER)
     gauges = {AVAILABLE, *(metric for *_, metric in GAUGES)}
-    assert {name: kinds.get(name) for name in gauges} == dict.fromkeys(gauges, Kind.GAUGE)
+    assert {name: kinds.get(name) for name in gauges} == dict.fromkeys(gauges, MetricKind.GAUGE)
 
 
 class Kept:

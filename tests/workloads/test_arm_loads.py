@@ -8,10 +8,10 @@ from pgtrial.design.levels import level_of
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
+from support.experiments import load_experiment
 
 TEXT = """\
 format = 1

@@ -9,7 +9,6 @@ import pytest
 
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.errors import SpecError, WorkloadError
-from pgtrial.experiment_file.load import load_experiment
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
@@ -20,6 +19,7 @@ from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.workloads.adapters import pgreplay, sysbench
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
+from support.experiments import load_experiment
 from support.programs import needs_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.workloads.data_files import Kind, data_files, explain_no_sql
+from pgtrial.workloads.data_files import DumpFormat, data_files, explain_no_sql
 
 
 def experiment(*names: str) -> Experiment:
@@ -57,7 +57,7 @@ def test_archive_is_known_by_its_beginning_and_read_without_pg_restore(tmp_path:
 
     (file,) = data_files(experiment("shop.dump"), tmp_path)
 
-    assert (file.kind, file.roles) == (Kind.ARCHIVE, {"shop", "reader"})
+    assert (file.kind, file.roles) == (DumpFormat.ARCHIVE, {"shop", "reader"})
     assert [(use.where, use.what) for use in file.uses] == [
         ("shop.dump, function f(), line 2", "a function that is not SQL: LANGUAGE c AS 'x.so', 'f';")
     ]
@@ -81,7 +81,7 @@ def test_archive_in_a_tar_file_is_read(tmp_path: Path) -> None:
 
     (file,) = data_files(experiment("shop.tar"), tmp_path)
 
-    assert (file.kind, file.roles) == (Kind.ARCHIVE, {"shop", "reader"})
+    assert (file.kind, file.roles) == (DumpFormat.ARCHIVE, {"shop", "reader"})
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.parameters import Role, is_fresh, read_shape
-from pgtrial.workloads.production.scripts import make_plan, write_files
+from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
 from support import wait_until
@@ -100,7 +100,7 @@ def test_the_age_of_rows_is_that_of_their_column(condition, role, is_age):
     load = replace(load_of(asked), tables={**TABLES, ORDERS: table})
 
     use = read_shape(asked, load).uses[0]
-    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
 
     assert (use.role, use.is_age) == (role, is_age)
     assert ("now() - r0_0.c" in setup or "now() - r0_1.c" in setup) == is_age
@@ -190,7 +190,7 @@ def test_a_row_that_would_break_a_constraint_is_left_out(text, left_out):
     }
     asked = replace(statement(text, text.count("$")), types=("mood",) if "mood" in text else (INT,) * text.count("$"))
 
-    plan = make_plan(replace(load_of(asked), tables=tables), with_values=False)
+    plan = derive_scripts(replace(load_of(asked), tables=tables), with_values=False)
 
     assert [each.reason for each in plan.left_out] == [] if not left_out else left_out in plan.left_out[0].reason
     assert len(plan.scripts) == (not left_out)
@@ -202,7 +202,7 @@ def test_a_value_of_a_type_that_is_not_known_is_never_missing():
     asked = replace(statement("UPDATE mind SET mood = $1 WHERE id = $2"), types=("mood", INT))
     load = replace(load_of(asked), tables={table: Table(rows=100, pages=1, columns=moods)})
 
-    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
 
     assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
 
@@ -255,7 +255,7 @@ def test_rows_of_a_call_tell_how_much_keys_with_more_rows_are_preferred():
 
     asked = statement("SELECT * FROM orders WHERE customer = $1", 1, calls=10, rows=100)
     load = load_of(asked)
-    files = write_files(make_plan(load, with_values=False), load, DRAWS[0])
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
     assert files.how["s001"] == (("$1: equal orders.customer, rows to the power of 0",),)
     assert "SET pgtrial_workload.s001_keys = '0';" in files.setup
     assert 'SELECT r."id" AS c0, coalesce(f.rows, 0) AS rows FROM "public"."customer" AS r' in files.setup
@@ -268,7 +268,7 @@ def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
         statement("SELECT name FROM customer WHERE id = $1 FOR UPDATE", 1),
     ]
     load = load_of(*parts, statement("BEGIN"), statement("COMMIT"))
-    files = write_files(make_plan(load, with_values=False), load, DRAWS[0])
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
 
     assert files.scripts["s001.sql"].splitlines()[2:] == [
         "BEGIN;",
@@ -392,7 +392,7 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
     assert load.tables["public", "trap"].rows == 1000
     assert "planned" not in shop.cluster.log.read_text()
     assert (load.tables[kept].rows, load.tables[kept].columns["place"].distinct) == (1000, 10)
-    setup = write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
     assert 'FROM "public"."open"' in setup
 
 
@@ -403,7 +403,7 @@ def test_no_sample_is_drawn_of_a_view():
     setups = []
     for table in (large, replace(large, pages=0)):
         load = replace(load, tables={**TABLES, ORDERS: table})
-        setups.append(write_files(make_plan(load, with_values=False), load, DRAWS[0]).setup)
+        setups.append(write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup)
 
     of_table, of_view = ("TABLESAMPLE" in setup for setup in setups)
     assert (of_table, of_view) == (True, False)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pgtrial.workloads.production.draws import Kind
+from pgtrial.workloads.production.draws import Dial
 from pgtrial.workloads.production.fit import CLOSE, choose, mean_of, search, statement_of
 from pgtrial.workloads.production.record import dials_of
 
@@ -30,20 +30,20 @@ def test_the_only_statement_of_a_script_is_what_is_measured(script, found):
     assert statement_of(script) == found
 
 
-@pytest.mark.parametrize("kind", [Kind.KEYS, Kind.WIDTH])
+@pytest.mark.parametrize("kind", [Dial.KEYS, Dial.WIDTH])
 @pytest.mark.parametrize("target", [3.0, 10.0, 250.0, 40_000.0])
 def test_the_search_ends_where_blocks_are_those_of_the_original(kind, target):
     rows = [10**6 // rank for rank in range(1, 2001)]
 
     async def measure(value: float) -> float:
-        if kind is not Kind.KEYS:
+        if kind is not Dial.KEYS:
             return 2.5 + 20 * value
         weights = [(each + 0.5) ** value for each in rows]
         return 2 + sum(w * each / 100 for w, each in zip(weights, rows, strict=True)) / sum(weights)
 
     fitted = asyncio.run(search(kind, 1.0, target, measure))
     reachable = (
-        target if kind is Kind.WIDTH else min(max(target, asyncio.run(measure(-2.0))), asyncio.run(measure(8.0)))
+        target if kind is Dial.WIDTH else min(max(target, asyncio.run(measure(-2.0))), asyncio.run(measure(8.0)))
     )
     assert fitted.blocks == pytest.approx(reachable, rel=CLOSE)
     assert asyncio.run(measure(fitted.value)) == pytest.approx(fitted.blocks)
@@ -56,7 +56,7 @@ def test_what_no_value_changes_is_tried_a_few_times_only():
         tried.append(value)
         return 3.0
 
-    assert asyncio.run(search(Kind.KEYS, 1.0, 4.0, measure)).blocks == pytest.approx(3)
+    assert asyncio.run(search(Dial.KEYS, 1.0, 4.0, measure)).blocks == pytest.approx(3)
     assert len(tried) <= 12
 
 
@@ -65,7 +65,7 @@ def test_blocks_that_grow_and_fall_are_found_on_either_side():
         return 1 + 100 * math.exp(-((value - 2) ** 2))
 
     for start in (0.0, 1.0, 4.0):
-        assert asyncio.run(search(Kind.KEYS, start, 60.0, measure)).blocks == pytest.approx(60, rel=CLOSE)
+        assert asyncio.run(search(Dial.KEYS, start, 60.0, measure)).blocks == pytest.approx(60, rel=CLOSE)
 
 
 @pytest.mark.parametrize("target", [0.5, 5.0, 50.0])
@@ -74,7 +74,7 @@ def test_less_of_a_rare_value_is_found_as_well_as_more(target):
         rare, common = 0.01 * 0.01**value, 0.99 * 0.99**value
         return (100 * rare + 0.1 * common) / (rare + common)
 
-    fitted = asyncio.run(search(Kind.OTHERS, 0.0, target, measure))
+    fitted = asyncio.run(search(Dial.OTHERS, 0.0, target, measure))
     assert fitted.blocks == pytest.approx(target, rel=CLOSE)
 
 
@@ -102,6 +102,6 @@ def test_few_parameters_are_all_measured():
 
 @pytest.mark.parametrize("line", ["keys = 'x'", "width = '0'", "width = '-1'", "keys = 'nan'", "other = '1'"])
 def test_a_dial_of_somebody_else_that_is_none_is_an_error(line):
-    assert dials_of("SET pgtrial_workload.s001_keys = '1.5';", "s001") == {Kind.KEYS: 1.5}
+    assert dials_of("SET pgtrial_workload.s001_keys = '1.5';", "s001") == {Dial.KEYS: 1.5}
     with pytest.raises(ValueError):  # noqa: PT011
         dials_of(f"SET pgtrial_workload.s001_{line};", "s001")

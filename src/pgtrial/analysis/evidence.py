@@ -8,9 +8,10 @@ from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import DesignTable, Experiment
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
-from pgtrial.model.caveat import STOPPED_FOR_HARM, Caveat
+from pgtrial.model.caveat import STOPPED_FOR_HARM
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
@@ -52,7 +53,7 @@ class Evidence:
     settings: Mapping[int, Mapping[str, tuple[str, str]]]
     fingerprints: Mapping[int | None, Mapping[str, str]]  # before the load of each run; None: of the whole
     fingerprints_after: Mapping[int | None, Mapping[str, str]]
-    caveats: tuple[tuple[int | None, Caveat], ...]
+    caveats: tuple[tuple[int | None, CaveatFinding], ...]
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
     hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept

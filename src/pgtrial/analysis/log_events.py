@@ -15,13 +15,13 @@ from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry, find_zone
-from pgtrial.store.server_log.facts import Kind
+from pgtrial.store.server_log.facts import LogEventKind
 from pgtrial.store.server_log.stored import read_log
 
 MOST_MARKS = 300  # of a run
 _NAMED = 5  # tables, locks that a summary names
 _OWN = r"pgtrial(?:_[0-9a-f]+)?"  # the load's database, in a cluster of pgtrial's and on an existing server
-_BY_OBJECT = (Kind.AUTOVACUUM, Kind.AUTOANALYZE, Kind.LOCK_WAIT)
+_BY_OBJECT = (LogEventKind.AUTOVACUUM, LogEventKind.AUTOANALYZE, LogEventKind.LOCK_WAIT)
 
 __all__ = ["LogEvent", "mark_events", "read_log_events", "summarize_log"]
 
@@ -112,7 +112,7 @@ def _measured(run: RunRow, events: Sequence[LogEvent]) -> Iterator[LogEvent]:
 
 
 def _name(event: LogEvent) -> str:
-    return f"{event.kind} {event.object}".strip() if event.kind == Kind.ERROR else event.kind
+    return f"{event.kind} {event.object}".strip() if event.kind == LogEventKind.ERROR else event.kind
 
 
 def _tell(event: LogEvent) -> Message | None:
@@ -124,18 +124,18 @@ def _tell(event: LogEvent) -> Message | None:
 def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> Message | None:
     """What the sums do not say: how many were timed, which tables, the most frequent message."""
     kind = events[0].kind
-    if kind == Kind.CHECKPOINT:
+    if kind == LogEventKind.CHECKPOINT:
         timed, requested = (int(numbers.get(name, 0.0)) for name in (TIMED, REQUESTED))
         if timed and requested:
             return message("log-summary.checkpoints", timed=timed, requested=requested)
         if timed:
             return message("log-summary.all-timed")
         return message("log-summary.all-requested") if requested else None
-    if kind == Kind.TEMPORARY_FILE:
+    if kind == LogEventKind.TEMPORARY_FILE:
         return message("log-summary.size", bytes=numbers["bytes"] / sum(event.count for event in events))
     if kind in _BY_OBJECT:
         return _describe_objects(events)
-    if kind == Kind.OTHER_LANGUAGE:
+    if kind == LogEventKind.OTHER_LANGUAGE:
         return message("log-summary.other-language")
     texts: Counter[str] = Counter()
     for event in events:

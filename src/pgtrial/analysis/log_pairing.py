@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Fact, Kind, is_timed, read_fact
+from pgtrial.store.server_log.facts import Fact, LogEventKind, is_timed, read_fact
 
 TEXT_LENGTH = 240
 SEPARATE = 2000  # events of a kind in a run that are kept one by one; what comes after is added up by second
@@ -51,13 +51,13 @@ def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str
         if fact is None:
             continue
         match fact.kind:
-            case Kind.CHECKPOINT if not fact.is_over:
+            case LogEventKind.CHECKPOINT if not fact.is_over:
                 checkpoint = (entry.t, fact.object)
-            case Kind.CHECKPOINT:
+            case LogEventKind.CHECKPOINT:
                 start, reason = checkpoint or (entry.t - fact.numbers["total seconds"], "")
                 checkpoint = None
                 yield _checkpoint(run, start, entry.t, reason=reason, numbers=fact.numbers)
-            case Kind.LOCK_WAIT:
+            case LogEventKind.LOCK_WAIT:
                 wait = _event(run, entry, fact, is_own)
                 if fact.is_over:
                     waiting.get(fact.pid, {}).pop(wait.text, None)
@@ -69,7 +69,7 @@ def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str
                     yield _prolonged(of_session.pop(next(iter(of_session))), entry.t)
                 if len(waiting) > _MOST_WAITING:
                     yield from (_prolonged(one, entry.t) for one in waiting.pop(next(iter(waiting))).values())
-            case Kind.ERROR | Kind.DEADLOCK:
+            case LogEventKind.ERROR | LogEventKind.DEADLOCK:
                 if entry.pid is not None:
                     yield from (_prolonged(one, entry.t) for one in waiting.pop(entry.pid, {}).values())
                 yield _event(run, entry, fact, is_own)
@@ -131,7 +131,7 @@ def _checkpoint(run: int, start: float, end: float, *, reason: str, numbers: Map
         run=run,
         start=start,
         end=end,
-        kind=Kind.CHECKPOINT.value,
+        kind=LogEventKind.CHECKPOINT.value,
         numbers=numbers,
         description=message("log-event", parts=tuple(parts)),
     )
@@ -143,14 +143,14 @@ def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool])
     seconds = fact.numbers.get("seconds", 0.0)
     description = verbatim(text) if text else None
     match fact.kind:
-        case Kind.AUTOVACUUM | Kind.AUTOANALYZE:
+        case LogEventKind.AUTOVACUUM | LogEventKind.AUTOANALYZE:
             database, _, table = about.partition(".")
             about = table if is_own(database) else about
             took = message("log-event.duration", time=seconds)
             description = message("log-event", parts=(about, took, *_removed(fact.numbers)))
-        case Kind.TEMPORARY_FILE:
+        case LogEventKind.TEMPORARY_FILE:
             description = message("log-event.size", bytes=fact.numbers["bytes"])
-        case Kind.LOCK_WAIT | Kind.SLOW_STATEMENT:
+        case LogEventKind.LOCK_WAIT | LogEventKind.SLOW_STATEMENT:
             description = (
                 message("log-event.took", time=seconds, what=text)
                 if text

@@ -8,7 +8,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import WaitShare
 from pgtrial.findings.session_time import CPU
 
-_Kind = tuple[str, str]  # (wait type, wait event)
+_WaitEvent = tuple[str, str]  # (wait type, wait event)
 
 
 def describe_waits(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[WaitShare, ...]:
@@ -22,8 +22,8 @@ def describe_waits(evidence: Evidence, reduction: Reduction, values: Values) -> 
 
 
 def _describe_arm(evidence: Evidence, reduction: Reduction, values: Values, arm: str) -> Iterator[WaitShare]:
-    sessions: list[dict[_Kind, float]] = []
-    seconds: list[dict[_Kind, float]] = []
+    sessions: list[dict[_WaitEvent, float]] = []
+    seconds: list[dict[_WaitEvent, float]] = []
     for level in evidence.levels:
         runs = [run.id for run in evidence.runs_of(arm) if (run.id, level.index) in reduction.waits]
         if not runs:
@@ -48,18 +48,18 @@ def _ended(evidence: Evidence, reduction: Reduction, values: Values, run: int, l
     return succeeded * totals.attempts if totals is not None else succeeded
 
 
-def _sessions(reduction: Reduction, run: int, level: int) -> dict[_Kind, float]:
+def _sessions(reduction: Reduction, run: int, level: int) -> dict[_WaitEvent, float]:
     return {(w.wait_type or CPU, w.wait_event): w.sessions for w in reduction.waits[run, level]}
 
 
-def _mean(found: Sequence[Mapping[_Kind, float]]) -> dict[_Kind, float]:
+def _mean(found: Sequence[Mapping[_WaitEvent, float]]) -> dict[_WaitEvent, float]:
     """A wait that was polled for and not seen is a true zero, so every mapping counts for every wait."""
     kinds = dict.fromkeys(kind for each in found for kind in each)
     return {kind: sum(each.get(kind, 0.0) for each in found) / len(found) for kind in kinds}
 
 
 def _shares(
-    arm: str, level: int | str, sessions: Mapping[_Kind, float], seconds: Mapping[_Kind, float]
+    arm: str, level: int | str, sessions: Mapping[_WaitEvent, float], seconds: Mapping[_WaitEvent, float]
 ) -> Iterator[WaitShare]:
     for (wait_type, wait_event), number in sorted(sessions.items(), key=lambda item: (-item[1], item[0])):
         yield WaitShare(

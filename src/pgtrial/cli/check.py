@@ -136,7 +136,10 @@ def server_data(look: "ServerLook") -> dict[str, Any]:
         **look.facts,
         "session_settings": look.session,
         "server_settings": look.shared,
-        "caveats": [asdict(caveat) for caveat in look.caveats],
+        "caveats": [
+            {"code": found.code, "severity": found.severity, "text": found.text, "hint": found.hint}
+            for found in look.caveats
+        ],
         "error": look.error.message if look.error else None,
     }
 

@@ -30,6 +30,7 @@ from pgtrial.cli.text import render_table
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arm_statements import find_waiting
 from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable
+from pgtrial.knobs import is_sql
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
 from pgtrial.postgres.connect import split_statements
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _LONGEST_CELL = 40  # characters of a value in a table
-_SCRIPTS = ("sql.apply", "sql.undo")
 
 
 def render_plan(
@@ -152,7 +152,8 @@ def _settings(checked: Checked) -> list[str]:
 
 def _cell(name: str, value: str) -> str:
     """A value in one short line; scripts have a section of their own."""
-    if name in _SCRIPTS:
+    knob, _, key = name.partition(".")
+    if is_sql(knob, key):
         count = sum(1 for _ in split_statements(value))
         return "1 statement" if count == 1 else f"{count} statements"
     return textwrap.shorten(value, _LONGEST_CELL, placeholder=" …") or "''"

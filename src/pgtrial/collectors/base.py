@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pgtrial.model.metric import Kind, Metric, Sample
+from pgtrial.model.metric import Metric, MetricKind, Sample
 
 _SQL = Path(__file__).with_name("sql")
 NO_EXTENSION = ""  # what is read in the same way, and is there without an extension
@@ -155,9 +155,9 @@ def in_schema(statement: str, schema: str) -> str:
 
 def counters(source: str, unit: str, *names: str) -> tuple[Metric, ...]:
     """Counter metrics."""
-    return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=Kind.COUNTER) for name in names)
+    return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=MetricKind.COUNTER) for name in names)
 
 
 def gauges(source: str, unit: str, *names: str) -> tuple[Metric, ...]:
     """Gauge metrics."""
-    return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=Kind.GAUGE) for name in names)
+    return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=MetricKind.GAUGE) for name in names)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgtrial.knobs import KNOBS, is_list
 from pgtrial.knobs.declaration import Among, Rule
+from pgtrial.knobs.extensions import Extensions
 from pgtrial.knobs.postgresql import LIBRARIES, POSTGRESQL
 from pgtrial.model.arm import Arm
 
@@ -40,15 +41,14 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
             continue
         libraries = is_list(knob, key) or (knob == POSTGRESQL and key in LIBRARIES)
         for name in _not_in_all(values) if libraries else (key,):
-            table = "extensions" if libraries else knob
-            label = name if table in (POSTGRESQL, "sysctl") else f"{table} {name}"
+            table = Extensions.name if libraries else knob
             turned = KNOBS[table]
             found.setdefault(
                 (table, name),
                 Difference(
                     knob=table,
                     key=name,
-                    label=label,
+                    label=turned.label_of(name),
                     rule=turned.rule_among(name, [value for value in values if value is not None]),
                     can_be_switched=turned.can_be_switched(name),
                 ),

@@ -25,10 +25,10 @@ from pgtrial.design.variants import has_scripts
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
-from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import CONNECT, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.metrics import SWAP_GROWTH
@@ -400,16 +400,13 @@ def _check_switches(case: Case) -> Iterator[Objection]:
 def _check_knobs(case: Case) -> Iterator[Objection]:
     tables = [arm.knobs for arm in case.arms]
     differing = {one.knob for one in case.differences}
-    pools = {table.get("huge_pages", {}).get("size", "none") for table in tables}
-    if pools != {"none"} and "huge_pages" not in differing:
-        text = "the pool of huge pages is made for one server"
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
-    if any(STANDBY in table for table in tables):
-        text = "a standby goes on while the server that it follows stands still, and on the CPUs of all arms"
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
-    if any("cpus" in table.get("cgroup", {}) for table in tables):
-        text = "a limit of CPUs by control group says nothing beside CPUs of one's own"
-        yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+    for name, knob in KNOBS.items():
+        if knob.among_twins is Among.STANDING and name in differing:
+            continue  # refused for that
+        for refusal in knob.refusals:
+            if any(refusal.applies_to(table.get(name, {})) for table in tables):
+                methods = tuple(method for method in _ALL if method in refusal.methods)
+                yield Objection(methods=methods, weight=Weight.REFUSAL, text=refusal.reason)
 
 
 def _check_slices(case: Case) -> Iterator[Objection]:

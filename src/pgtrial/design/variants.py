@@ -2,36 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 
-from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.knobs import scope_of
+from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Scope
 from pgtrial.knobs.postgresql import LIBRARIES
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
 
-_MADE_WITH = {
-    "server": ("postgres", "checksums"),
-    "storage": ("data", "wal"),
-    FILESYSTEM: ("type", "size", "options"),  # where it is one of its own
-    "dataset": ("scale",),
-}
-
-_ALTERING = frozenset({"sql", "extensions"})
-
 
 def made_with(arm: Arm) -> frozenset[tuple[str, str]]:
     """Knob and key of what an arm declares and its cluster is made with, as ``arm.variant`` has it."""
-    kinds = {knob: keys for knob, keys in _MADE_WITH.items() if knob != FILESYSTEM or "type" in arm.knobs.get(knob, {})}
-    return frozenset((knob, key) for knob, keys in kinds.items() for key in keys)
+    return frozenset((name, key) for name, knob in KNOBS.items() for key in knob.made_with(arm.knobs.get(name, {})))
 
 
 def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
-    """What has to be set on the host while the arm runs; a file system of its own is there for the whole experiment."""
+    """What has to be set on the host while the arm runs, beside what its cluster is made with."""
     return {
         knob: table
         for knob, table in arm.knobs.items()
-        if scope_of(knob) is Scope.HOST and not (knob == FILESYSTEM and "type" in table)
+        if scope_of(knob) is Scope.HOST and not (knob in KNOBS and KNOBS[knob].made_with(table))
     }
 
 
@@ -66,5 +55,6 @@ def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:
         and all(script == "select-only" for script in scripts)
         and not any(has_scripts(arm) for arm in arms)
         and len({arm.variant for arm in arms}) == 1
-        and not any(host_knobs(arm) or _ALTERING.intersection(arm.knobs) for arm in arms)
+        and not any(host_knobs(arm) for arm in arms)
+        and not any(scope_of(knob) is Scope.DATABASE for arm in arms for knob in arm.knobs)
     )

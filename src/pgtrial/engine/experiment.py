@@ -22,8 +22,8 @@ from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, 
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.loads.machines import LoadMachine, make_entrance, open_machines
 from pgtrial.engine.pages import are_about_pages
-from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.signals import until_signalled
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
@@ -347,7 +347,7 @@ async def _try_and_plan(
         state.add_caveat(caveat)
     environment = read_environment(here.ops, programs=target.client)
     state.add_fingerprint({**environment, **load.facts(), **target.facts()})
-    shared = Shared(
+    context = RunContext(
         workload=experiment.workload,
         load=load,
         levels=plan.levels,
@@ -362,13 +362,13 @@ async def _try_and_plan(
         watches_pages=experiment.target.kind != "host" and are_about_pages(arms),
     )
     if isinstance(target, ServerTarget):
-        target.load_sessions = tuple(shared.beginning_of_names(arm.name) for arm in arms)
+        target.load_sessions = tuple(context.beginning_of_names(arm.name) for arm in arms)
     return Schedule(
         planned=plan,
         folder=folder,
         state=state,
         target=target,
-        plan=shared,
+        context=context,
         arms={arm.name: arm for arm in arms},
         tell=tell,
     )

@@ -23,10 +23,10 @@ from pgtrial.experiment_file.crosscheck import crosscheck
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.position import format_path
+from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import Account
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
@@ -48,12 +48,6 @@ LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
 
 
-_UNCOUNTED = Caveat(
-    code="attempts-unknown",
-    severity=Severity.WARNING,
-    text="How often this claim was tried before is not known: the list of attempts cannot be written.",
-    hint=f"Make pgtrial's state directory writable, or name another one with {VARIABLE}.",
-)
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
 
@@ -140,7 +134,7 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
             )
             plan = replace(plan, attempts_before=before)
             if before is None:
-                state.add_caveat(_UNCOUNTED)
+                state.add_caveat(caveat("attempts-unknown", variable=VARIABLE))
         if tested is not None and tested.revision:
             state.set_meta(**{REVISION: tested.revision})
         write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)), contents)

@@ -16,7 +16,8 @@ from typing import NoReturn, Protocol
 from pgtrial.engine.live.follower import LogSampler
 from pgtrial.errors import HarmError, PreflightError, TargetError
 from pgtrial.experiment_file.guardrails_table import FEWEST, WINDOW, GuardrailsTable
-from pgtrial.model.caveat import STOPPED_FOR_HARM, Caveat, Severity
+from pgtrial.findings.caveat import caveat
+from pgtrial.model.caveat import STOPPED_FOR_HARM
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import fetch
 from pgtrial.stats.harm import HarmTest
@@ -341,15 +342,7 @@ def note_stop(state: State, why: str) -> None:
     """Nothing is switched any more, and who resumes or reads the experiment is told so."""
     text = f"{why[:1].upper()}{why[1:]}."
     state.set_meta(**{STOPPED: text})
-    state.add_caveat(
-        Caveat(
-            code=STOPPED_FOR_HARM,
-            severity=Severity.WARNING,
-            text=text,
-            hint="It is not gone on with. What was measured before that is all there is, and decides nothing for good: "
-            "the block that ended it, in which an arm may have been at its worst, is not part of it.",
-        )
-    )
+    state.add_caveat(caveat(STOPPED_FOR_HARM, why=text))
 
 
 def _seen_before(state: State, arms: Sequence[str]) -> dict[str, HarmTest]:

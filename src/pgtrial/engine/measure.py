@@ -17,9 +17,9 @@ from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.plan import Plan
 from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
 from pgtrial.experiment_file.workload_table import WarmupTable
@@ -75,7 +75,7 @@ class RunGroup:
     ``goes_on``: the server is up and was at work until just now, for the window of a soak before this one.
     """
 
-    plan: Plan
+    context: RunContext
     servers: Servers
     record: Record  # of all of them
     members: Mapping[str, Member]
@@ -116,15 +116,15 @@ class Measurement(ABC):
 
     async def measure(self) -> dict[str, SamplerReport]:
         """Run all steps. Returns the samplers' reports by arm name or MACHINE. Raises InvalidRunError."""
-        plan, host = self.group.plan, self.group.host
+        context, host = self.group.context, self.group.host
         begun, before = time.time(), measure_offset(host)
         try:
             await run_concurrently(*(self._start(*each) for each in self._sampler_configs(before.offset).items()))
             if not self.group.goes_on:
-                if warmup_cap(plan.workload) > 0:
+                if warmup_cap(context.workload) > 0:
                     await self._warm_up()
                 await self._checkpoint()
-            for level in plan.levels:
+            for level in context.levels:
                 await self._measure(level)
         finally:
             try:
@@ -149,7 +149,7 @@ class Measurement(ABC):
 
     async def _record_plans(self, name: str) -> None:
         member = self.group.members[name]
-        await record_plans(member.record, member.server, self.group.plan.load.scripts(member.arm))
+        await record_plans(member.record, member.server, self.group.context.load.scripts(member.arm))
 
     @abstractmethod
     async def _warm_up(self) -> None: ...
@@ -158,7 +158,7 @@ class Measurement(ABC):
     async def _measure(self, level: LoadLevel) -> None: ...
 
     async def _start(self, name: str, config: SamplerConfig) -> None:
-        sampler = Sampler(self.group.plan.client_host)
+        sampler = Sampler(self.group.context.client_host)
         await sampler.start(config)
         self.samplers[name] = sampler
 
@@ -185,7 +185,7 @@ class Measurement(ABC):
         return [
             (name, replace(generator, environment=self._environment(name, generator)))
             for name, member in self.group.members.items()
-            for generator in self.group.plan.load.generators(
+            for generator in self.group.context.load.generators(
                 member.arm,
                 member.server,
                 level,
@@ -200,7 +200,7 @@ class Measurement(ABC):
         """How a generator reaches its arm's server, and what its sessions are called there."""
         environment = {**self.group.members[arm].server.environment, **generator.environment}
         if NAME in environment:
-            environment[NAME] = name_on_server(environment[NAME], self.group.plan.beginning_of_names(arm))
+            environment[NAME] = name_on_server(environment[NAME], self.group.context.beginning_of_names(arm))
         return environment
 
     async def _run_load(
@@ -212,15 +212,15 @@ class Measurement(ABC):
         conduct: Conduct | None = None,
     ) -> LoadOutcome:
         """Run the generators, and wait until their sessions are gone. Raises InvalidRunError if the load has failed."""
-        plan = self.group.plan
+        context = self.group.context
         outcome = await run_generators(
-            plan.client_host,
-            plan.load.program,
+            context.client_host,
+            context.load.program,
             [generator for _, generator in generators],
             environment={},
-            account=plan.load.account,
-            machines=plan.machines,
-            output=plan.load.output,
+            account=context.load.account,
+            machines=context.machines,
+            output=context.load.output,
             on_second=on_second,
             conduct=conduct,
         )
@@ -229,11 +229,11 @@ class Measurement(ABC):
         if reasons := [*filter(None, [await self._find_dead(has_failed=bool(outcome.errors))]), *outcome.errors[:1]]:
             raise InvalidRunError(": ".join((label, *reasons)))
         if any(generator.results is not None for _, generator in generators):
-            left = await end_load(plan.mark, plan.client_host)
+            left = await end_load(context.mark, context.client_host)
             if left:
-                raise InvalidRunError(f"{label}: {plan.load.output.program} left {left} of its processes running")
+                raise InvalidRunError(f"{label}: {context.load.output.program} left {left} of its processes running")
         for name, member in self.group.members.items():
-            await end_sessions(member.server, plan.beginning_of_names(name))
+            await end_sessions(member.server, context.beginning_of_names(name))
         return outcome
 
     async def _find_dead(self, *, has_failed: bool) -> str:
@@ -257,7 +257,7 @@ class Measurement(ABC):
         member = self.group.members[name]
         own = [i for i, (owner, _) in enumerate(generators) if owner == name]
         member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
-        logs = self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
+        logs = self.group.context.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
         member.logs += [self._completed(log, outcome) for log in logs]
         member.counted_seconds += math.fsum(s.seconds for s in slices) if slices else window[1] - window[0]
 
@@ -320,14 +320,14 @@ class WholeMeasurement(Measurement):
             remote=remote_reader(host, clock_offset=clock_offset),
             server_pid=find_server(host.ops, server.directories),
             load_conninfo=server.conninfo(server.database),
-            load_sessions=self.group.plan.beginning_of_names(name),
+            load_sessions=self.group.context.beginning_of_names(name),
             console="" if server.pooler is None else server.pooler.console,
         )
 
     async def _warm_up(self) -> None:
         """Run the first level's load until it is steady, or for the longest time allowed."""
-        plan, record = self.group.plan, self.group.record
-        workload, level = plan.workload, plan.levels[0]
+        context, record = self.group.context, self.group.record
+        workload, level = context.workload, context.levels[0]
         cap = warmup_cap(workload)
         until_steady = workload.warmup == "auto" or isinstance(workload.warmup, WarmupTable)
         window = steady_window(workload.duration)
@@ -345,7 +345,7 @@ class WholeMeasurement(Measurement):
 
     async def _measure(self, level: LoadLevel) -> None:
         record, (name, _) = self.group.record, self._only
-        guard, duration = guard_time(level), self.group.plan.workload.duration
+        guard, duration = guard_time(level), self.group.context.workload.duration
 
         def on_second(tps: float, latency: float | None) -> bool:
             record.tell(LoadProgress(tps=tps, latency=latency))
@@ -368,7 +368,7 @@ class WholeMeasurement(Measurement):
                 f"{level.label}: the load generators took {outcome.all_started - outcome.started:.1f} s to start"
             )
         window = start, start + duration
-        check_presence(level.label, outcome, window=window, program=self.group.plan.load.output.program)
+        check_presence(level.label, outcome, window=window, program=self.group.context.load.output.program)
         fetched = await self._fetched(level, generators, outcome, window=window)
         self._keep(name, level, fetched, outcome, window=window)
 
@@ -399,7 +399,7 @@ class WholeMeasurement(Measurement):
         record.add_event("load-machines", level=level.index, skew=last - first, machines=facts)
         record.add_caveats([*find_saturated(loads), *find_apart(loads, level=level.label)])
         every = [generator for _, generator in generators]
-        logs = self.group.plan.load.logs(level, every, window=window)
+        logs = self.group.context.load.logs(level, every, window=window)
         own = await fetch_sums(every, [log for log in logs if isinstance(log, LevelLog)], loads, member.log_folder)
         return [(name, generator) for generator in own]
 

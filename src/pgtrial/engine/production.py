@@ -19,13 +19,13 @@ from pgtrial.workloads.production.record import (
     experiment_text,
     record_of,
 )
-from pgtrial.workloads.production.scripts import Files, Plan, make_plan, write_files
+from pgtrial.workloads.production.scripts import DerivedScripts, Files, derive_scripts, write_files
 
 TYPED = "the command"  # that names the server
 RECORD, TRUTH, SETUP = "workload.json", "truth.md", "setup.sql"
 
 
-def write_workload(connection: str, output: Path, caller: Mapping[str, str], *, with_values: bool) -> Plan:
+def write_workload(connection: str, output: Path, caller: Mapping[str, str], *, with_values: bool) -> DerivedScripts:
     """Write the folder ``output`` from what the server at ``connection`` remembers. ``caller`` are libpq's variables.
 
     Raises SpecError where it cannot be written, ConnectError, PreflightError, TargetError.
@@ -35,29 +35,31 @@ def write_workload(connection: str, output: Path, caller: Mapping[str, str], *, 
     if not output.parent.is_dir():
         raise SpecError(f'there is no folder "{output.parent}"')
     load = asyncio.run(_read(connection, caller, with_values=with_values))
-    plan = make_plan(load, with_values=with_values)
-    if not plan.scripts:
+    derived = derive_scripts(load, with_values=with_values)
+    if not derived.scripts:
         raise TargetError(
             "the server remembers no statement that can be sent again",
             hint="pg_stat_statements has to be loaded, and the role to have pg_read_all_stats.",
         )
-    drawn = {draw.name: write_files(plan, load, draw) for draw in DRAWS}
+    drawn = {draw.name: write_files(derived, load, draw) for draw in DRAWS}
     try:
         with new_directory(output) as folder:
-            for parts, text in _texts(plan, drawn, with_values=with_values):
+            for parts, text in _texts(derived, drawn, with_values=with_values):
                 with folder.new_file(*parts) as file:
                     file.write(text.encode())
     except OSError as err:
         raise SpecError(f'cannot write "{output}": {err.strerror}') from err
-    return plan
+    return derived
 
 
-def _texts(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+def _texts(
+    derived: DerivedScripts, drawn: Mapping[str, Files], *, with_values: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """The files of the folder: the parts of their paths, and what is in them."""
-    yield (RECORD,), record_of(plan, drawn, with_values=with_values)
+    yield (RECORD,), record_of(derived, drawn, with_values=with_values)
     for draw in DRAWS:
         files = drawn[draw.name]
-        yield (f"{draw.name}.toml",), experiment_text(plan, draw)
+        yield (f"{draw.name}.toml",), experiment_text(derived, draw)
         yield (draw.name, SETUP), files.setup
         yield from (((draw.name, name), text) for name, text in files.scripts.items())
 

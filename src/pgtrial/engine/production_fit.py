@@ -11,7 +11,7 @@ from pgtrial.errors import SpecError, TargetError
 from pgtrial.postgres.connect import connect, execute_script
 from pgtrial.postgres.production import Statement
 from pgtrial.postgres.production_blocks import read_blocks
-from pgtrial.workloads.production.draws import DRAWS, SCHEMA, Kind, dial
+from pgtrial.workloads.production.draws import DRAWS, SCHEMA, Dial, dial
 from pgtrial.workloads.production.fit import choose, is_close, mean_of, search, statement_of
 from pgtrial.workloads.production.record import Fit, Truth, dials_of, statements_of, turned
 
@@ -50,7 +50,7 @@ async def fit_dials(
     return tuple(replace(fit, told=old[key].told) if key in old else fit for key, fit in (old | found).items())
 
 
-def _blocks_in(tried: Sequence[tuple[Truth, tuple[Fit, ...]]], script: str) -> list[tuple[dict[Kind, float], float]]:
+def _blocks_in(tried: Sequence[tuple[Truth, tuple[Fit, ...]]], script: str) -> list[tuple[dict[Dial, float], float]]:
     """How far the dials of a script were turned for each load, and the blocks of a call in it."""
     return [
         ({fit.kind: fit.fitted.value for fit in fits if fit.script == script}, each.copy.blocks_per_call)
@@ -66,7 +66,7 @@ async def _fit_script(  # noqa: PLR0917
     name: str,
     script: str,
     statement: Statement,
-    ran: Sequence[tuple[Mapping[Kind, float], float]],
+    ran: Sequence[tuple[Mapping[Dial, float], float]],
 ) -> list[Fit]:
     """One dial after the other, until one is as near as can be; none for a script that writes or has no dials.
 
@@ -89,7 +89,7 @@ async def _fit_script(  # noqa: PLR0917
     async with connect(conninfo, as_user=True) as connection:
         await connection.execute("SET statement_timeout = 0")
 
-        async def turn(to: Mapping[Kind, float]) -> None:
+        async def turn(to: Mapping[Dial, float]) -> None:
             for kind, value in to.items():
                 await connection.execute(f"SET {dial(name, kind)} = '{value:.6g}'".encode())
 

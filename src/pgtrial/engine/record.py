@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
-from pgtrial.engine.plan import Plan
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.target.base import RunningServer, find_unset
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
@@ -24,7 +24,7 @@ from pgtrial.store.state import State
 class Record:
     """Records what happens to ``runs``: to one, or to all of a group."""
 
-    plan: Plan
+    context: RunContext
     state: State
     runs: tuple[RunRow, ...]
     tell: Observer
@@ -56,7 +56,7 @@ class Record:
         (run,) = self.runs
         now = time.time()
         for name, value in arm.own_settings.items():
-            before = self.plan.baseline.get(name.lower())
+            before = self.context.baseline.get(name.lower())
             self.state.add_setting_change(
                 now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value
             )
@@ -81,8 +81,8 @@ class Record:
             host.ops,
             directories=directories,
             server=server,
-            mark=self.plan.mark,
-            sysctls=self.plan.sysctls,
+            mark=self.context.mark,
+            sysctls=self.context.sysctls,
             since=since,
         )
         moment = Moment.BEFORE if since is None else Moment.AFTER
@@ -101,18 +101,9 @@ class Record:
                 text=undone.text,
             )
             if undone.outcome is Outcome.CHANGED:
-                self.add_caveats([_changed_meanwhile(undone)])
+                self.add_caveats([caveat("changed-meanwhile", what=undone.text)])
 
-    def add_caveats(self, caveats: Iterable[Caveat]) -> None:
-        for caveat in caveats:
+    def add_caveats(self, caveats: Iterable[CaveatFinding]) -> None:
+        for noted in caveats:
             for run in self.runs:
-                self.state.add_caveat(caveat, run=run.id)
-
-
-def _changed_meanwhile(undone: Undone) -> Caveat:
-    return Caveat(
-        code="changed-meanwhile",
-        severity=Severity.WARNING,
-        text=undone.text,
-        hint="Somebody else works on this host; the run may have had the other value for a part of its time.",
-    )
+                self.state.add_caveat(noted, run=run.id)

@@ -48,7 +48,7 @@ class Execution:
         group = self.group
         servers, record, members = group.servers, group.record, group.members
         for member in members.values():
-            member.spool, member.log_folder = make_raw_folders(member.folder, account=group.plan.load.account)
+            member.spool, member.log_folder = make_raw_folders(member.folder, account=group.context.load.account)
         offsets, is_left_up = self._clock_offsets(), False
         try:
             if self.restore:
@@ -57,10 +57,10 @@ class Execution:
             await self._prepare_caches("cold")
             self._note_pages(BEFORE)
             with record.phase(PhaseName.START):
-                order = shuffled(list(members), random.Random(f"{group.plan.seed}/{group.block}"))
+                order = shuffled(list(members), random.Random(f"{group.context.seed}/{group.block}"))
                 started = await servers.start(order, {name: member.run.id for name, member in members.items()})
             for name, member in members.items():
-                done_by_load = group.plan.load.does(member.arm)
+                done_by_load = group.context.load.does(member.arm)
                 member.server = replace(started[name], confirmed=started[name].confirmed | done_by_load)
             if not group.goes_on:
                 await self._prepare_caches("warm")
@@ -101,7 +101,7 @@ class Execution:
     async def _find_inconsistency(self) -> str:
         """What is wrong with the data after the load, where they have conditions; "" if nothing is."""
         group = self.group
-        if not is_checked(group.plan.workload) or group.describe_dead():
+        if not is_checked(group.context.workload) or group.describe_dead():
             return ""
         with group.record.phase(PhaseName.CHECK):
             return await find_inconsistency(member.server for member in group.members.values())
@@ -115,8 +115,8 @@ class Execution:
 
     def _clock_offsets(self) -> tuple[float, ...]:
         """Of the load generators' machines and of the servers', which may be one."""
-        plan = self.group.plan
-        hosts = (plan.client_host, self.group.host, *(machine.host for machine in plan.machines))
+        context = self.group.context
+        hosts = (context.client_host, self.group.host, *(machine.host for machine in context.machines))
         return tuple(clock_offset(host.ops) for host in hosts)
 
     async def _measure(self, offsets: tuple[float, ...]) -> Mapping[str, SamplerReport]:
@@ -133,7 +133,7 @@ class Execution:
 
     async def _prepare_caches(self, state: str) -> None:
         """Empty the caches of arms that begin cold, or fill those of arms that begin warm."""
-        load = self.group.plan.load
+        load = self.group.context.load
         members = [member for member in self.group.members.values() if member.arm.cache == state]
         if members:
             with self.group.record.phase(PhaseName.CACHE):
@@ -162,9 +162,9 @@ class Execution:
             try:
                 self.group.record.add_restored(await self.group.servers.stop(immediate=immediate))
             finally:
-                plan = self.group.plan
-                loading = (machine.host for machine in plan.machines)
-                end_all_strays(plan.mark, self.group.host, plan.client_host, *loading)
+                context = self.group.context
+                loading = (machine.host for machine in context.machines)
+                end_all_strays(context.mark, self.group.host, context.client_host, *loading)
 
     async def _keep_logs(self) -> None:
         for name, member in self.group.members.items():
@@ -194,5 +194,5 @@ class Execution:
                 sampler=sampler,
                 ingested=ingested[name],
                 clock_step=clock_step,
-                program=self.group.plan.load.output.program,
+                program=self.group.context.load.output.program,
             )

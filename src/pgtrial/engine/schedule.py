@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
-from pgtrial.design.plan import Plan as ExperimentPlan
+from pgtrial.design.plan import Plan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
@@ -23,9 +23,9 @@ from pgtrial.engine.guardrails import Guard
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
+from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
 from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
@@ -51,11 +51,11 @@ class Schedule:
     block share its time, on ``twins``; with a ``board`` they share it on one server.
     """
 
-    planned: ExperimentPlan
+    planned: Plan
     folder: Path
     state: State
     target: Target
-    plan: Plan
+    context: RunContext
     arms: Mapping[str, Arm]
     tell: Observer
     hooks: Hooks | None = None
@@ -214,7 +214,7 @@ class Schedule:
                         state=outcome,
                         reason=reason,
                         seconds=seconds,
-                        not_load=seconds - self.plan.measured_time,
+                        not_load=seconds - self.context.measured_time,
                         tps=tps.get(slot.arm),
                     )
                 )
@@ -245,7 +245,7 @@ class Schedule:
 
     async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
-        record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
+        record = Record(context=self.context, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
         if self.board is not None:
             servers = self.board
@@ -259,7 +259,7 @@ class Schedule:
             if stays_as_prepared(self._experiment, self.planned.arms):
                 self.twins.exchange(rows[0].slot.block, seed=self.planned.seed)
         group = RunGroup(
-            plan=self.plan,
+            context=self.context,
             servers=servers,
             record=record,
             members={row.slot.arm: self._member(row, record) for row in rows},
@@ -277,7 +277,8 @@ class Schedule:
             group=group,
             measurement=measurement,
             restore=self._needs_restore(rows[0].slot),
-            keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and not self._shares_blocks),
+            keeps_data=self.context.restore == "never"
+            or (self.context.restore == "each-block" and not self._shares_blocks),
             most_disturbed=most_disturbed,
             stays=self._experiment.design.soak is not None and group.block < self.planned.blocks,
         )
@@ -292,7 +293,7 @@ class Schedule:
             arm=self.arms[row.slot.arm],
             folder=layout.run_folder(self.folder, row.folder),
             record=own,
-            pages=PageWatch(is_on=self.plan.watches_pages, host=self.target.host, record=own),
+            pages=PageWatch(is_on=self.context.watches_pages, host=self.target.host, record=own),
         )
 
     def _needs_restore(self, slot: Slot) -> bool:
@@ -303,7 +304,7 @@ class Schedule:
         if self._experiment.design.soak is not None:
             return self.left_up is None
         is_first = self.restored_block is None
-        match self.plan.restore:
+        match self.context.restore:
             case "each-run":
                 needed = True
             case "each-block":

@@ -8,8 +8,8 @@ from pathlib import Path
 from pgtrial.design.plan import Plan
 from pgtrial.engine.target.server_survey import refuse_no_room, survey_server
 from pgtrial.errors import PgTrialError, PreflightError
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.connect import open_host
-from pgtrial.model.caveat import Caveat
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.inventory import read_inventory
@@ -31,7 +31,7 @@ class ServerLook:
     session: tuple[str, ...] = ()
     by_role: bool = False
     shared: tuple[str, ...] = ()
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[CaveatFinding, ...] = ()
     error: PgTrialError | None = None
 
 

@@ -85,12 +85,12 @@ class SwitchedMeasurement(WholeMeasurement):
         await self._wait_until(math.inf)
 
     async def _measure(self, level: LoadLevel) -> None:
-        record, plan, block = self.group.record, self.group.plan, self.group.block
+        record, context, block = self.group.record, self.group.context, self.group.block
         steps = plan_steps(
             self.choice,
             sorted(self.group.members),
-            seconds=plan.workload.duration,
-            seed=turn_seed(plan.seed, block, level.index),
+            seconds=context.workload.duration,
+            seed=turn_seed(context.seed, block, level.index),
             block=block,
         )
         guard, length = guard_time(level), sum(step.length for step in steps)
@@ -119,7 +119,7 @@ class SwitchedMeasurement(WholeMeasurement):
         if self.guard is not None:
             await self.guard.end(time.time())
         whole = min(own[0].started for own in slices.values()), max(own[-1].ended for own in slices.values())
-        check_presence(level.label, outcome, window=whole, program=plan.load.output.program)
+        check_presence(level.label, outcome, window=whole, program=context.load.output.program)
         for name, own in slices.items():
             self._keep(
                 name,

@@ -51,7 +51,6 @@ OWNED_BY_SERVER: Mapping[str, str] = {
     "unix_socket_group": _REACHED,
     "unix_socket_permissions": _REACHED,
 }
-_NOT_VARIED = {("sql", "undo"): 'It goes with what is applied. Use [arms.NAME.sql] tables with "apply" and "undo".'}
 # A setting of PostgreSQL may have any such name, and would be taken and do nothing.
 _OF_KERNEL = re.compile(r"(?:vm|kernel|fs|net)\..+")
 
@@ -119,8 +118,8 @@ def _check_levels(name: str, factor: FactorTable) -> Iterator[Found]:
     if keys and setting not in keys:
         message = f'knob "{factor.knob}" has no setting "{setting}"'
         yield place, message, hint_name(setting, keys, what="It has")
-    elif (factor.knob, setting) in _NOT_VARIED:
-        yield place, f'"{setting}" of knob "{factor.knob}" cannot be a factor', _NOT_VARIED[factor.knob, setting]
+    elif hint := KNOBS[factor.knob].unvaried_keys.get(setting):
+        yield place, f'"{setting}" of knob "{factor.knob}" cannot be a factor', hint
     else:
         for index, level in enumerate(factor.levels):
             fault = find_fault(factor.knob, setting, level)

@@ -44,7 +44,8 @@ class _Setting:
     @property
     def factor(self) -> str:
         """Name of the factor; what is called "size" says little without its knob."""
-        return self.name if self.knob in (POSTGRESQL, "sysctl") else f"{self.knob}.{self.name}"
+        knob = KNOBS.get(self.knob)
+        return self.name if knob is not None and knob.keys_tell_all else f"{self.knob}.{self.name}"
 
     @property
     def is_list(self) -> bool:

@@ -71,16 +71,11 @@ class Examination:
     problems: tuple[SpecProblem, ...]
 
 
-def load_experiment(path: Path, *, check_files: bool = True) -> LoadedExperiment:
-    """Read and check a file; SpecError with all its problems, or because there is no such file.
-
-    Without ``check_files`` the files and directories it names need not exist: so a result folder is read elsewhere.
-    """
-    return parse_experiment(read_text(path), str(path), path.absolute().parent, check_files=check_files)
-
-
 def parse_experiment(text: str, source_name: str, folder: Path, *, check_files: bool = True) -> LoadedExperiment:
-    """The same for a text; ``source_name`` stands in the messages."""
+    """Read and check a text; SpecError with all its problems. ``source_name`` stands in the messages.
+
+    Without ``check_files`` the files and directories it names need not exist.
+    """
     examination = examine(text, folder if check_files else None)
     if examination.experiment is None or examination.problems:
         raise refuse(source_name, examination.problems)

@@ -8,14 +8,11 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.workload_checks import check_file, scenario_names
 from pgtrial.experiment_file.workload_table import COMMAND
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
-from pgtrial.knobs.slowdown import SLOWDOWN
-from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, LoadTable
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.nearest import hint_name
-
-_NEEDS_SOCKET = (PGBOUNCER, SLOWDOWN, STANDBY)  # what is between load and server, or in both
 
 
 def check_arm_loads(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -70,7 +67,7 @@ def check_load_hosts(experiment: Experiment, _: FilePath | None) -> Iterator[Fou
             message = "a constant number of sessions is not divided between machines"
             yield ("workload", "scenario", number, "sessions"), message, "Give the scenario a share, or remove [load]."
     for declared in all_declared(experiment):
-        if declared.knob in _NEEDS_SOCKET:
+        if declared.knob in KNOBS and KNOBS[declared.knob].needs_socket:
             message = f'knob "{declared.knob}" does not go with a load from other machines'
             yield declared.path, message, "Remove it, or [load]."
     least = min(workload.client_levels) // len(load.hosts)

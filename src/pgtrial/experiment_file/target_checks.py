@@ -109,7 +109,8 @@ def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         return
     found: list[Found] = []
     for given in all_declared(experiment):
-        if (given.knob, given.key) in (("sql", "apply"), ("extensions", "create")) and given.value:
+        knob = KNOBS.get(given.knob)
+        if knob is not None and given.key in knob.writing_keys and given.value:
             message = f'it changes the database "{target.database}", which is read-only'
             found.append((given.path, message, _COPY))
         elif given.key.lower() in _SWITCHES:

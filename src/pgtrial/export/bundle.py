@@ -35,6 +35,7 @@ from pgtrial.export.redacted_files import (
 )
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
+from pgtrial.knobs import KNOBS, is_sql
 from pgtrial.model.run import RunRow
 from pgtrial.report.html import write_html
 from pgtrial.safe_files import make_directory, read_file, write_file
@@ -56,7 +57,6 @@ _NUMBERS = (layout.TRANSACTIONS, layout.SLICES)  # files of a run whose only tex
 _DEPTH = 3  # parts of the path of a run's file
 _SCRIPT = "-- {}: this script was taken out of the bundle.\n"
 _MOST_SCRIPT = 64 << 20  # bytes
-_SQL_KEYS = ("apply", "undo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,14 +242,14 @@ def _read_text(path: Path) -> str:
 
 def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
     """The experiment as it was planned. StoreError where it would not be one any more."""
-    if Redaction.QUERIES in names.known.kinds and any(_is_sql(factor) for factor in _tables_of(tables, "factors")):
+    if Redaction.QUERIES in names.known.kinds and any(_varies_sql(factor) for factor in _tables_of(tables, "factors")):
         raise StoreError(
             "cannot redact the texts of queries: arms are named after the SQL of a factor",
             hint="Leave out --redact queries, or use [arms] with names of their own instead of [factors].",
         )
     cleaned = with_strings(tables, lambda text, key: text if text in names.kept else names.clean(text, key))
-    for original, table in zip(_sql_tables(tables), _sql_tables(cleaned), strict=True):
-        table.update({key: names.query(text) for key, text in original.items() if key in _SQL_KEYS})
+    for (knob, original), (_, table) in zip(_sql_tables(tables), _sql_tables(cleaned), strict=True):
+        table.update({key: names.query(text) for key, text in original.items() if is_sql(knob, key)})
     text = tomli_w.dumps(cleaned)
     try:
         Experiment.model_validate(cleaned)
@@ -268,19 +268,21 @@ def _tables_of(tables: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [each for each in found.values() if isinstance(each, dict)] if isinstance(found, dict) else []
 
 
-def _sql_tables(tables: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tables of the knob "sql", of all arms and of the target."""
+def _sql_tables(tables: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Knobs that have statements with their tables, of all arms and of the target."""
     owners = [*_tables_of(tables, "arms"), *([tables["target"]] if isinstance(tables.get("target"), dict) else [])]
-    return [owner["sql"] for owner in owners if isinstance(owner.get("sql"), dict)]
+    having = [name for name, knob in KNOBS.items() if knob.sql_keys]
+    return [(name, owner[name]) for owner in owners for name in having if isinstance(owner.get(name), dict)]
 
 
-def _is_sql(factor: dict[str, Any]) -> bool:
-    return factor.get("knob") == "sql"
+def _varies_sql(factor: dict[str, Any]) -> bool:
+    knob = KNOBS.get(str(factor.get("knob")))
+    return knob is not None and bool(knob.sql_keys)
 
 
 def _sql_statements(tables: dict[str, Any]) -> Iterator[str]:
-    for table in _sql_tables(tables):
-        yield from (text for key, text in table.items() if key in _SQL_KEYS and isinstance(text, str))
+    for knob, table in _sql_tables(tables):
+        yield from (text for key, text in table.items() if is_sql(knob, key) and isinstance(text, str))
 
 
 def _given_names(tables: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-from pgtrial.export.tables import Kind, Table, Value
+from pgtrial.export.tables import ColumnType, Table, Value
 from pgtrial.safe_text import make_visible
 
 # A spreadsheet takes a text that begins so for a formula, also behind blanks and in the wide forms of East Asian
@@ -36,13 +36,13 @@ def safe_text(text: str) -> str:
     return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
-def _cell(value: Value, kind: Kind) -> str:
+def _cell(value: Value, kind: ColumnType) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
-    if kind is Kind.TEXT:
+    if kind is ColumnType.TEXT:
         return safe_text(str(value))
-    if kind is Kind.TRUTH:
+    if kind is ColumnType.TRUTH:
         return "true" if value else "false"
-    if kind is Kind.TIME:
+    if kind is ColumnType.TIME:
         return format_time(float(value))
     return repr(value)

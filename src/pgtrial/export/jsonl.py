@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 
 from pgtrial.export.csv import format_time
-from pgtrial.export.tables import Kind, Table, Value
+from pgtrial.export.tables import ColumnType, Table, Value
 
 
 def render_jsonl(tables: Iterable[Table]) -> str:
@@ -24,7 +24,7 @@ def render_jsonl(tables: Iterable[Table]) -> str:
     )
 
 
-def _value(value: Value, kind: Kind) -> Value:
+def _value(value: Value, kind: ColumnType) -> Value:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    return format_time(float(value)) if kind is Kind.TIME else value
+    return format_time(float(value)) if kind is ColumnType.TIME else value

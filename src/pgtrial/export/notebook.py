@@ -8,18 +8,18 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.slices import windows
 from pgtrial.export.frames import Database, Frame
-from pgtrial.export.tables import Kind, tables_of
+from pgtrial.export.tables import ColumnType, tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout
 
 SQL_TYPES = {
-    Kind.TEXT: "VARCHAR",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TIME: "TIMESTAMP",
-    Kind.TRUTH: "BOOLEAN",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TIME: "TIMESTAMP",
+    ColumnType.TRUTH: "BOOLEAN",
 }
 
 # The files of a run, by the name of their table: columns, and what they are shown as.

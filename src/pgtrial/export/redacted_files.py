@@ -15,12 +15,13 @@ from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.knobs import is_sql
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.safe_files import new_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout, parquet
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Kind, read_fact, split_duration
+from pgtrial.store.server_log.facts import LogEventKind, read_fact, split_duration
 from pgtrial.store.server_log.stored import keep_entries, read_lines, read_log, write_log
 from pgtrial.store.sqlite import connect_to_read
 
@@ -55,7 +56,6 @@ _WORDS = {
 _KEYS = {"block_host": "'host'", "fingerprint": "name", "meta": "key", "setting": "name", "setting_change": "name"}
 # Of meta, all that is not read as a word or a number.
 _META = "key NOT IN ('format', 'pgtrial_version', 'created') AND (key = 'method_reason' OR key NOT LIKE 'method%')"
-_SQL = "sql"  # the knob whose values are statements
 
 
 def learn_columns(path: Path, known: Known) -> None:
@@ -145,9 +145,9 @@ def redact_log(path: Path, to: Path, names: Names, zone: tzinfo | None) -> None:
 def _without_queries(entry: LogEntry, names: Names) -> LogEntry:
     """The entry with names in place of its statement and of the tables that it names."""
     fact, message = read_fact(entry), entry.message
-    if fact is not None and fact.kind is Kind.SLOW_STATEMENT and (parts := split_duration(message)):
+    if fact is not None and fact.kind is LogEventKind.SLOW_STATEMENT and (parts := split_duration(message)):
         message = names.clean(parts[0]) + names.query(parts[1])
-    elif fact is not None and fact.kind in (Kind.AUTOVACUUM, Kind.AUTOANALYZE):
+    elif fact is not None and fact.kind in (LogEventKind.AUTOVACUUM, LogEventKind.AUTOANALYZE):
         # What follows the first line may name indexes, as the table's own name stands in them.
         head, *lines = message.split("\n")
         head = _TABLE.sub(lambda match: f'{match["before"]}{names.relation(match["name"])}"', head)
@@ -198,8 +198,8 @@ def learn_state(path: Path, known: Known) -> None:
     """What a copy of the state gives away. Raises StoreError."""
     with _opened(path) as db:
         for (knobs,) in db.execute("SELECT knobs FROM arm"):
-            for knob, _, value in json.loads(knobs):
-                if knob == _SQL:
+            for knob, key, value in json.loads(knobs):
+                if is_sql(knob, key):
                     known.learn_query(value)
         for table, column, key in _columns(db):
             for name, text in db.execute(f"SELECT DISTINCT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"):
@@ -248,7 +248,7 @@ def redact_state(path: Path, names: Names) -> None:
 
 
 def _knob_value(names: Names, knob: str, key: str, value: str) -> str:
-    return names.query(value) if knob == _SQL else names.clean(value, key)
+    return names.query(value) if is_sql(knob, key) else names.clean(value, key)
 
 
 def _strings(text: str, key: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import xlsxwriter
 
-from pgtrial.export.tables import Column, Kind, Table, Value, describe_columns, tables_of
+from pgtrial.export.tables import Column, ColumnType, Table, Value, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.safe_text import make_visible
 
@@ -35,7 +35,7 @@ _NUMBER_FORMATS = {
     "probability": "0.0000",
     "sessions": "0.000",
 }
-_KIND_FORMATS = {Kind.INTEGER: "0", Kind.TIME: "yyyy-mm-dd hh:mm:ss.000", Kind.TEXT: "@"}
+_KIND_FORMATS = {ColumnType.INTEGER: "0", ColumnType.TIME: "yyyy-mm-dd hh:mm:ss.000", ColumnType.TEXT: "@"}
 _UNIT_LABELS = {"ratio": "", "probability": "", "share": "%"}
 _EPOCH = datetime(1970, 1, 1)  # without a zone, as a spreadsheet has it; heads say UTC
 
@@ -86,7 +86,7 @@ class _Styles:
 
 def head_of(column: Column) -> str:
     """The column's name with its unit: "latency (s)", "started (UTC)"."""
-    unit = "UTC" if column.kind is Kind.TIME else _UNIT_LABELS.get(column.unit, column.unit)
+    unit = "UTC" if column.kind is ColumnType.TIME else _UNIT_LABELS.get(column.unit, column.unit)
     name = column.name.replace("_", " ")
     return f"{name} ({unit})" if unit and unit != name else name
 
@@ -109,16 +109,16 @@ def _write_table(workbook: "Workbook", styles: _Styles, table: Table) -> None:
 
 
 def _write_cell(
-    sheet: "Worksheet", row: int, place: int, *, value: Value, kind: Kind, style: "Format", styles: _Styles
+    sheet: "Worksheet", row: int, place: int, *, value: Value, kind: ColumnType, style: "Format", styles: _Styles
 ) -> None:
     """Nothing where the value is not known."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
-    if kind is Kind.TEXT:
+    if kind is ColumnType.TEXT:
         _write_text(sheet, row, place, str(value), styles)
-    elif kind is Kind.TRUTH:
+    elif kind is ColumnType.TRUTH:
         sheet.write_boolean(row, place, bool(value), style)
-    elif kind is Kind.TIME:
+    elif kind is ColumnType.TIME:
         sheet.write_datetime(row, place, _EPOCH + timedelta(milliseconds=round(float(value) * 1000)), style)
     else:
         sheet.write_number(row, place, float(value), style)
@@ -134,7 +134,7 @@ def _write_text(sheet: "Worksheet", row: int, place: int, text: str, styles: _St
 
 def _width(column: Column, values: list[Value]) -> float:
     """Characters that the head and the first values take, within limits."""
-    if column.kind is Kind.TIME:
+    if column.kind is ColumnType.TIME:
         return 22
     longest = max((len(str(value)) for value in values if isinstance(value, str)), default=0)
     return float(min(_WIDEST, max(10, longest + 2, len(column.name) + 3)))

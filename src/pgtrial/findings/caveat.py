@@ -1,5 +1,6 @@
 """Caveats: messages about the trust that a number deserves, with what to do about it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pgtrial.findings.message import Message, Value, check_values, is_known, rea
 from pgtrial.findings.record import Record
 from pgtrial.findings.rendering import render
 from pgtrial.language import ENGLISH, find_language, speak
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 
 # Codes of what is said wherever a verdict is: that it is not the first attempt, of runs that do not count, and of a
 # host that is unlike the others.
@@ -106,16 +107,37 @@ def caveat(
     return CaveatFinding(code=name, variant=variant, severity=grade, values=values, runs=tuple(about))
 
 
-def as_finding(caveat: Caveat, runs: tuple[int, ...] = ()) -> CaveatFinding:
-    """A caveat that was noted in words while measuring."""
-    values = {"text": caveat.text, "hint": caveat.hint}
-    return CaveatFinding(code=caveat.code, variant=_VERBATIM, severity=caveat.severity, values=values, runs=runs)
+def caveat_in_words(code: str, severity: Severity, text: str, hint: str = "") -> CaveatFinding:
+    """A caveat whose sentences stand in no catalogue: as an older pgtrial has noted it, or one put together."""
+    return CaveatFinding(code=code, variant=_VERBATIM, severity=severity, values={"text": text, "hint": hint})
+
+
+def read_noted(code: str, severity: Severity, text: str, hint: str, said: str | None) -> CaveatFinding:
+    """A caveat as ``said_of`` wrote it beside its sentences; by these alone where that is missing or makes no sense."""
+    try:
+        given = json.loads(said or "{}")
+        key = _key(code, given["variant"])
+        if is_known(key, given["values"]):
+            found = caveat(key, severity=severity, **read_values(given["values"]))
+            render(ENTRIES[key].text, found.values)
+            render(ENTRIES[key].hint, found.values)
+            return found
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        pass  # not as it was written: others may have written to the folder
+    return caveat_in_words(code, severity, text, hint)
+
+
+def said_of(caveat: CaveatFinding) -> str | None:
+    """What finds its sentence in the catalogue, beside its code; None for one that has words only."""
+    if caveat.variant == _VERBATIM:
+        return None
+    written = caveat.model_dump(mode="json")
+    return json.dumps({name: written[name] for name in ("variant", "values")})
 
 
 def prefix_words(caveat: CaveatFinding, prefix: str) -> CaveatFinding:
     """The caveat about something else than its runs, which the prefix names."""
-    values = {"text": f"{prefix}{caveat.text}", "hint": caveat.hint}
-    return CaveatFinding(code=caveat.code, variant=_VERBATIM, severity=caveat.severity, values=values)
+    return caveat_in_words(caveat.code, caveat.severity, f"{prefix}{caveat.text}", caveat.hint)
 
 
 def merge_runs(caveats: Iterable[CaveatFinding]) -> tuple[CaveatFinding, ...]:

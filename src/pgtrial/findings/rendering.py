@@ -171,8 +171,3 @@ def unit_of(way: str) -> str:
     """Base unit of what a way writes."""
     last = way.rpartition(" ")[2]
     return WAYS[last].unit if last in WAYS else ""
-
-
-def is_way(way: str) -> bool:
-    shape, _, rest = way.partition(" ")
-    return not way or way in WAYS or (shape in {*LISTS, *CLAUSES} and is_way(rest))

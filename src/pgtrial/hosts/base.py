@@ -106,6 +106,3 @@ class Host(Protocol):
 
     async def copy_from(self, path: Path, destination: Path) -> None:
         """Copy a file from the host to pgtrial's machine. Raises OSError like the system calls."""
-
-    async def copy_to(self, source: Path, path: Path) -> None:
-        """Copy a file from pgtrial's machine to the host. Raises OSError like the system calls."""

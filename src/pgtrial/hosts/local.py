@@ -22,7 +22,7 @@ from pgtrial.hosts.operations import (
     session_group,
 )
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
-from pgtrial.safe_files import find_hole, new_file, open_file, open_single
+from pgtrial.safe_files import find_hole, new_file, open_single
 
 _HERE = Operations()
 ACCOUNTS = ("pgtrial", "nobody")  # whom server and load run as, as root: the first that there is
@@ -187,10 +187,6 @@ class LocalHost:
     async def copy_from(self, path: Path, destination: Path) -> None:
         with open_single(path) as file:
             _copy(file, destination)
-
-    async def copy_to(self, source: Path, path: Path) -> None:
-        with open_file(source) as file:
-            _copy(file, path)
 
 
 _CHUNK = 1 << 20  # bytes

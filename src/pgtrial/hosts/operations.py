@@ -176,12 +176,6 @@ class Operations:
             file.seek(offset)
             return base64.b64encode(file.read(size)).decode("ascii")
 
-    def append_chunk(self, path: str, chunk: str) -> None:
-        """Add bytes, given in base64, to the end of a plain file that is there."""
-        with self._open_plain(path, os.O_RDWR) as file:
-            file.seek(0, os.SEEK_END)
-            file.write(base64.b64decode(chunk))
-
     def _open_plain(self, path: str, flags: int, follow: bool = False) -> IO[bytes]:
         descriptor = os.open(path, flags | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
         found = os.fstat(descriptor)

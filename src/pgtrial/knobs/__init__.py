@@ -9,7 +9,7 @@ from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.block_device import BlockDevice, BlockDeviceTable
 from pgtrial.knobs.cgroup import Cgroup, CgroupTable
 from pgtrial.knobs.dataset import Dataset, ScaleTable
-from pgtrial.knobs.declaration import Knob, Scope
+from pgtrial.knobs.declaration import Knob, Scope, matches
 from pgtrial.knobs.extensions import Extensions, ExtensionsTable
 from pgtrial.knobs.filesystem import Filesystem, FilesystemTable
 from pgtrial.knobs.fio import FilesTable, Fio
@@ -110,6 +110,17 @@ HOST_KNOBS: tuple[HostKnob, ...] = tuple(knob for knob in KNOBS.values() if isin
 def scope_of(knob: str) -> Scope:
     """What a knob changes; one that is not known, as of a newer pgtrial, may change the host."""
     return KNOBS[knob].scope if knob in KNOBS else Scope.HOST
+
+
+def intends(knobs: Mapping[str, Mapping[str, str]], code: str) -> bool:
+    """Whether what the caveat of that code tells of is what an arm with these tables asks for."""
+    known = {knob: table for knob, table in knobs.items() if knob in KNOBS}
+    return any(matches(key, KNOBS[knob].intends.get(code, ())) for knob, table in known.items() for key in table)
+
+
+def is_sql(knob: str, key: str) -> bool:
+    """Whether the values of a key are statements."""
+    return knob in KNOBS and key in KNOBS[knob].sql_keys
 
 
 def is_list(knob: str, key: str) -> bool:

@@ -3,7 +3,7 @@
 import errno
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Rule, Shared
+from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Refusal, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import parse_bytes
@@ -124,6 +124,14 @@ class Cgroup(HostKnob):
     rules = _RULES
     facts = ("limits/*",)
     not_on_server = "only a server that pgtrial starts begins in a control group"
+    intends: ClassVar = {"cpu-quota": ("cpus",), "out-of-memory": ("memory",)}
+    refusals = (
+        Refusal(
+            methods=("duet",),
+            key="cpus",
+            reason="a limit of CPUs by control group says nothing beside CPUs of one's own",
+        ),
+    )
 
     def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
         limits = {name: _UNIT_LIMITS[name](value) for name, value in values.items() if name in _UNIT_LIMITS}

@@ -39,3 +39,4 @@ class Dataset(Knob):
     )
     not_on_server = "its database is made once, for all arms"
     needs_server = True
+    cluster_keys = ("scale",)

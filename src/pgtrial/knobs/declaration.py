@@ -177,6 +177,22 @@ class Lasting:
     comment: str = "#"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why arms whose table has ``key``, or any where that is "", cannot have ``methods``; ``reason`` in a clause.
+
+    ``unless`` is a value of the key that does not count.
+    """
+
+    methods: tuple[str, ...]
+    reason: str
+    key: str = ""
+    unless: str = ""
+
+    def applies_to(self, table: Mapping[str, str]) -> bool:
+        return bool(table) if not self.key else table.get(self.key, self.unless) != self.unless
+
+
 class Knob:
     """One table of an arm. What is left out here is taken to be what asks for most care."""
 
@@ -187,14 +203,22 @@ class Knob:
     rules: ClassVar[Sequence[Rule]] = (UNKNOWN,)  # the first that matches holds; the last matches everything
     acts: ClassVar[Sequence[Acts]] = ()  # the first that matches holds; of what none matches there is no evidence
     facts: ClassVar[tuple[str, ...]] = ()  # patterns of the facts of a machine or server that it changes
+    cluster_keys: ClassVar[tuple[str, ...]] = ()  # what a cluster is made with
+    sql_keys: ClassVar[tuple[str, ...]] = ()  # whose values are statements
+    writing_keys: ClassVar[tuple[str, ...]] = ()  # change what is in the load's database
+    unvaried_keys: ClassVar[Mapping[str, str]] = {}  # that cannot be a factor, and what to do instead
+    keys_tell_all: ClassVar[bool] = False  # a key is known without the knob's name, as "work_mem" is
+    intends: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # code of a caveat to patterns of keys: arms ask for that
     about_pages: ClassVar[bool] = False  # it decides which pages memory is made of, which are looked at under load
     not_on_server: ClassVar[str] = ""  # why a server that is there cannot have it, in a clause
     needs_server: ClassVar[bool] = False  # without which it means nothing
     keys_of_server: ClassVar[tuple[str, ...]] = ()  # the same of some keys only
+    needs_socket: ClassVar[bool] = False  # between load and server, or in both: the load is on the server's machine
     restart_keys: ClassVar[tuple[str, ...]] = ()  # take effect on a server that is there when it is restarted
     own_settings: ClassVar[tuple[OwnSettings, ...]] = ()
     exclusive: ClassVar[tuple[Exclusive, ...]] = ()
     needs: ClassVar[tuple[Needs, ...]] = ()
+    refusals: ClassVar[tuple[Refusal, ...]] = ()
 
     def standard_key(self, key: str) -> str:
         """The one name of a key that can be written in several ways."""
@@ -232,6 +256,14 @@ class Knob:
     def can_be_switched(self, key: str) -> bool:
         """Whether a key can be set back and forth under a running server, each time with its whole effect."""
         return self.rule_of(key).at_run_time
+
+    def made_with(self, table: Mapping[str, str]) -> tuple[str, ...]:
+        """Keys that the cluster of an arm with that table is made with, whether or not the table has them."""
+        return self.cluster_keys
+
+    def label_of(self, key: str) -> str:
+        """A key in a sentence or a table."""
+        return key if self.keys_tell_all else f"{self.name} {key}"
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""

@@ -49,6 +49,7 @@ class Extensions(Knob):
     acts = (ALWAYS,)
     rules = _RULES
     needs_server = True
+    writing_keys = ("create",)
     restart_keys = ("preload",)
     own_settings = (
         OwnSettings(

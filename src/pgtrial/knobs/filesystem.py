@@ -61,6 +61,7 @@ class Filesystem(HostKnob):
     )
     facts = ("storage/*",)
     not_on_server = "the file system under an existing server is not touched"
+    cluster_keys = ("type", "size", "options")
     needs = (
         Needs(
             key="type",
@@ -76,6 +77,10 @@ class Filesystem(HostKnob):
             hint='Add type = "ext4", "xfs" or "btrfs".',
         ),
     )
+
+    def made_with(self, table: Mapping[str, str]) -> tuple[str, ...]:
+        """A file system of its own is there for the whole experiment; a remounted one only while the arm runs."""
+        return self.cluster_keys if "type" in table else ()
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         if "type" in wanted:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgtrial.errors import SettingError
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
 from pgtrial.hosts.linux.mount_options import mount_data, mount_flags, parse_options, same_option
@@ -21,7 +22,6 @@ from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, opti
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.shared_directories import check_unshared
 from pgtrial.knobs.base import KnobContext
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, parse_bytes
 
@@ -202,23 +202,14 @@ def find_drift(ops: Operations, entry: JournalEntry) -> str:
     return ""
 
 
-def find_caveats(made: Iterable[JournalEntry]) -> tuple[Caveat, ...]:
+def find_caveats(made: Iterable[JournalEntry]) -> tuple[CaveatFinding, ...]:
     """What limits the trust in what is measured on file systems that were made."""
     directories = (
         entry.change.new[_IMAGE].rpartition("/")[0]
         for entry in made
         if is_image(entry.change) and entry.got is not None and entry.got[_DIRECT] != _ON
     )
-    return tuple(
-        Caveat(
-            code="cached-twice",
-            severity=Severity.WARNING,
-            text=f'The file system of "{directory}" does not let the loop device on it read and write past the page '
-            "cache (direct I/O): data are cached twice, and what looks like the disk may be memory.",
-            hint="Keep the image on a file system that can, as ext4 and xfs on a disk can.",
-        )
-        for directory in dict.fromkeys(directories)
-    )
+    return tuple(caveat("cached-twice", directory=directory) for directory in dict.fromkeys(directories))
 
 
 def _is_left(ops: Operations, image: str, point: str) -> bool:

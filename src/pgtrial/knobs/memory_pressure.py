@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 from uuid import uuid4
 
 from pydantic import Field
@@ -80,6 +81,7 @@ class MemoryPressure(HostKnob):
             shares=(Shared.PAGE_CACHE, Shared.MEMORY),
         ),
     )
+    intends: ClassVar = {"swapping": ("*",)}
     exclusive = (
         Exclusive(
             keys=("size", "share"),

@@ -46,6 +46,7 @@ class Pgbouncer(Knob):
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="is how the clients of an arm reach its server"),)
     not_on_server = "pgtrial only puts a pooler in front of a server of its own"
     needs_server = True
+    needs_socket = True
 
 
 def pool_mode(table: Mapping[str, str]) -> str:

@@ -316,6 +316,7 @@ class Postgresql(Knob):
     among_twins = Among.OWN
     rules = _RULES
     acts = _ACTS
+    keys_tell_all = True
     needs_server = True
 
     def rule_of(self, key: str) -> Rule:

@@ -35,3 +35,4 @@ class Server(Knob):
     facts = ("PostgreSQL/*",)
     not_on_server = "the server that is there runs the programs it runs"
     needs_server = True
+    cluster_keys = ("postgres", "checksums")

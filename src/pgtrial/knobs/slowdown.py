@@ -49,6 +49,7 @@ class Slowdown(Knob):
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="holds for the next call of each process"),)
     not_on_server = "only into a server that pgtrial starts a library can be preloaded"
     needs_server = True
+    needs_socket = True
 
 
 def require_compiler() -> None:

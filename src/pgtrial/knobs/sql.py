@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -43,6 +44,11 @@ class Sql(Knob):
     acts = (ALWAYS,)
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="makes other tables and indexes, before the load begins"),)
     needs_server = True
+    sql_keys = ("apply", "undo")
+    writing_keys = ("apply",)
+    unvaried_keys: ClassVar = {
+        "undo": 'It goes with what is applied. Use [arms.NAME.sql] tables with "apply" and "undo".'
+    }
 
     def rule_among(self, key: str, values: Sequence[str]) -> Rule:
         """What is made is there before the load, in a cluster that stands still between its turns with all its growth

@@ -12,6 +12,7 @@ from pgtrial.knobs.declaration import (
     EffectTiming,
     Knob,
     OwnSettings,
+    Refusal,
     Rule,
     Scope,
     Shared,
@@ -56,6 +57,13 @@ class Standby(Knob):
     )
     not_on_server = "pgtrial only makes standbys of servers of its own"
     needs_server = True
+    needs_socket = True
+    refusals = (
+        Refusal(
+            methods=("interleaved", "duet"),
+            reason="a standby goes on while the server that it follows stands still, and on the CPUs of all arms",
+        ),
+    )
     own_settings = (
         OwnSettings(
             key=MODE,

@@ -38,3 +38,4 @@ class Storage(Knob):
     facts = ("storage/*", "limits/I/O")
     not_on_server = "the data of an existing server stay where they are"
     keys_of_server = ("wal",)
+    cluster_keys = ("data", "wal")

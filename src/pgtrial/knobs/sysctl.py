@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
@@ -93,6 +93,8 @@ class Sysctl(HostKnob):
         undone="the old value is written back and read; for a pair, the one that was in effect",
     )
     among_twins = Among.SWITCHED
+    keys_tell_all = True
+    intends: ClassVar = {"swapping": ("vm.swappiness",)}
     rules = RULES
     acts = ACTS
     exclusive = tuple(

@@ -1,6 +1,5 @@
-"""Caveat: a finding that limits how far a number can be trusted; it accompanies the number."""
+"""Severities of caveats, which limit how far a number can be trusted, and codes that decide something else."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 STOPPED_FOR_HARM = "stopped-for-harm"  # by a guardrail: it is not gone on with
@@ -13,17 +12,3 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     INVALID = "invalid"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caveat:
-    """``code`` is stable and listed in docs/result-folder.md; ``text`` states facts, ``hint`` what to do."""
-
-    code: str
-    severity: Severity
-    text: str
-    hint: str = ""
-
-
-def info(code: str, text: str, hint: str) -> Caveat:
-    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pgtrial.model.metric import Better, Kind
+from pgtrial.model.metric import Better, MetricKind
 
 # What the server tells, and what its processes and the load's use: it stands still while the arm does.
 _OF_THE_SERVER = ("pg_", "relations.", "backend_cpu.", "pgbench_cpu.", "pgbouncer.", "pgbouncer_cpu.")
@@ -42,7 +42,7 @@ class TimelineMetric:
 
     name: str
     unit: str
-    kind: Kind  # of the sources
+    kind: MetricKind  # of the sources
     of: tuple[Source, ...]
     minus: tuple[Source, ...] = ()
     per: tuple[Source, ...] = ()
@@ -69,7 +69,7 @@ class TimelineMetric:
         """Whether it is of times that the server or its pooler takes, by a clock that goes on while it stands still."""
         return (
             self.is_of_server
-            and self.kind is Kind.COUNTER
+            and self.kind is MetricKind.COUNTER
             and any(source.metric.endswith("_time") for source in self.sources)
         )
 
@@ -81,14 +81,14 @@ class TimelineMetric:
             value += f" − {self.less:g}"
         if self.per:
             value = f"{_bracketed(value)} / {_bracketed(self._sum(self.per))}"
-        elif self.kind is Kind.COUNTER:
+        elif self.kind is MetricKind.COUNTER:
             value = f"{_bracketed(value)} / Δt"
         if self.in_pages:
             value = f"{_bracketed(value)} × page size"
         return f"{value}; or {replace(self, of=self.otherwise, otherwise=()).formula}" if self.otherwise else value
 
     def _sum(self, sources: tuple[Source, ...]) -> str:
-        sign = "Δ" if self.kind is Kind.COUNTER else ""
+        sign = "Δ" if self.kind is MetricKind.COUNTER else ""
         return " + ".join(
             f"{sign}{source.metric}" + (f"[{source.only}]" if source.only != _ALL else "") for source in sources
         )
@@ -114,7 +114,7 @@ def _sources(names: str) -> tuple[Source, ...]:
 
 
 def make_metric(
-    kind: Kind,
+    kind: MetricKind,
     name: str,
     unit: str,
     of: str,

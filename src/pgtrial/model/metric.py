@@ -10,7 +10,7 @@ class Better(StrEnum):
     NEITHER = "neither"
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """``counter`` grows until it is reset; ``gauge`` is an instantaneous value."""
 
     COUNTER = "counter"
@@ -27,7 +27,7 @@ class Metric:
 
     name: str
     unit: str
-    kind: Kind
+    kind: MetricKind
     better: Better = Better.NEITHER
     floor: float = 0.0
 

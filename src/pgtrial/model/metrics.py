@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pgtrial.model.metric import Better, Kind, Metric
+from pgtrial.model.metric import Better, Metric, MetricKind
 
 _QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
 
@@ -34,10 +34,10 @@ class LoadMetrics:
 
 def _load_metrics(kind: str, throughput: str, *, bandwidth: bool = False) -> LoadMetrics:
     def latency(name: str) -> Metric:
-        return Metric(name=f"{kind}.latency_{name}", unit="s", kind=Kind.GAUGE, better=Better.LOWER)
+        return Metric(name=f"{kind}.latency_{name}", unit="s", kind=MetricKind.GAUGE, better=Better.LOWER)
 
     def rate(name: str, unit: str) -> Metric:
-        return Metric(name=f"{kind}.{name}", unit=unit, kind=Kind.GAUGE, better=Better.HIGHER)
+        return Metric(name=f"{kind}.{name}", unit=unit, kind=MetricKind.GAUGE, better=Better.HIGHER)
 
     return LoadMetrics(
         throughput=rate(throughput, "1/s"),
@@ -53,13 +53,13 @@ LOADS = {"pgbench": PGBENCH, "command": PGBENCH, "fio": _load_metrics("fio", "io
 TPS = PGBENCH.throughput
 LATENCY_MEAN = PGBENCH.latency_mean
 QUANTILES = PGBENCH.quantiles
-FAILURES = Metric(name="pgbench.failures", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
-LATE = Metric(name="pgbench.late", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
-SKIPPED = Metric(name="pgbench.skipped", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
+FAILURES = Metric(name="pgbench.failures", unit="ratio", kind=MetricKind.GAUGE, better=Better.LOWER)
+LATE = Metric(name="pgbench.late", unit="ratio", kind=MetricKind.GAUGE, better=Better.LOWER)
+SKIPPED = Metric(name="pgbench.skipped", unit="ratio", kind=MetricKind.GAUGE, better=Better.LOWER)
 
 
 def _steady(name: str, unit: str, floor: float, better: Better = Better.LOWER) -> Metric:
-    return Metric(name=name, unit=unit, kind=Kind.GAUGE, better=better, floor=floor)
+    return Metric(name=name, unit=unit, kind=MetricKind.GAUGE, better=better, floor=floor)
 
 
 # How evenly the load runs, from its throughput second by second; of dips the deepest and the longest ones.
@@ -93,7 +93,7 @@ class Cost:
 
 
 def _cost(name: str, unit: str, *counters: str, object: str | None = None) -> Cost:
-    metric = Metric(name=f"cost.{name}", unit=unit, kind=Kind.GAUGE, better=Better.LOWER)
+    metric = Metric(name=f"cost.{name}", unit=unit, kind=MetricKind.GAUGE, better=Better.LOWER)
     return Cost(metric=metric, counters=counters, object=object)
 
 

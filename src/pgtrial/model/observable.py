@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from pgtrial.model.formulas import SessionMetric, TimelineMetric
-from pgtrial.model.metric import Kind, Metric
+from pgtrial.model.metric import Metric, MetricKind
 from pgtrial.model.metrics import COSTS, LOADS, METRICS, PGBENCH, STEADINESS, SWAP_GROWTH
 from pgtrial.model.series import METRICS as SERIES
 from pgtrial.model.series import SESSION_METRICS, WAIT, WAITS, find_metric
@@ -99,7 +99,7 @@ def _list() -> Iterator[Observable]:
 def _sampled(name: str, series: TimelineMetric | SessionMetric) -> Observable:
     is_of_server = isinstance(series, SessionMetric) or series.is_of_server
     metric = Metric(
-        name=name, unit=series.unit, kind=Kind.GAUGE, better=series.better, floor=_FLOORS.get(series.unit, 0.0)
+        name=name, unit=series.unit, kind=MetricKind.GAUGE, better=series.better, floor=_FLOORS.get(series.unit, 0.0)
     )
     is_timed = isinstance(series, TimelineMetric) and series.is_timed
     return Observable(metric=metric, is_sampled=True, is_of_server=is_of_server, is_timed=is_timed)

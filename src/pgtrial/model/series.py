@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from functools import cache, partial
 
 from pgtrial.model.formulas import SessionMetric, TimelineMetric, make_metric
-from pgtrial.model.metric import Better, Kind
+from pgtrial.model.metric import Better, MetricKind
 
 WAITS = "waits."  # and a wait type: average sessions
 WAIT = "wait."  # the same by event
 
-_rate = partial(make_metric, Kind.COUNTER)
-_gauge = partial(make_metric, Kind.GAUGE)
-_by_object = partial(make_metric, Kind.COUNTER, per_object=True)
-_statements = partial(make_metric, Kind.COUNTER, every=10.0)
-_tables = partial(make_metric, Kind.GAUGE, every=10.0, come_and_go=True, better=Better.LOWER)
+_rate = partial(make_metric, MetricKind.COUNTER)
+_gauge = partial(make_metric, MetricKind.GAUGE)
+_by_object = partial(make_metric, MetricKind.COUNTER, per_object=True)
+_statements = partial(make_metric, MetricKind.COUNTER, every=10.0)
+_tables = partial(make_metric, MetricKind.GAUGE, every=10.0, come_and_go=True, better=Better.LOWER)
 _LOW, _HIGH = Better.LOWER, Better.HIGHER
 
 _USER = "proc_stat.cpu_user proc_stat.cpu_nice"  # user time contains the time of guests

@@ -15,11 +15,11 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from pgtrial.errors import PgTrialError
+from pgtrial.http_client import is_of_this_machine, make_opener
 from pgtrial.safe_text import make_visible
 from pgtrial.units import read_count
 
@@ -74,11 +74,7 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        host = urlsplit(self.url).hostname or ""
-        try:
-            return ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
+        return is_of_this_machine(self.url)
 
     @property
     def is_open(self) -> bool:
@@ -222,13 +218,6 @@ class _Encrypted(http.client.HTTPSConnection):
         self._watch.note(self.sock)
 
 
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
-    """A redirection would carry the key to somewhere else."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
 def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[], float], watch: "_Watch") -> bytes:
     """The body of the answer. TimeoutError when it is not whole in time, EndpointError when it is too large."""
     deadline = clock() + timeout
@@ -236,10 +225,7 @@ def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[]
     if endpoint.key:
         headers["Authorization"] = f"Bearer {endpoint.key}"
     request = urllib.request.Request(f"{endpoint.url}/chat/completions", data=body, headers=headers, method="POST")
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirection(), watch]
-    if endpoint.is_local:
-        handlers.append(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
-    with urllib.request.build_opener(*handlers).open(request, timeout=timeout) as response:
+    with make_opener(endpoint.url, watch).open(request, timeout=timeout) as response:
         found = bytearray()
         while piece := response.read1(_PIECE):
             found += piece

@@ -49,15 +49,6 @@ def find_power(shift: float, *, degrees: float, alpha: float) -> float:
     return float(_beyond(np.array(shift), cut, degrees) + _beyond(np.array(-shift), cut, degrees))
 
 
-def find_equivalence_power(lower: float, upper: float, *, degrees: float, alpha: float) -> float:
-    """Probability that two one-sided t tests at ``alpha`` both reject.
-
-    ``lower`` < 0 < ``upper`` are (bound - effect) / standard error. The mean is normal and independent of the
-    observed standard deviation, over whose distribution is integrated.
-    """
-    return float(_between(np.array(lower), np.array(upper), t_quantile(1 - alpha, degrees), degrees))
-
-
 def detectable_ratio(
     sd_log: float | None,
     blocks: int,
@@ -203,7 +194,7 @@ def _decision_power(
         shift = (means - claim[0]) / errors
         return _beyond(shift, cut, degrees) + _beyond(-shift, cut, degrees)
     lower, upper = ((bound - means) / errors for bound in bounds)
-    inside = _between(lower, upper, t_quantile(1 - alpha, degrees), degrees)
+    inside = find_equivalence_power(lower, upper, degrees=degrees, alpha=alpha)
     if expect is None and better is Better.NEITHER:
         return inside
     return inside + _beyond(-upper, cut, degrees) + _beyond(lower, cut, degrees)
@@ -220,8 +211,13 @@ def _beyond(shift: Array, cut: float, degrees: float) -> Array:
     return np.asarray(certain + _integrate(start, end, degrees, lambda x: ndtr(shift[..., None] - cut * x)))
 
 
-def _between(lower: Array, upper: Array, cut: float, degrees: float) -> Array:
-    """Probability that a normal value is above ``lower`` + cut·x and below ``upper`` - cut·x, x the observed SD."""
+def find_equivalence_power(lower: Array, upper: Array, *, degrees: float, alpha: float) -> Array:
+    """Probability that two one-sided t tests at ``alpha`` both reject.
+
+    ``lower`` < 0 < ``upper`` are (bound - effect) / standard error. The mean is normal and independent of the
+    observed standard deviation, over whose distribution is integrated.
+    """
+    cut = t_quantile(1 - alpha, degrees)
     # No room is left between the bounds from this observed standard deviation on; the true one is 1.
     end = np.maximum(0.0, (upper - lower) / (2 * cut))
     return _integrate(

@@ -181,12 +181,23 @@ class FactRow(NamedTuple):
     value: Text
 
 
+class OldCaveatRow(NamedTuple):
+    """As folders of older versions have it: sentences alone."""
+
+    run: Number | None
+    code: Text
+    severity: Severity
+    text: Text
+    hint: Text
+
+
 class CaveatRow(NamedTuple):
     run: Number | None
     code: Text
     severity: Severity
     text: Text
     hint: Text
+    said: Text | None
 
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -205,6 +216,7 @@ _TABLES: dict[type, str] = {
     SettingRow: "setting",
     FactRow: "fingerprint",
     CaveatRow: "caveat",
+    OldCaveatRow: "caveat",
 }
 
 

@@ -94,7 +94,8 @@ CREATE TABLE caveat (                        -- limits on trust that were known 
     code     TEXT NOT NULL,
     severity TEXT NOT NULL,
     text     TEXT NOT NULL,
-    hint     TEXT NOT NULL
+    hint     TEXT NOT NULL,
+    said     TEXT                            -- JSON: variant and values, by which the catalogue has the sentences
 ) STRICT;
 
 INSERT INTO meta VALUES ('format', '{format}');

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.errors import StoreError
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, read_noted, said_of
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role, Tables
-from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import HOST_NAME, LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
@@ -25,6 +25,7 @@ from pgtrial.store.rows import (
     FactRow,
     LevelRow,
     MetaRow,
+    OldCaveatRow,
     PhaseRow,
     Row,
     SettingRow,
@@ -43,6 +44,7 @@ _HOSTS_SCHEMA = f"""CREATE TABLE IF NOT EXISTS {BLOCK_HOST} (
     block INTEGER PRIMARY KEY,               -- of slot; all its runs are made on one host
     host  TEXT NOT NULL
 ) STRICT"""
+_SAID = "said"  # column of caveat that folders of older versions do not have
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -361,18 +363,29 @@ class State:
             result.setdefault(run, {})[name] = value
         return result
 
-    def add_caveat(self, caveat: Caveat, *, run: int | None = None) -> None:
+    def add_caveat(self, caveat: CaveatFinding, *, run: int | None = None) -> None:
+        """With its sentences in English, for whoever reads the file by other means."""
+        written = caveat.model_dump(mode="json")
         with self._write() as db:
+            if not self._has_said():
+                db.execute(f"ALTER TABLE caveat ADD COLUMN {_SAID} TEXT")
             db.execute(
-                "INSERT INTO caveat VALUES (?, ?, ?, ?, ?)",
-                (run, caveat.code, caveat.severity, caveat.text, caveat.hint),
+                f"INSERT INTO caveat (run, code, severity, text, hint, {_SAID}) VALUES (?, ?, ?, ?, ?, ?)",
+                (run, caveat.code, caveat.severity, written["text"], written["hint"], said_of(caveat)),
             )
 
-    def caveats(self) -> tuple[tuple[int | None, Caveat], ...]:
-        return tuple(
-            (run, Caveat(code=code, severity=severity, text=text, hint=hint))
-            for run, code, severity, text, hint in self._rows(CaveatRow)
-        )
+    def caveats(self) -> tuple[tuple[int | None, CaveatFinding], ...]:
+        if self._has_said():
+            return tuple((row.run, read_noted(*row[1:])) for row in self._rows(CaveatRow))
+        return tuple((row.run, caveat_in_words(*row[1:])) for row in self._rows(OldCaveatRow))
+
+    def _has_said(self) -> bool:
+        """Whether caveats are more than sentences, as they were in folders of older versions."""
+        try:
+            columns = self._db.execute("SELECT name FROM pragma_table_info('caveat')").fetchall()
+        except sqlite3.Error as err:
+            raise damaged(self._path, str(err)) from err
+        return (_SAID,) in [tuple(column) for column in columns]
 
 
 def has_runs(folder: Path) -> bool:

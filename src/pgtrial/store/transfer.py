@@ -25,7 +25,7 @@ _OF_RUN = {
     "setting": ("name", "value", "source"),
     "setting_change": ("t", "knob", "name", "old_value", "new_value"),
     "fingerprint": ("moment", "name", "value"),
-    "caveat": ("code", "severity", "text", "hint"),
+    "caveat": ("code", "severity", "text", "hint", "said"),
 }
 
 
@@ -80,7 +80,8 @@ def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> in
         "INSERT INTO run (slot, attempt, state, started, ended, reason) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
         (run.slot.number, taken.attempt, run.state, run.started, run.ended, run.reason),
     ).fetchone()
-    for table, columns in _OF_RUN.items():
+    for table in _OF_RUN:
+        columns = _in_both(own, main, table)
         names = ", ".join(columns)
         order = "" if table in {"slice", "setting"} else " ORDER BY rowid"
         rows = own.execute(f"SELECT {names} FROM {table} WHERE run = ?{order}", (run.id,)).fetchall()
@@ -98,7 +99,16 @@ def _take_whole(own: sqlite3.Connection, main: sqlite3.Connection) -> None:
     if main.execute("SELECT 1 FROM fingerprint WHERE run IS NULL").fetchone() is None:
         facts = own.execute("SELECT moment, name, value FROM fingerprint WHERE run IS NULL").fetchall()
         main.executemany("INSERT INTO fingerprint (run, moment, name, value) VALUES (NULL, ?, ?, ?)", facts)
-    query = "SELECT code, severity, text, hint FROM caveat WHERE run IS NULL"
+    columns = _in_both(own, main, "caveat")
+    query = f"SELECT {', '.join(columns)} FROM caveat WHERE run IS NULL"
     known = set(main.execute(query).fetchall())
     new = [row for row in dict.fromkeys(own.execute(query).fetchall()) if row not in known]
-    main.executemany("INSERT INTO caveat (run, code, severity, text, hint) VALUES (NULL, ?, ?, ?, ?)", new)
+    marks = ", ".join("?" * len(columns))
+    main.executemany(f"INSERT INTO caveat (run, {', '.join(columns)}) VALUES (NULL, {marks})", new)
+
+
+def _in_both(own: sqlite3.Connection, main: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    """Columns after ``run``: folders of older versions do not have all of them."""
+    query = "SELECT name FROM pragma_table_info(?)"
+    there = [{name for (name,) in db.execute(query, [table])} for db in (own, main)]
+    return tuple(name for name in _OF_RUN[table] if all(name in names for names in there))

@@ -2,12 +2,12 @@
 
 from pgtrial.collectors import WATCHED
 from pgtrial.collectors.base import ExtensionCollector
-from pgtrial.model.metric import Kind
+from pgtrial.model.metric import MetricKind
 from pgtrial.watch.sums import LONGEST, LONGEST_OFTEN
 
 COUNTERS: tuple[tuple[str, float], ...] = tuple(
     (metric.name, LONGEST if isinstance(each, ExtensionCollector) else LONGEST_OFTEN)
     for each in WATCHED
     for metric in each.metrics
-    if metric.kind is Kind.COUNTER
+    if metric.kind is MetricKind.COUNTER
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgtrial.collectors import WATCHED, blocking, sessions
 from pgtrial.errors import StoreError
-from pgtrial.model.metric import Kind, Metric, Sample
+from pgtrial.model.metric import Metric, MetricKind, Sample
 from pgtrial.safe_files import remove_file, share_file
 from pgtrial.store.samples import WaitRow
 from pgtrial.watch.folder import Mark
@@ -73,15 +73,15 @@ class Figures:
         return "".join(f"{line}\n" for line in (*self._lines(), "# EOF"))
 
     def _lines(self) -> Iterator[str]:
-        yield from _head(UP, Kind.GAUGE, "Whether the server answers.")
+        yield from _head(UP, MetricKind.GAUGE, "Whether the server answers.")
         yield self._line(UP, (), float(self._is_up))
         if self._is_up and self._readings:
-            yield from _head(LAST, Kind.GAUGE, "When the server was last read.")
+            yield from _head(LAST, MetricKind.GAUGE, "When the server was last read.")
             yield self._line(LAST, (), max(sample.t for sample in self._readings.values()))
-        yield from _head(POLLS, Kind.COUNTER, "How often sessions were polled.")
+        yield from _head(POLLS, MetricKind.COUNTER, "How often sessions were polled.")
         yield self._line(f"{POLLS}_total", (), float(self._polls))
         if self._sessions:
-            yield from _head(SESSIONS, Kind.COUNTER, "Sessions that were found, over all polls.")
+            yield from _head(SESSIONS, MetricKind.COUNTER, "Sessions that were found, over all polls.")
         names = ("backend_type", "state", "wait_type", "wait_event")
         for key, count in sorted(self._sessions.items()):
             yield self._line(f"{SESSIONS}_total", tuple(zip(names, key, strict=True)), float(count))
@@ -92,7 +92,7 @@ class Figures:
         for name in sorted(found):
             metric = METRICS[name]
             yield from _head(family(metric), metric.kind, f"{name}, as pgtrial has it.")
-            suffix = "_total" if metric.kind is Kind.COUNTER else ""
+            suffix = "_total" if metric.kind is MetricKind.COUNTER else ""
             for sample in found[name]:
                 labels = (("object", sample.object),) if sample.object else ()
                 yield self._line(family(metric) + suffix, labels, sample.value)
@@ -128,7 +128,7 @@ class Textfile(Figures):
             raise StoreError(f'cannot remove "{self._directory / self._name}": {err.strerror}') from err
 
 
-def _head(name: str, kind: Kind, about: str) -> Iterator[str]:
+def _head(name: str, kind: MetricKind, about: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
     yield f"# HELP {name} {about}"
 

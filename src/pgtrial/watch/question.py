@@ -22,7 +22,7 @@ from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import Pointer, Suspicion
 from pgtrial.workloads.production.draws import name_of, quote
 from pgtrial.workloads.production.parameters import Role
-from pgtrial.workloads.production.scripts import Plan, Script
+from pgtrial.workloads.production.scripts import DerivedScripts, Script
 
 DRAW = "rows"  # of the drawn loads the one whose values are asked for as often as rows have them
 WITHOUT = "without"  # directory of scripts that leave out a statement
@@ -73,7 +73,7 @@ class Question:
     why_not: str = ""
 
 
-def questions(found: Comparison, pointers: Sequence[Pointer], plan: Plan, facts: Facts) -> Iterator[Question]:
+def questions(found: Comparison, pointers: Sequence[Pointer], plan: DerivedScripts, facts: Facts) -> Iterator[Question]:
     """One of each pointer; ``plan`` is that of the folder in which the files will lie."""
     asked = {each.code: each for each in reversed(pointers)}
     for pointer in asked.values():
@@ -101,7 +101,7 @@ class _Arm:
     scenario: str | None = None
 
 
-def _arm(pointer: Pointer, plan: Plan, facts: Facts) -> _Arm | str:
+def _arm(pointer: Pointer, plan: DerivedScripts, facts: Facts) -> _Arm | str:
     """The arm with the suspected cause put right; a text that says why there is none."""
     if pointer.code in _SETTINGS:
         setting, claim = _SETTINGS[pointer.code]
@@ -140,7 +140,7 @@ def _arm(pointer: Pointer, plan: Plan, facts: Facts) -> _Arm | str:
     )
 
 
-def _script_of(pointer: Pointer, plan: Plan) -> Script | None:
+def _script_of(pointer: Pointer, plan: DerivedScripts) -> Script | None:
     return next(
         (
             script
@@ -163,7 +163,7 @@ def _missing_index(script: Script, pointer: Pointer, facts: Facts) -> str | None
     return None
 
 
-def _tables(found: Comparison, plan: Plan, facts: Facts, arm: _Arm, *, name: str) -> dict[str, Any]:
+def _tables(found: Comparison, plan: DerivedScripts, facts: Facts, arm: _Arm, *, name: str) -> dict[str, Any]:
     scenarios = [{"name": each.name, "file": f"{DRAW}/{each.name}.sql", "share": each.calls} for each in plan.scripts]
     claimed = {"scenario": arm.scenario} if arm.scenario else {}
     active = found.throughput[-1].b or 0.0

@@ -14,12 +14,12 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.http_client import is_of_this_machine, make_opener
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import make_visible, parse_json
 from pgtrial.watch.alarms import ServerAlarm, Watched
@@ -62,16 +62,9 @@ def parse_webhook(url: str) -> Webhook:
     labels = host.removesuffix(".").split(".")
     if not is_plain or port == 0 or not all(0 < len(label) < 64 for label in labels):
         raise ValueError("it is not a usable web address; a token belongs in its path, not before an @")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(host)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_of_this_machine(url)):
         raise ValueError("it has to begin with https://, or with http:// and an address of this machine (127.0.0.1)")
     return Webhook(url)
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def new_alarms(folder: Path, webhook: Webhook, found: Watched) -> tuple[ServerAlarm, ...]:
@@ -150,13 +143,6 @@ def _moment(t: int) -> str:
     return datetime.fromtimestamp(t, UTC).isoformat()
 
 
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
-    """A redirection would carry alarms to an address that nobody has named."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
 def post(webhook: Webhook, content: Mapping[str, Any], *, pause: Callable[[float], object] = time.sleep) -> None:
     """One POST; again after 1 and 2 s where there was no answer, or one that may pass. Raises WebhookError."""
     request = urllib.request.Request(
@@ -165,10 +151,7 @@ def post(webhook: Webhook, content: Mapping[str, Any], *, pause: Callable[[float
         headers={"Content-Type": "application/json", "User-Agent": "pgtrial"},
         method="POST",
     )
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirection()]
-    if _is_here(urlsplit(webhook.url).hostname or ""):
-        handlers.append(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
-    opener = urllib.request.build_opener(*handlers)
+    opener = make_opener(webhook.url)
     for tried in range(1, TRIES + 1):
         try:
             with opener.open(request, timeout=_PATIENCE):

@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 _OF_PSQL = re.compile(rb"\\[a-z!]|copy\b.*\bfrom\s+stdin\b", re.IGNORECASE)
 
 
-class Kind(StrEnum):
+class DumpFormat(StrEnum):
     ARCHIVE = "an archive of pg_dump"
     SCRIPT = "a file for psql"
 
@@ -35,7 +35,7 @@ class DataFile:
     name: str
     root: Path
     path: Path  # below root
-    kind: Kind
+    kind: DumpFormat
     files: tuple[Path, ...]
     roles: frozenset[str]
     extensions: frozenset[str]
@@ -123,7 +123,7 @@ def _read(name: str, path: Path) -> DataFile:
         name=name,
         root=script.root,
         path=Path(path.name),
-        kind=Kind.SCRIPT,
+        kind=DumpFormat.SCRIPT,
         files=tuple(script.files),
         roles=frozenset(script.roles),
         extensions=frozenset(script.extensions),
@@ -148,7 +148,7 @@ def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
         name=name,
         root=path.parent,
         path=Path(path.name),
-        kind=Kind.ARCHIVE,
+        kind=DumpFormat.ARCHIVE,
         files=files,
         roles=frozenset(roles),
         extensions=frozenset(extensions),

@@ -11,8 +11,9 @@ from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.compare.subjects import RULE, letter
 from pgtrial.design.registration import attempts_digest
 from pgtrial.errors import StoreError
+from pgtrial.findings.caveat import caveat
 from pgtrial.findings.comparison import ExperimentComparison
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.comparison.words import answer_text
 from pgtrial.stats.interval import mean_and_sd
@@ -73,7 +74,7 @@ def test_a_setting_that_a_role_may_not_see_is_no_difference(monday, write, compa
     seen = {arm: {"jit_provider": "llvmjit"} for arm in ("on", "off", "placebo")}
     all_of_them = write("sees-all", seed=31, settings=seen)
     less = write("sees-less", seed=32)
-    hidden = Caveat(code="no-all-settings", severity=Severity.INFO, text="The role may not see all settings.")
+    hidden = caveat("no-all-settings", role="a", role_name="a")
     with closing(State.open(less, write=True)) as state:
         state.add_caveat(hidden)
 

@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.postgres.existing.log_formats import parse_text
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Fact, Kind, read_fact
+from pgtrial.store.server_log.facts import Fact, LogEventKind, read_fact
 from pgtrial.store.server_log.stored import keep_entries
 
 FOLDER = Path(__file__).with_name("captured")
@@ -54,7 +54,7 @@ def test_every_message_is_an_entry_of_its_own(name):
 
 
 def test_checkpoints_are_found_in_every_language(name):
-    checkpoints = [fact for fact in facts(name) if fact.kind is Kind.CHECKPOINT][:2]
+    checkpoints = [fact for fact in facts(name) if fact.kind is LogEventKind.CHECKPOINT][:2]
 
     assert [(fact.object, fact.is_over) for fact in checkpoints] == [("immediate force wait", False), ("", True)]
     assert checkpoints[1].numbers["buffers"] == 30
@@ -63,12 +63,12 @@ def test_checkpoints_are_found_in_every_language(name):
 def test_everything_is_found_in_english():
     found = facts("en")
 
-    sizes = [fact.numbers["bytes"] for fact in found if fact.kind is Kind.TEMPORARY_FILE]
+    sizes = [fact.numbers["bytes"] for fact in found if fact.kind is LogEventKind.TEMPORARY_FILE]
     assert sizes == [303104, 280000]
-    slow = next(fact for fact in found if fact.kind is Kind.SLOW_STATEMENT)
+    slow = next(fact for fact in found if fact.kind is LogEventKind.SLOW_STATEMENT)
     assert slow.text == "SELECT pg_sleep(?), ?"
     assert 0.2 <= slow.numbers["seconds"] < 0.3
-    waits = [fact for fact in found if fact.kind is Kind.LOCK_WAIT]
+    waits = [fact for fact in found if fact.kind is LogEventKind.LOCK_WAIT]
     assert [(fact.object, fact.is_over) for fact in waits] == [
         ("ShareLock", False),
         ("ShareLock", True),
@@ -76,25 +76,25 @@ def test_everything_is_found_in_english():
     ]
     assert waits[0].pid == waits[2].pid != waits[1].pid
     assert waits[0].text == waits[2].text
-    states = [fact.object for fact in found if fact.kind in (Kind.ERROR, Kind.DEADLOCK)][:3]
+    states = [fact.object for fact in found if fact.kind in (LogEventKind.ERROR, LogEventKind.DEADLOCK)][:3]
     # Without a SQLSTATE in the log it is known by the text, for those errors that matter.
     assert states == ["", "23505", "40P01"]
-    tables = [fact for fact in found if fact.kind in (Kind.AUTOVACUUM, Kind.AUTOANALYZE)]
+    tables = [fact for fact in found if fact.kind in (LogEventKind.AUTOVACUUM, LogEventKind.AUTOANALYZE)]
     assert tables
     assert all(fact.object.startswith("template1.") for fact in tables)
     assert all(
         {"seconds", "CPU seconds", "blocks hit", "blocks read", "blocks dirtied"} <= set(fact.numbers)
         for fact in tables
     )
-    assert not any(fact.kind is Kind.OTHER_LANGUAGE for fact in found)
+    assert not any(fact.kind is LogEventKind.OTHER_LANGUAGE for fact in found)
 
 
 @pytest.mark.parametrize("other", ["de", "fr", "ru"])
 def test_errors_in_another_language_are_not_known_but_that_there_is_something_is(other):
     found = facts(other)
 
-    assert {fact.kind for fact in found} <= {Kind.CHECKPOINT, Kind.OTHER_LANGUAGE, Kind.ERROR}
-    assert sum(fact.kind is Kind.OTHER_LANGUAGE for fact in found) >= 3
+    assert {fact.kind for fact in found} <= {LogEventKind.CHECKPOINT, LogEventKind.OTHER_LANGUAGE, LogEventKind.ERROR}
+    assert sum(fact.kind is LogEventKind.OTHER_LANGUAGE for fact in found) >= 3
 
 
 def test_details_and_statements_belong_to_their_message():

@@ -15,7 +15,7 @@ from pgtrial.analysis.log_pairing import pair_entries
 from pgtrial.hosts.processes import find_server_children
 from pgtrial.postgres.existing.log import keep_since, mark_log
 from pgtrial.postgres.existing.log_place import LogFormat, find_log, log_caveats
-from pgtrial.store.server_log.facts import Kind, read_fact
+from pgtrial.store.server_log.facts import LogEventKind, read_fact
 from pgtrial.store.server_log.stored import read_log
 from support import PATIENCE
 
@@ -189,10 +189,10 @@ def test_of_a_log_in_another_language_it_is_said_what_is_not_known(german, runne
         assert "only checkpoints are known" in caveats[0].text
         assert "lc_messages = 'C'" in caveats[0].hint
         assert "jsonlog" in caveats[0].hint
-        assert kinds == {Kind.CHECKPOINT, Kind.OTHER_LANGUAGE}
+        assert kinds == {LogEventKind.CHECKPOINT, LogEventKind.OTHER_LANGUAGE}
     else:
         assert caveats == ()
-        assert Kind.OTHER_LANGUAGE not in kinds
+        assert LogEventKind.OTHER_LANGUAGE not in kinds
 
 
 @pytest.mark.parametrize("kind", ["jsonlog", "csvlog"])

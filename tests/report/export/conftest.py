@@ -2,10 +2,9 @@
 
 import pytest
 
-from pgtrial.findings.caveat import as_finding
+from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import verbatim
-from pgtrial.model.caveat import Caveat
 
 FORMULA = "=cmd|'/C calc'!A0"
 MARKUP = "<script>alert(1)</script>|`x` [a](http://evil.example) @team"
@@ -30,7 +29,7 @@ def hostile(sample: Findings) -> Findings:
     )
     asked = found.hypothesis.model_copy(update={"claim": MARKUP, "reason": verbatim(f"{FORMULA}\n{ESCAPE}")})
     caveats = tuple(
-        as_finding(Caveat(code=one.code, severity=one.severity, text=f"+1+2 {MARKUP}", hint=ESCAPE), one.runs)
+        caveat_in_words(one.code, one.severity, f"+1+2 {MARKUP}", ESCAPE).model_copy(update={"runs": one.runs})
         for one in found.caveats
     )
     return found.model_copy(

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pgtrial.export.csv import render_csv, safe_text
-from pgtrial.export.tables import Kind, Table, tables_of
+from pgtrial.export.tables import ColumnType, Table, tables_of
 from pgtrial.export.tables.base import integer, number, table, text, time, truth
 from pgtrial.safe_text import make_visible
 
@@ -30,9 +30,9 @@ def check_row(each: Table, cells: list[str], row: tuple[object, ...]) -> None:
     for column, cell, value in zip(each.columns, cells, row, strict=True):
         if value is None:
             assert cell == ""
-        elif column.kind in (Kind.NUMBER, Kind.INTEGER):
+        elif column.kind in (ColumnType.NUMBER, ColumnType.INTEGER):
             assert float(cell) == value
-        elif column.kind is Kind.TEXT:
+        elif column.kind is ColumnType.TEXT:
             assert cell.removeprefix("'") == make_visible(str(value))
 
 

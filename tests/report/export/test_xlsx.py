@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.export import xlsx
-from pgtrial.export.tables import Kind, describe_columns, tables_of
+from pgtrial.export.tables import ColumnType, describe_columns, tables_of
 from pgtrial.export.xlsx import head_of, render_xlsx
 from pgtrial.safe_text import make_visible
 
@@ -65,14 +65,14 @@ def test_every_value_reads_back_with_its_own_type(book, sample):
                 check_cell(cells.get((row, place)), column.kind, value)
 
 
-def check_cell(cell, kind: Kind, value: object) -> None:
+def check_cell(cell, kind: ColumnType, value: object) -> None:
     if value is None or value == "":
         assert cell is None or cell.value == ""
-    elif kind is Kind.TEXT:
+    elif kind is ColumnType.TEXT:
         assert (cell.kind, cell.value) == ("s", make_visible(value, keep="\n"))
-    elif kind is Kind.TRUTH:
+    elif kind is ColumnType.TRUTH:
         assert (cell.kind, cell.value) == ("b", value)
-    elif kind is Kind.TIME:
+    elif kind is ColumnType.TIME:
         moment = datetime(1899, 12, 30, tzinfo=UTC) + timedelta(days=cell.value)
         assert cell.kind == "n"
         assert abs(moment.timestamp() - value) < 0.01

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Kind, find_state, is_timed, read_end, read_fact, split_duration
+from pgtrial.store.server_log.facts import LogEventKind, find_state, is_timed, read_end, read_fact, split_duration
 
 
 def fact(message: str, **entry):
@@ -35,7 +35,7 @@ def fact(message: str, **entry):
 def test_the_reason_of_a_checkpoint_is_read_in_any_language(message, reason):
     found = fact(message, backend_type="checkpointer")
 
-    assert (found.kind, found.object, found.is_over) == (Kind.CHECKPOINT, reason, False)
+    assert (found.kind, found.object, found.is_over) == (LogEventKind.CHECKPOINT, reason, False)
 
 
 def test_only_the_time_makes_a_timed_checkpoint():
@@ -74,7 +74,7 @@ def test_the_numbers_of_a_checkpoint_are_read_in_every_version(version):
     found = fact(ENDS[version], backend_type="checkpointer")
 
     expected = NUMBERS | ({"SLRU buffers": 3} if version == "18" else {})
-    assert (found.kind, found.is_over, found.numbers) == (Kind.CHECKPOINT, True, pytest.approx(expected))
+    assert (found.kind, found.is_over, found.numbers) == (LogEventKind.CHECKPOINT, True, pytest.approx(expected))
 
 
 RUSSIAN = (
@@ -152,7 +152,7 @@ VACUUM_NUMBERS = {
 def test_a_vacuum_is_read_by_table(message):
     found = fact(message, backend_type="autovacuum worker")
 
-    assert (found.kind, found.object) == (Kind.AUTOVACUUM, "template1.pg_catalog.pg_class")
+    assert (found.kind, found.object) == (LogEventKind.AUTOVACUUM, "template1.pg_catalog.pg_class")
     assert found.numbers == pytest.approx(VACUUM_NUMBERS)
 
 
@@ -160,7 +160,7 @@ def test_a_vacuum_is_read_by_table(message):
 def test_vacuums_of_all_kinds_are_read(kind):
     found = fact(f'automatic {kind} table "a.b.c": index scans: 0')
 
-    assert (found.kind, found.object, found.numbers) == (Kind.AUTOVACUUM, "a.b.c", {"index scans": 0})
+    assert (found.kind, found.object, found.numbers) == (LogEventKind.AUTOVACUUM, "a.b.c", {"index scans": 0})
 
 
 def test_an_analyze_is_read_by_table():
@@ -169,7 +169,7 @@ def test_an_analyze_is_read_by_table():
         "system usage: CPU: user: 0.00 s, system: 0.00 s, elapsed: 0.01 s"
     )
 
-    assert (found.kind, found.object) == (Kind.AUTOANALYZE, "my db.public.odd.name")
+    assert (found.kind, found.object) == (LogEventKind.AUTOANALYZE, "my db.public.odd.name")
     assert found.numbers["seconds"] == pytest.approx(0.01)
 
 
@@ -179,7 +179,7 @@ def test_an_analyze_is_read_by_table():
 def test_temporary_files_have_a_size():
     found = fact('temporary file: path "base/pgsql_tmp/pgsql_tmp4711.0", size 140000000')
 
-    assert (found.kind, found.numbers) == (Kind.TEMPORARY_FILE, {"bytes": 140_000_000})
+    assert (found.kind, found.numbers) == (LogEventKind.TEMPORARY_FILE, {"bytes": 140_000_000})
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_waits_for_locks_have_mode_and_time(words, is_over):
     lock = "ExclusiveLock on tuple (0,1) of relation 16384 of database 5"
     found = fact(f"process 4711 {words.format(lock)} 1000.123 ms")
 
-    assert (found.kind, found.object, found.text) == (Kind.LOCK_WAIT, "ExclusiveLock", lock)
+    assert (found.kind, found.object, found.text) == (LogEventKind.LOCK_WAIT, "ExclusiveLock", lock)
     assert (found.pid, found.is_over) == (4711, is_over)
     assert found.numbers == pytest.approx({"seconds": 1.000123})
 
@@ -216,7 +216,7 @@ def test_waits_for_locks_have_mode_and_time(words, is_over):
 def test_slow_statements_have_time_and_text(message, text):
     found = fact(message)
 
-    assert (found.kind, found.text) == (Kind.SLOW_STATEMENT, text)
+    assert (found.kind, found.text) == (LogEventKind.SLOW_STATEMENT, text)
     assert found.numbers == pytest.approx({"seconds": 1.2345})
 
 
@@ -229,12 +229,12 @@ def test_a_message_that_only_looks_like_a_duration_is_none():
 @pytest.mark.parametrize(
     ("severity", "sqlstate", "kind", "about"),
     [
-        ("ERROR", "40001", Kind.ERROR, "40001"),
-        ("FATAL", "53300", Kind.ERROR, "53300"),
-        ("PANIC", "XX000", Kind.ERROR, "XX000"),
-        ("ERROR", "40P01", Kind.DEADLOCK, "40P01"),
-        ("TÕRGE", "22012", Kind.ERROR, "22012"),
-        ("ERROR", "", Kind.ERROR, ""),
+        ("ERROR", "40001", LogEventKind.ERROR, "40001"),
+        ("FATAL", "53300", LogEventKind.ERROR, "53300"),
+        ("PANIC", "XX000", LogEventKind.ERROR, "XX000"),
+        ("ERROR", "40P01", LogEventKind.DEADLOCK, "40P01"),
+        ("TÕRGE", "22012", LogEventKind.ERROR, "22012"),
+        ("ERROR", "", LogEventKind.ERROR, ""),
     ],
 )
 def test_errors_are_known_by_their_sqlstate_in_any_language(severity, sqlstate, kind, about):
@@ -250,7 +250,7 @@ def test_what_is_no_error_is_none(severity, sqlstate):
 
 @pytest.mark.parametrize("sqlstate", ["00000", ""])
 def test_of_other_messages_in_another_language_it_is_known_that_they_are_there(sqlstate):
-    assert fact("midagi", severity="LOGI", sqlstate=sqlstate).kind is Kind.OTHER_LANGUAGE
+    assert fact("midagi", severity="LOGI", sqlstate=sqlstate).kind is LogEventKind.OTHER_LANGUAGE
 
 
 def test_frequent_errors_are_known_by_their_text_where_there_is_no_sqlstate():
@@ -263,7 +263,7 @@ def test_frequent_errors_are_known_by_their_text_where_there_is_no_sqlstate():
     ):
         assert find_state(f"remaining connection slots are reserved for {whom}") == "53300"
     assert find_state("something else") == ""
-    assert fact("deadlock detected", severity="ERROR").kind is Kind.DEADLOCK
+    assert fact("deadlock detected", severity="ERROR").kind is LogEventKind.DEADLOCK
 
 
 @given(st.text(max_size=200), st.sampled_from(["LOG", "ERROR", ""]))
@@ -286,4 +286,4 @@ def test_any_message_that_begins_like_a_known_one_is_read_or_left(beginning, mes
 def test_a_process_whose_number_no_kernel_has_is_not_known():
     found = fact(f"process {'9' * 5000} acquired ShareLock on relation 16384 of database 5 after 10.000 ms")
 
-    assert (found.kind, found.pid) == (Kind.LOCK_WAIT, None)
+    assert (found.kind, found.pid) == (LogEventKind.LOCK_WAIT, None)

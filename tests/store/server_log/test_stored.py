@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgtrial.errors import StoreError
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted
+from pgtrial.store.server_log.facts import LogEventKind, read_fact, replace_literals, replace_quoted
 from pgtrial.store.server_log.stored import keep_entries, parse_entries, read_log, write_log
 
 T = datetime(2026, 11, 21, 22, 42, 31, 123000, tzinfo=UTC).timestamp()
@@ -144,7 +144,7 @@ def test_entries_of_before_the_beginning_are_left_out():
 def test_of_messages_in_another_language_nothing_is_kept_but_that_they_were_there():
     (kept,) = keep(entry(f"продолжительность: 12.5 мс, {SECRET}", severity="СООБЩЕНИЕ", statement=f"SELECT {SECRET}"))
 
-    assert read_fact(kept).kind is Kind.OTHER_LANGUAGE
+    assert read_fact(kept).kind is LogEventKind.OTHER_LANGUAGE
     assert SECRET not in repr(kept)
 
 

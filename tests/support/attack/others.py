@@ -15,13 +15,14 @@ from typing import Any
 import tomli_w
 
 from pgtrial.export.archive import FACTS, SUMS
+from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.change import Change
 from pgtrial.store.journal import Journal, Owner
 from support.attack.values import SCALARS, TEXTS, any_value, mutate_bytes, mutate_text, mutate_tree
 from support.simulation import DUET, EXPERIMENT, INTERLEAVED
 
 _LARGE = 30 << 20  # bytes of zeros, of which a bundle takes little
-_KNOBS = ("sysctl", "transparent_huge_pages", "huge_pages", "cgroup", "filesystem", "block_device", "server", "x")
+_KNOBS = (*(knob.name for knob in HOST_KNOBS), "server", "x")
 _MORE = """
 [target]
 kind = "throwaway"

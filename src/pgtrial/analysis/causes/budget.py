@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
+from pgtrial.analysis.causes.sessions import WaitEvent, estimate_mean, split_sessions, tier
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
@@ -48,7 +48,7 @@ class _Polled:
     """What polling one window found. ``weight`` : seconds of the mean latency that a session found once stands for."""
 
     weight: float
-    found: Mapping[Kind, float]
+    found: Mapping[WaitEvent, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class _RunBudget:
     """Of one run at one load level, or the mean over all of them; times in seconds, the parts add up to ``latency``."""
 
     latency: float
-    parts: Mapping[Kind, float]
+    parts: Mapping[WaitEvent, float]
     closure: float | None
     polled: tuple[_Polled, ...] = ()
 
@@ -193,7 +193,7 @@ def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:
     )
 
 
-def _kinds(budgets: Iterable[_RunBudget]) -> tuple[Kind, ...]:
+def _kinds(budgets: Iterable[_RunBudget]) -> tuple[WaitEvent, ...]:
     """A part that one run has and another has not is zero there: it was looked for, and not seen."""
     return tuple(dict.fromkeys(kind for budget in budgets for kind in budget.parts))
 
@@ -257,26 +257,26 @@ def _exp(logarithm: Estimate) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _order(parts: Mapping[Kind, Estimate]) -> tuple[BudgetPart, ...]:
+def _order(parts: Mapping[WaitEvent, Estimate]) -> tuple[BudgetPart, ...]:
     """Largest first; of a budget all but the time outside the server are positive anyway."""
     found = [BudgetPart(kind=kind, event=event, seconds=seconds) for (kind, event), seconds in parts.items()]
     return tuple(sorted(found, key=lambda part: (-abs(part.seconds.value), part.kind, part.event)))
 
 
-def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], average: _RunBudget, kind: Kind) -> Estimate:
+def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], average: _RunBudget, kind: WaitEvent) -> Estimate:
     estimate = _estimate(evidence, [budget.parts.get(kind, 0.0) for budget in budgets])
     counted = _count_part(average, kind, alpha=1 - evidence.confidence)
     return estimate if counted is None else _enclose(estimate, counted[1])
 
 
-def _count(budget: _RunBudget, kind: Kind) -> float:
+def _count(budget: _RunBudget, kind: WaitEvent) -> float:
     """How often sessions were found in a part; infinite where it is not counted."""
     if kind[0] in _NOT_COUNTED or not budget.polled:
         return math.inf
     return sum(window.found.get(kind, 0.0) for window in budget.polled)
 
 
-def _count_part(budget: _RunBudget, kind: Kind, *, alpha: float) -> tuple[float, Interval] | None:
+def _count_part(budget: _RunBudget, kind: WaitEvent, *, alpha: float) -> tuple[float, Interval] | None:
     """The part and the interval of its counts; None where it is not counted."""
     if math.isinf(_count(budget, kind)):
         return None

@@ -14,7 +14,7 @@ from pgtrial.analysis.causes.load import describe_load_kinds, find_crossings, mo
 from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_arms
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.proofs import apply_proofs, tell_proofs
-from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
+from pgtrial.analysis.causes.sessions import WaitEvent, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
 from pgtrial.analysis.causes.statement_use import describe_statements
@@ -205,9 +205,9 @@ def _tell_difference(split: BudgetDifference, statements: Statements) -> Message
     return message("latency.less" if less else "latency.more", time=time, parts=named, **arms)
 
 
-def _of_arm(arm: str, statements: Statements) -> Mapping[Kind, Mapping[str, float]]:
+def _of_arm(arm: str, statements: Statements) -> Mapping[WaitEvent, Mapping[str, float]]:
     """All load levels together."""
-    found: dict[Kind, dict[str, float]] = {}
+    found: dict[WaitEvent, dict[str, float]] = {}
     for (name, _), kinds in statements.items():
         for kind, by_text in kinds.items() if name == arm else ():
             into = found.setdefault(kind, {})
@@ -216,7 +216,7 @@ def _of_arm(arm: str, statements: Statements) -> Mapping[Kind, Mapping[str, floa
     return found
 
 
-def _name(part: BudgetPart, whole: float, statements: Mapping[Kind, Mapping[str, float]]) -> Message:
+def _name(part: BudgetPart, whole: float, statements: Mapping[WaitEvent, Mapping[str, float]]) -> Message:
     """A part, and where it is spent. One that is larger than the whole is no share of it: others make up for it."""
     name: Message | str = name_part(part.kind, part.event)
     mostly = statement_of(statements, lambda kind, event: (kind, event) == (part.kind, part.event))

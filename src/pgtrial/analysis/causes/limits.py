@@ -21,7 +21,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
 )
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.pareto import count_statements
-from pgtrial.analysis.causes.sessions import Kind, group_cells
+from pgtrial.analysis.causes.sessions import WaitEvent, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
@@ -65,7 +65,7 @@ _PARTS: Mapping[Resource, tuple[PartFilter, ...]] = {
 }
 
 # Keys of the table "cgroup" of an arm, and the rates that they limit.
-_LIMITED: Mapping[str, str] = {
+LIMITED: Mapping[str, str] = {
     "read_iops": "cgroup.reads",
     "write_iops": "cgroup.writes",
     "read_bytes": "cgroup.read_bytes",
@@ -166,12 +166,12 @@ def _find_reliefs(
 
 def _find_statements(
     evidence: Evidence, reduction: Reduction
-) -> Iterator[tuple[tuple[str, int], Mapping[Kind, Mapping[str, float]]]]:
+) -> Iterator[tuple[tuple[str, int], Mapping[WaitEvent, Mapping[str, float]]]]:
     """Of all runs of an arm together."""
     for arm in evidence.arms:
         for level in evidence.levels:
             runs = [(run, level.index) for run in evidence.runs_of(arm.name)]
-            by_kind: dict[Kind, dict[str, float]] = {}
+            by_kind: dict[WaitEvent, dict[str, float]] = {}
             for text, kinds in count_statements(reduction, runs).items():
                 for kind, sessions in kinds.items():
                     by_kind.setdefault(kind, {})[text] = sessions
@@ -192,7 +192,7 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
 def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
     for name, text in arm.knobs.get("cgroup", {}).items():
-        metric = _LIMITED.get(name)
+        metric = LIMITED.get(name)
         if metric is not None:
             yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)
 

@@ -130,7 +130,7 @@ def _find_side(evidence: Evidence, effect: Effect | None, *, members: int) -> in
 # point queries, and long transactions may be waits for locks. So each known feature votes, and the features are shown.
 
 
-Kind = Literal["OLTP", "OLAP", "mixed", "undetermined"]
+WorkloadType = Literal["OLTP", "OLAP", "mixed", "undetermined"]
 
 FEWEST = 2  # features that have to be known
 CLEAR = 0.5  # mean vote from which one kind prevails; votes are -1 (OLTP), 0 and 1 (OLAP)
@@ -172,7 +172,7 @@ def describe_load_kinds(evidence: Evidence, timelines: Sequence[Timeline], value
     )
 
 
-def judge_kind(features: Sequence[tuple[Feature, float]]) -> Kind:
+def judge_kind(features: Sequence[tuple[Feature, float]]) -> WorkloadType:
     """The kind that most features speak for; "mixed" where they do not agree."""
     if len(features) < FEWEST:
         return "undetermined"
@@ -259,7 +259,9 @@ def _transactions(evidence: Evidence, values: Values, cell: tuple[Timeline, ...]
     return _Transactions(seconds=weighted / total, share_of_work=share_of_work)
 
 
-def _tell(kind: Kind, features: Sequence[tuple[Feature, float]], *, of_all: int, hit_ratio: float | None) -> Message:
+def _tell(
+    kind: WorkloadType, features: Sequence[tuple[Feature, float]], *, of_all: int, hit_ratio: float | None
+) -> Message:
     if kind == "undetermined":
         return message("load-kind.unknown", known=len(features), all=of_all)
     votes: dict[int, Value] = {-1: "OLTP", 0: message("vote.neither"), 1: "OLAP"}

@@ -8,7 +8,7 @@ import numpy as np
 
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
-from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
+from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
 from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
@@ -97,11 +97,11 @@ def _mean(runs: _Runs, count: _Counter) -> dict[str, float]:
     return {name: sum(sessions.get(name, 0.0) for sessions in known) / len(known) for name in names}
 
 
-def _count_statements(reduction: Reduction, run: RunRow, level: int) -> dict[str, dict[Kind, float]] | None:
+def _count_statements(reduction: Reduction, run: RunRow, level: int) -> dict[str, dict[WaitEvent, float]] | None:
     groups = reduction.sessions.get((run.id, level))
     if groups is None:
         return None
-    by_statement: dict[str, dict[Kind, float]] = {}
+    by_statement: dict[str, dict[WaitEvent, float]] = {}
     for group in groups:
         # What an idle session shows is the statement before.
         if group.state and not group.state.startswith(_IDLE):
@@ -116,9 +116,9 @@ def _details(reduction: Reduction, runs: _Runs) -> dict[str, Message]:
     return {text: _describe(kinds) for text, kinds in count_statements(reduction, runs).items()}
 
 
-def count_statements(reduction: Reduction, runs: _Runs) -> Mapping[str, Mapping[Kind, float]]:
+def count_statements(reduction: Reduction, runs: _Runs) -> Mapping[str, Mapping[WaitEvent, float]]:
     """Sessions inside each statement by kind of wait, summed over runs at their levels."""
-    together: dict[str, dict[Kind, float]] = {}
+    together: dict[str, dict[WaitEvent, float]] = {}
     for run, level in runs:
         for text, kinds in (_count_statements(reduction, run, level) or {}).items():
             into = together.setdefault(text, {})
@@ -127,7 +127,7 @@ def count_statements(reduction: Reduction, runs: _Runs) -> Mapping[str, Mapping[
     return together
 
 
-def _describe(kinds: Mapping[Kind, float]) -> Message:
+def _describe(kinds: Mapping[WaitEvent, float]) -> Message:
     total = sum(kinds.values())
     largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_MOST_DETAILS]
     events = tuple(

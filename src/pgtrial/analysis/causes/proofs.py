@@ -17,7 +17,7 @@ from pgtrial.store.proofs import find_proofs
 from pgtrial.store.rows import damaged
 
 # What limits an arm of whose time most is lost, as the rules call it.
-_RESOURCES: Mapping[str, Resource] = {
+RESOURCES: Mapping[str, Resource] = {
     "slowdown.cpu": Resource.CPU,
     "slowdown.flush": Resource.WAL_FLUSH,
     "slowdown.files": Resource.DISK_LATENCY,
@@ -67,14 +67,14 @@ def _overrule(limit: Limit, ledger: Ledger, level: Message) -> Limit:
     first = ledger.entries[0]
     if not ledger.leads:
         # It does not say what limits the arm, and may well say what does not.
-        named = [entry for entry in ledger.entries if _RESOURCES[entry.resource] is limit.resource]
+        named = [entry for entry in ledger.entries if RESOURCES[entry.resource] is limit.resource]
         if not named or any(_may_be_as_large(entry, first) for entry in named):
             return limit
         text = message("limit.refuted", arm=limit.arm, level=level, by_rules=name_resource(limit))
         return limit.model_copy(
             update={"resource": Resource.UNDETERMINED, "detail": "", "text": text, "by_rules": limit.resource}
         )
-    proved, elasticity = _RESOURCES[first.resource], first.elasticity
+    proved, elasticity = RESOURCES[first.resource], first.elasticity
     if limit.resource is proved or proved in EXPLAINS.get(limit.resource, ()):
         return limit.model_copy(update={"elasticity": elasticity})
     values: dict[str, Value] = {"arm": limit.arm, "level": level, "name": first.name, "elasticity": elasticity.value}

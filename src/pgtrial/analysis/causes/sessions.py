@@ -134,9 +134,9 @@ def estimate_mean(values: Iterable[float | None], *, confidence: float) -> Estim
 # By how much the kernel's accounts may differ from the sampled sessions before anything is concluded from it.
 TOLERANCE = 0.1
 
-Kind = tuple[str, str]  # (wait type, or what stands for one; wait event)
+WaitEvent = tuple[str, str]  # (wait type, or what stands for one; wait event)
 
-_CLIENT_READ: Kind = ("Client", "ClientRead")  # what a session waits for that has nothing to do
+_CLIENT_READ: WaitEvent = ("Client", "ClientRead")  # what a session waits for that has nothing to do
 # Of sessions whose state the server does not tell: for want of the right to see it, or with track_activities = off.
 _UNTOLD = frozenset({"", "disabled"})
 _ACTIVE = frozenset({"active", "fastpath function call"})
@@ -150,12 +150,12 @@ class SessionSplit:
     two statements of a transaction; ``total`` has all of them, idle ones included.
     """
 
-    at_work: Mapping[Kind, float]
+    at_work: Mapping[WaitEvent, float]
     in_transaction: float
     total: float
 
     @property
-    def by_part(self) -> Mapping[Kind, float]:
+    def by_part(self) -> Mapping[WaitEvent, float]:
         """All that is part of a transaction as the server sees it."""
         waiting = {(IDLE_IN_TRANSACTION, ""): self.in_transaction} if self.in_transaction else {}
         return {**self.at_work, **waiting}
@@ -231,8 +231,8 @@ def split_sessions(
     )
 
 
-def _by_kind(groups: Iterable[SessionGroup]) -> dict[Kind, float]:
-    found: dict[Kind, float] = {}
+def _by_kind(groups: Iterable[SessionGroup]) -> dict[WaitEvent, float]:
+    found: dict[WaitEvent, float] = {}
     for group in groups:
         kind = (group.wait_type or CPU, group.wait_event)
         found[kind] = found.get(kind, 0.0) + group.sessions
@@ -240,8 +240,8 @@ def _by_kind(groups: Iterable[SessionGroup]) -> dict[Kind, float]:
 
 
 def _refine(
-    active: Mapping[Kind, float], groups: Iterable[SessionGroup], counts: Mapping[Kind, float]
-) -> dict[Kind, float]:
+    active: Mapping[WaitEvent, float], groups: Iterable[SessionGroup], counts: Mapping[WaitEvent, float]
+) -> dict[WaitEvent, float]:
     """Waits in the ratio of the counts; what is left of the active sessions does not wait."""
     waiting = sum(group.sessions for group in groups if group.wait_type)
     total = sum(counts.values())

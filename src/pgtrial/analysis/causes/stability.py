@@ -20,7 +20,7 @@ from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
 from pgtrial.stats.trend import trend
-from pgtrial.store.server_log.facts import Kind
+from pgtrial.store.server_log.facts import LogEventKind
 from pgtrial.units import parse_duration
 
 # Whether dips of throughput and entries of the server's log go together, with the probability that it is chance.
@@ -31,7 +31,7 @@ from pgtrial.units import parse_duration
 
 
 # What is written to the log because throughput is low, or says nothing, and so explains nothing.
-CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR, Kind.OTHER_LANGUAGE)
+CONSEQUENCES = (LogEventKind.SLOW_STATEMENT, LogEventKind.ERROR, LogEventKind.OTHER_LANGUAGE)
 LIKELY = 0.05
 BEGINNING = 5.0  # s of a checkpoint
 
@@ -76,7 +76,7 @@ def describe_alignment(
     if not likely:
         return tested[0].tell(is_likely=False)
     sentences = [entries.tell(is_likely=True) for entries in likely.values()]
-    if Kind.LOCK_WAIT in likely:
+    if LogEventKind.LOCK_WAIT in likely:
         sentences.append(message("dips.locks"))
     return message("sentences", parts=tuple(sentences))
 
@@ -107,7 +107,7 @@ def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str,
             run: [(start, end) for event, start, end in events if event.kind == kind] for run, events in placed.items()
         }
         yield kind, name_event_kind(kind), stretches
-        if kind == Kind.CHECKPOINT:
+        if kind == LogEventKind.CHECKPOINT:
             beginnings = {
                 run: [(start, min(end, start + BEGINNING)) for start, end in whole] for run, whole in stretches.items()
             }
@@ -211,7 +211,7 @@ def _expected(evidence: Evidence, timeline: Timeline, placed: Sequence[Placed]) 
         except ValueError:
             continue
         yield name, timers[-1]
-    starts = sorted(start for event, start, _ in placed if event.kind == Kind.CHECKPOINT)
+    starts = sorted(start for event, start, _ in placed if event.kind == LogEventKind.CHECKPOINT)
     if len(starts) >= _FEWEST_CHECKPOINTS:
         period = statistics.median(later - earlier for earlier, later in pairwise(starts))
         if period > 0 and all(abs(period / timer - 1) > _SAME for timer in timers):
@@ -220,7 +220,7 @@ def _expected(evidence: Evidence, timeline: Timeline, placed: Sequence[Placed]) 
 
 NEAR = 2.0  # s around a dip, in which an entry of the log is named beside it
 _MINUTE = 60.0
-_OF_TABLES = (Kind.AUTOVACUUM, Kind.AUTOANALYZE)
+_OF_TABLES = (LogEventKind.AUTOVACUUM, LogEventKind.AUTOANALYZE)
 
 
 def describe_stability(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes.pareto import count_statements
-from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
+from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.naming import part_id
@@ -23,7 +23,7 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> Sequenc
     runs = [(run, level.index) for run in evidence.runs_of(arm) for level in evidence.levels]
     splits = [split_sessions(reduction, run, level, tier=precise) for run, level in runs]
     known = [split.at_work for split in splits if split is not None]
-    sessions: dict[Kind, float] = {}
+    sessions: dict[WaitEvent, float] = {}
     for split in known:
         for kind, number in split.items():
             sessions[kind] = sessions.get(kind, 0.0) + number / len(known)
@@ -49,7 +49,7 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> Sequenc
     return sorted(found, key=lambda each: (-each.sessions, each.kind))
 
 
-def _statements_of_types(statements: Mapping[str, Mapping[Kind, float]]) -> Mapping[str, Mapping[str, float]]:
+def _statements_of_types(statements: Mapping[str, Mapping[WaitEvent, float]]) -> Mapping[str, Mapping[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for text, kinds in statements.items():
         for (kind, _), number in kinds.items():

@@ -14,11 +14,11 @@ from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
 from pgtrial.analysis.observations import ALL
-from pgtrial.findings.caveat import CaveatFinding, as_finding
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision
@@ -378,7 +378,7 @@ def _has_stopped(subject: Subject) -> bool:
 
 
 def make_caveat(code: str, severity: Severity, text: str, hint: str = "") -> CaveatFinding:
-    return as_finding(Caveat(code=code, severity=severity, text=text, hint=hint))
+    return caveat_in_words(code, severity, text, hint)
 
 
 def common(values: Sequence[float]) -> float | None:

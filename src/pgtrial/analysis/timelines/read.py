@@ -26,7 +26,7 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError, first_line
 from pgtrial.findings.session_time import CPU
 from pgtrial.model.formulas import Source, TimelineMetric
-from pgtrial.model.metric import Kind
+from pgtrial.model.metric import MetricKind
 from pgtrial.model.run import RunRow
 from pgtrial.model.series import METRICS, WAIT, WAITS
 from pgtrial.store import layout, parquet
@@ -237,7 +237,7 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: Readings) -> Readings:
         ticks = np.unique(np.concatenate([t for t, _ in mine.values()]))
         for key, (t, value) in mine.items():
             absent = ticks[~np.isin(ticks, t)]
-            absent = absent[absent < t[0]] if kind is Kind.COUNTER else absent
+            absent = absent[absent < t[0]] if kind is MetricKind.COUNTER else absent
             times = np.concatenate([absent, t])
             order = np.argsort(times)
             found[key] = times[order], np.concatenate([np.zeros(absent.size), value])[order]
@@ -246,7 +246,7 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: Readings) -> Readings:
 
 def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
     """What the readings say of the seconds of a grid. Those that were taken together are reduced together."""
-    together: dict[tuple[Kind, float, float, bytes], list[tuple[Key, Array]]] = {}
+    together: dict[tuple[MetricKind, float, float, bytes], list[tuple[Key, Array]]] = {}
     for key, (t, value) in samples.items():
         if key[0] in _RAW:
             kind, every = _RAW[key[0]]
@@ -259,7 +259,7 @@ def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
     for (kind, every, late_by, times), readings in together.items():
         clock = np.frombuffer(times)
         values = np.stack([np.maximum.accumulate(v) if key[0] in _GO_BACK else v for key, v in readings])
-        if kind is Kind.GAUGE:
+        if kind is MetricKind.GAUGE:
             mine = in_own_time(run, clock)
             seconds = find_values(grid, own_time(run, clock[mine]), values[..., mine], every=every)
         elif run.is_switched:

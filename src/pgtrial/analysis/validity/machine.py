@@ -7,6 +7,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
+from pgtrial.knobs import intends
 from pgtrial.model.fingerprint import (
     CPU_ALL,
     CPU_KERNEL,
@@ -85,8 +86,7 @@ def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     found = _above(evidence, lambda run: _increase(evidence, run.id, SWAPPED), SWAPPED_BYTES)
     if found:
-        knobs = [arm.knobs for arm in evidence.arms]
-        is_meant = any("memory_pressure" in each or "vm.swappiness" in each.get("sysctl", {}) for each in knobs)
+        is_meant = any(intends(arm.knobs, "swapping") for arm in evidence.arms)
         yield caveat(
             "swapping.intended" if is_meant else "swapping",
             about=found,
@@ -105,7 +105,7 @@ def check_throttling(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A quota that an arm declares is meant; any other belongs to a container or a service."""
     evidence = assessment.evidence
-    meant = {arm.name for arm in evidence.arms if "cpus" in arm.knobs.get("cgroup", {})}
+    meant = {arm.name for arm in evidence.arms if intends(arm.knobs, "cpu-quota")}
 
     def throttled(run: RunRow) -> float | None:
         return None if run.slot.arm in meant else _increase(evidence, run.id, QUOTA)
@@ -120,7 +120,7 @@ def check_oom(assessment: Assessment) -> Iterator[CaveatFinding]:
     run is not valid. A run whose server or load lost a process has failed, so whoever was ended was somebody else's.
     """
     evidence = assessment.evidence
-    limited = {arm.name for arm in evidence.arms if "memory" in arm.knobs.get("cgroup", {})}
+    limited = {arm.name for arm in evidence.arms if intends(arm.knobs, "out-of-memory")}
     kills = _above(evidence, lambda run: _increase(evidence, run.id, OOM_KILLS), 0)
     found = {run.id: kills[run.id] for run in evidence.valid if run.id in kills and run.slot.arm not in limited}
     if found:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs
 from pgtrial.analysis.world.build import find_build_differences
-from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
+from pgtrial.analysis.world.fingerprint import DifferenceKind, FactDifference, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_hidden, find_of_server, find_undeclared
-from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
@@ -18,10 +18,10 @@ _OF_BUILD = frozenset(
 )
 _VERSION = frozenset({"server_version", "server_version_num"})
 _CODES = {
-    Kind.ARMS: "undeclared-difference",
-    Kind.RUNS: "fingerprint-differs",
-    Kind.WITHIN: "fingerprint-changed",
-    Kind.HOSTS: "hosts-differ",
+    DifferenceKind.ARMS: "undeclared-difference",
+    DifferenceKind.RUNS: "fingerprint-differs",
+    DifferenceKind.WITHIN: "fingerprint-changed",
+    DifferenceKind.HOSTS: "hosts-differ",
 }
 
 
@@ -81,10 +81,10 @@ def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Facts of the world that differ without having been declared, by the published rule."""
-    groups: dict[tuple[Kind, Severity], list[FactDifference]] = {}
+    groups: dict[tuple[DifferenceKind, Severity], list[FactDifference]] = {}
     is_soak = assessment.evidence.is_soak  # which compares no arms
     for difference in compare_facts(assessment.evidence):
-        if difference.severity is not None and not (is_soak and difference.kind is Kind.ARMS):
+        if difference.severity is not None and not (is_soak and difference.kind is DifferenceKind.ARMS):
             groups.setdefault((difference.kind, difference.severity), []).append(difference)
     for (kind, severity), differences in groups.items():
         code = _CODES[kind]
@@ -113,4 +113,4 @@ def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:
     valid = {run.id for run in assessment.evidence.valid}
     for run, recorded in assessment.evidence.caveats:
         if run is None or run in valid:
-            yield as_finding(recorded, () if run is None else (run,))
+            yield recorded if run is None else recorded.model_copy(update={"runs": (run,)})

@@ -132,7 +132,7 @@ def changes(knob: str, name: str, fact: str) -> bool:
 Reading = tuple[str, str]  # a fact before and after the load of a run
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """``arms``: between arms, in half of the blocks or more; ``runs``: it was changed some time; ``within``: it changed
     while the load was on, in every run in the same way; ``hosts``: each host has its own, and always had; ``declared``:
     as the arms declare it.
@@ -153,7 +153,7 @@ class FactDifference:
     """
 
     name: str
-    kind: Kind
+    kind: DifferenceKind
     by_run: Mapping[int, Reading]
     by_arm: Mapping[str, tuple[Reading, ...]]
     by_host: Mapping[str, tuple[Reading, ...]]
@@ -162,11 +162,11 @@ class FactDifference:
     @property
     def severity(self) -> Severity | None:
         """What the rule makes of it; None: nothing."""
-        if self.kind is Kind.DECLARED:
+        if self.kind is DifferenceKind.DECLARED:
             return None
-        if self.kind is Kind.HOSTS:  # what hosts differ by is what the effect is to hold over
+        if self.kind is DifferenceKind.HOSTS:  # what hosts differ by is what the effect is to hold over
             return None if self.rule.runs is None or self.name in OF_EACH_HOST else Severity.INFO
-        return self.rule.arms if self.kind is Kind.ARMS else self.rule.runs
+        return self.rule.arms if self.kind is DifferenceKind.ARMS else self.rule.runs
 
     @property
     def label(self) -> str:
@@ -183,9 +183,9 @@ class FactDifference:
 
     def values(self) -> tuple[PlacedValue, ...]:
         """Where it had which value: by arm or host where they differ, otherwise by runs ("runs 1–3")."""
-        if self.kind is Kind.HOSTS:
+        if self.kind is DifferenceKind.HOSTS:
             return tuple(PlacedValue(where=host, value=_name_values(own)) for host, own in self.by_host.items())
-        if self.kind in (Kind.DECLARED, Kind.ARMS):
+        if self.kind in (DifferenceKind.DECLARED, DifferenceKind.ARMS):
             return tuple(PlacedValue(where=arm, value=_name_values(own)) for arm, own in self.by_arm.items())
         runs: dict[Reading, list[int]] = {}
         for run, reading in self.by_run.items():
@@ -215,7 +215,7 @@ def describe_world(evidence: Evidence) -> Fingerprint:
         ),
         differences=(
             *(
-                Difference(name=fact.label, values=fact.values(), declared=fact.kind is Kind.DECLARED)
+                Difference(name=fact.label, values=fact.values(), declared=fact.kind is DifferenceKind.DECLARED)
                 for fact in compare_facts(evidence)
             ),
             *find_undeclared(evidence),
@@ -234,7 +234,7 @@ def collect_facts(evidence: Evidence) -> dict[str, str]:
         if is_same(values, rule_of(name).tolerance):
             facts[name] = values[0]
     for difference in compare_facts(evidence):
-        if difference.kind is not Kind.DECLARED:
+        if difference.kind is not DifferenceKind.DECLARED:
             facts.pop(difference.name, None)
     return facts
 
@@ -280,7 +280,7 @@ def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
 
 def _kind(
     evidence: Evidence, by_run: Mapping[int, Reading], declared: Mapping[str, tuple[tuple[str, str, str], ...]]
-) -> Kind:
+) -> DifferenceKind:
     """What arms declare the same must be the same in their runs of a block, and over the blocks."""
     overall: dict[object, set[Reading]] = {}
     blocks: dict[tuple[int, object], list[Reading]] = {}
@@ -290,16 +290,16 @@ def _kind(
             overall.setdefault(key, set()).add(by_run[run.id])
             blocks.setdefault((run.slot.block, key), []).append(by_run[run.id])
     if all(len(values) == 1 for values in overall.values()):
-        return Kind.DECLARED if len(set(by_run.values())) > 1 else Kind.WITHIN
+        return DifferenceKind.DECLARED if len(set(by_run.values())) > 1 else DifferenceKind.WITHIN
     by_host: dict[object, set[Reading]] = {}
     for run in evidence.valid:
         if evidence.is_spread and run.id in by_run:
             by_host.setdefault((evidence.hosts[run.slot.block], declared[run.slot.arm]), set()).add(by_run[run.id])
     if by_host and all(len(values) == 1 for values in by_host.values()):
-        return Kind.HOSTS
+        return DifferenceKind.HOSTS
     comparable = {block for (block, _), values in blocks.items() if len(values) > 1}
     different = {block for (block, _), values in blocks.items() if len(set(values)) > 1}
-    return Kind.ARMS if different and 2 * len(different) >= len(comparable) else Kind.RUNS
+    return DifferenceKind.ARMS if different and 2 * len(different) >= len(comparable) else DifferenceKind.RUNS
 
 
 def _by_host(evidence: Evidence, readings: Mapping[int, Reading]) -> dict[str, tuple[Reading, ...]]:

@@ -15,13 +15,13 @@ from pathlib import Path
 from pgtrial.engine.target.base import DATABASE, make_work_directory, run_concurrently
 from pgtrial.errors import HostCommandError, PreflightError, WorkloadError
 from pgtrial.experiment_file.experiment import LoadTable
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Account, Completed, Host, HostProcess
 from pgtrial.hosts.certificate import draw_key_pair, require_cryptography
 from pgtrial.hosts.clock import ClockOffset, measure_offset
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import server_account
 from pgtrial.hosts.processes import ProcessId
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.entrance import Entrance, are_addresses
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import SUPERUSER
@@ -32,7 +32,6 @@ from pgtrial.store import log_reduction
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.log_reduction import BAD_LINE, CUT_OFF
 from pgtrial.store.pgbench_log import LevelLog, reduction_of
-from pgtrial.units import format_share
 from pgtrial.workloads.base import Generator
 
 SATURATED = 0.95  # of a machine's CPU time
@@ -328,29 +327,17 @@ def span(loads: Sequence[MachineLoad]) -> tuple[float, float]:
     return min(begun), max(begun)
 
 
-def find_apart(loads: Sequence[MachineLoad], *, level: str) -> Iterator[Caveat]:
+def find_apart(loads: Sequence[MachineLoad], *, level: str) -> Iterator[CaveatFinding]:
     """Starts that were further apart than what is together, by more than is not known of the clocks."""
     first, last = span(loads)
     errors = [load.before.error for load in loads if {first, last} & {*load.begun}]
     doubt = sum(errors) if len(errors) > 1 else 0.0  # else both are by one clock
     if last - first > TOGETHER + doubt:
-        yield Caveat(
-            code="load-machines-apart",
-            severity=Severity.INFO,
-            text=f"{level}: the machines from which load comes started {(last - first) * 1000:.1f} ms after each "
-            f"other, where {TOGETHER * 1000:g} ms are together; their clocks are known to {doubt * 1000:.2g} ms.",
-            hint="All of it lies before what is counted. A machine that is busy starts late.",
-        )
+        yield caveat("load-machines-apart", level=level, apart=last - first, together=TOGETHER, doubt=doubt)
 
 
-def find_saturated(loads: Sequence[MachineLoad]) -> Iterator[Caveat]:
+def find_saturated(loads: Sequence[MachineLoad]) -> Iterator[CaveatFinding]:
     """Machines whose CPUs had no time left: what was measured may be theirs, and not the server's."""
     for load in loads:
         if load.busy is not None and load.busy >= SATURATED:
-            yield Caveat(
-                code="load-machine-saturated",
-                severity=Severity.WARNING,
-                text=f'"{load.machine.host.name}", from which load comes, used {format_share(load.busy)} of its CPU '
-                "time: it may limit what was measured, and not the server.",
-                hint="Add a machine to hosts in [load], or take clients away.",
-            )
+            yield caveat("load-machine-saturated", host=load.machine.host.name, share=load.busy)

@@ -28,13 +28,13 @@ from pgtrial.engine.sampler.spool import (
     read_times,
 )
 from pgtrial.errors import TargetError
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.linux.devices import BlockDevice, devices_under
 from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within, forget_input
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.load_sessions import LOAD
 
 _GAP = 2.7  # intervals without a reading; two that follow each other are up to 1.2 apart
@@ -50,7 +50,7 @@ class Disks:
     """Names of the disks ("vda") under some directories, and a caveat for each directory without any."""
 
     names: tuple[str, ...] = ()
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[CaveatFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,10 @@ def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
     found = [devices_under(ops, directory) for directory in dict.fromkeys(directories)]
     return Disks(
         names=tuple(dict.fromkeys(name for under in found for d in under.devices for name in _observed(d))),
-        caveats=tuple(map(_no_device, dict.fromkeys(under.reason for under in found if not under.devices))),
+        caveats=tuple(
+            caveat("no-device", reason=reason)
+            for reason in dict.fromkeys(under.reason for under in found if not under.devices)
+        ),
     )
 
 
@@ -133,15 +136,6 @@ def remote_reader(host: Host, *, clock_offset: float) -> RemoteReader | None:
     return RemoteReader(command=(*host.session_argv, f"exec {shlex.join(reader_argv())}"), clock_offset=clock_offset)
 
 
-def _no_device(reason: str) -> Caveat:
-    return Caveat(
-        code="no-device",
-        severity=Severity.INFO,
-        text=f"{reason} There are no disk metrics for it.",
-        hint="A network file system, tmpfs, overlay or a storage pool has no block device that could be read.",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """A stretch (seconds since the epoch) in which a source was not read for more than _GAP intervals."""
@@ -159,7 +153,7 @@ class SamplerReport:
     errors: tuple[str, ...]
     ticks: int
     late: int | None
-    caveats: tuple[Caveat, ...]
+    caveats: tuple[CaveatFinding, ...]
 
 
 class Sampler:
@@ -172,7 +166,7 @@ class Sampler:
         self._host = host or LocalHost()
         self._process: HostProcess | None = None
         self._spool = Path()
-        self._caveats: tuple[Caveat, ...] = ()
+        self._caveats: tuple[CaveatFinding, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -265,9 +259,12 @@ class Sampler:
             late=closing[0]["late"] if closing else None,
             caveats=(
                 *self._caveats,
-                *(_absent(reason, header) for reason in header.absent.values()),
-                *map(_without, remarks),
-                *([_SILENT] if is_silent(told, unanswered) else []),
+                *(
+                    caveat("no-source.there" if header.foreign else "no-source.here", source=source)
+                    for source in header.absent.values()
+                ),
+                *(caveat("no-source", what=remark) for remark in remarks),
+                *([caveat("unanswered")] if is_silent(told, unanswered) else []),
             ),
         )
 
@@ -317,26 +314,4 @@ def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: flo
         for source, found in times.items()
         for before, after in pairwise((start, *found, end))
         if after - before > _GAP * interval
-    )
-
-
-_SILENT = Caveat(
-    code="unanswered",
-    severity=Severity.WARNING,
-    text="The server did not answer the sampler, which asks each second, three times in a row or more.",
-    hint="What its sessions waited for then is not known. Throughput and latencies are counted by the load, and hold.",
-)
-
-
-def _absent(reason: str, header: Header) -> Caveat:
-    where = "the server's machine" if header.foreign else "this machine"
-    return _without(f"On {where} pgtrial's account cannot read {reason}.")
-
-
-def _without(sentence: str) -> Caveat:
-    return Caveat(
-        code="no-source",
-        severity=Severity.INFO,
-        text=sentence,
-        hint="The metrics from there are missing; nothing else depends on them.",
     )

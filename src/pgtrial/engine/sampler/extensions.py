@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, find_statement, in_schema
 from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
-from pgtrial.model.metric import Kind
+from pgtrial.model.metric import MetricKind
 
 _PROBE = "extensions"
 _FIND = """
@@ -101,7 +101,7 @@ class Extensions:
 
     def read_now(self, deadline: float) -> None:
         """Read what is counted, due or not."""
-        counted = [one for one in self._readings if any(m.kind is Kind.COUNTER for m in one.collector.metrics)]
+        counted = [one for one in self._readings if any(m.kind is MetricKind.COUNTER for m in one.collector.metrics)]
         self._read([one for one in counted if not one.collector.at_end], deadline=deadline)
 
     def finish(self) -> None:

@@ -75,7 +75,7 @@ class SlicedMeasurement(Measurement):
                 disks=Disks(),
                 machine=False,
                 spool=str(member.spool),
-                load_sessions=self.group.plan.beginning_of_names(name),
+                load_sessions=self.group.context.beginning_of_names(name),
                 **_own_sources(ops, member.server),
             )
             for name, member in members.items()
@@ -84,11 +84,11 @@ class SlicedMeasurement(Measurement):
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
         block, members = self.group.block, sorted(self.group.members)
-        seed = turn_seed(self.group.plan.seed, block, "warm-up")
-        cap = warmup_cap(self.group.plan.workload)
+        seed = turn_seed(self.group.context.seed, block, "warm-up")
+        cap = warmup_cap(self.group.context.workload)
         steps = warmup_steps(self.slice_plan.choice, members, seconds=cap, seed=seed, block=block)
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
-            await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
+            await self._play("warm-up", self.group.context.levels[0], steps, logged=False)
 
     async def _measure(self, level: LoadLevel) -> None:
         record, steps = self.group.record, self._steps(level)
@@ -103,12 +103,12 @@ class SlicedMeasurement(Measurement):
         self._add_slices(level, slices)
 
     def _steps(self, level: LoadLevel) -> tuple[Step, ...]:
-        plan, block = self.group.plan, self.group.block
+        context, block = self.group.context, self.group.block
         return plan_steps(
             self.slice_plan.choice,
             sorted(self.group.members),
-            seconds=plan.workload.duration,
-            seed=turn_seed(plan.seed, block, level.index),
+            seconds=context.workload.duration,
+            seed=turn_seed(context.seed, block, level.index),
             block=block,
         )
 
@@ -144,13 +144,13 @@ class SlicedMeasurement(Measurement):
                 cpu_sets=self.slice_plan.cpu_sets,
                 values=self.twins.values,
             )
-            slices.update(await take_turns(self.group.plan.client_host, task, level=level.index))
+            slices.update(await take_turns(self.group.context.client_host, task, level=level.index))
 
         outcome = await self._run_load(label, generators, conduct=conduct)
         if not slices:
             raise InvalidRunError(f"{label}: the load ended early")
         whole = min(own[0].started for own in slices.values()), max(own[-1].ended for own in slices.values())
-        program = self.group.plan.load.output.program
+        program = self.group.context.load.output.program
         check_presence(label, outcome, window=whole, program=program, takes_turns=True)
         if logged:
             for name, own in slices.items():
@@ -162,8 +162,8 @@ class SlicedMeasurement(Measurement):
         """Those of each arm's load, where arms have CPUs of their own and one server."""
         if not self.slice_plan.cpu_sets:
             return {}
-        plan = self.group.plan
-        return {name: await self.twins.backends(plan.beginning_of_names(name)) for name in self.group.members}
+        context = self.group.context
+        return {name: await self.twins.backends(context.beginning_of_names(name)) for name in self.group.members}
 
     def _sampler_pid(self, name: str) -> int:
         pid = self.samplers[name].pid

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.standby import STANDBY, settings_of
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
 from pgtrial.postgres.entrance import Entrance
@@ -83,7 +83,7 @@ class Target(Protocol):
     @property
     def client(self) -> Programs | None: ...
     @property
-    def caveats(self) -> Sequence[Caveat]: ...
+    def caveats(self) -> Sequence[CaveatFinding]: ...
 
     def facts(self) -> Mapping[str, str]:
         """Facts of its servers for the fingerprint of the experiment, "group/name" to value; all arms together."""

@@ -29,12 +29,13 @@ from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room,
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
 from pgtrial.experiment_file.workload_table import TPCC
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import Message, message
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.existing.arm_sql import MAYBE_OF_OTHERS, are_of_others
@@ -69,10 +70,6 @@ from pgtrial.workloads.tpcc import load_sql
 _FOUND = "found-data"  # kind of event: what the data of a database that was there before were
 _MOST_FOUND = 20_000  # tables, indexes and sequences, of which a result folder can keep what was found
 # Who can have changed a database nevertheless.
-_READ_ONLY = (
-    "The load's sessions were read-only: others have done it, or a hook, or a script or program gave itself the right "
-    "to."
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,8 +92,8 @@ class ServerTarget:
     token: str
     database: str
     prepared: str
-    caveats: Sequence[Caveat]
-    note: Callable[[Caveat], None]
+    caveats: Sequence[CaveatFinding]
+    note: Callable[[CaveatFinding], None]
     own: Mapping[str, Mapping[str, str]]
     shared: Mapping[str, Mapping[str, str]]
     scripts: Sequence[Mapping[str, str]]
@@ -307,46 +304,26 @@ class ServerTarget:
         if before is not None:
             await self._compare(before)
 
-    def _who_may_have(self) -> str:
+    def _who_may_have(self) -> tuple[Message, ...]:
         """Who can have changed a database whose load may only read."""
-        said = [_READ_ONLY]
-        if self.looks:
-            said.append(f"In {self.looks} looks none of the load's sessions was writing.")
-        if self.others:
-            said.append("Others have connected to the database meanwhile.")
-        return " ".join(said)
+        return (
+            message("read-only"),
+            *([message("read-only.looks", looks=self.looks)] if self.looks else []),
+            *([message("read-only.others")] if self.others else []),
+        )
 
     async def _compare(self, before: Inventory) -> None:
         after = await read_inventory(self.server.control, self.database)
         if written := compare_data(before, after):
-            whose = "What the load has written stays, beside what others have."
-            self.note(
-                Caveat(
-                    code="data-changed",
-                    severity=Severity.WARNING,
-                    text=f'The database "{self.database}" was written to during the experiment. {written}',
-                    hint=self._who_may_have() if self.is_read_only else whose,
-                )
-            )
+            whose = self._who_may_have() if self.is_read_only else (message("load-stays"),)
+            self.note(caveat("data-changed", database=self.database, changes=written, whose=whose))
         differs = compare_catalogues(before.catalogue, after.catalogue)
         if differs and self.is_read_only:
-            self.note(
-                Caveat(
-                    code="catalogue-changed",
-                    severity=Severity.WARNING,
-                    text=f'Objects of the database "{self.database}" were changed during the experiment. {differs}',
-                    hint=self._who_may_have(),
-                )
-            )
+            whose = self._who_may_have()
+            self.note(caveat("catalogue-changed", database=self.database, changes=differs, whose=whose))
         elif differs and (not self.scripts or are_of_others(before.catalogue, after.catalogue, self.scripts)):
-            self.note(
-                Caveat(
-                    code="catalogue-changed",
-                    severity=Severity.WARNING,
-                    text=f'Objects of the database "{self.database}" were changed during the experiment. {differs}',
-                    hint=f"No arm's SQL names them: others have made them, or the load. {_connected(before, after)}",
-                )
-            )
+            whose = (message("not-named", connected=_connected(before, after)),)
+            self.note(caveat("catalogue-changed", database=self.database, changes=differs, whose=whose))
         elif differs:
             maybe = f" {MAYBE_OF_OTHERS} {_connected(before, after)}"
             raise TargetError(
@@ -486,16 +463,10 @@ def _check_version(state: State, server: ExistingServer) -> None:
         )
 
 
-def _own_caveats(server: ExistingServer, here: Host) -> Sequence[Caveat]:
+def _own_caveats(server: ExistingServer, here: Host) -> Sequence[CaveatFinding]:
     if not server.facts.local or server.host.name != here.name:
         return ()
-    shared = Caveat(
-        code="shared-server",
-        severity=Severity.INFO,
-        text="The server was there before the experiment, and whatever else it does is in the numbers.",
-        hint="Keep other clients away meanwhile; blocks in random order take care of the rest.",
-    )
-    return (shared,)
+    return (caveat("shared-server"),)
 
 
 async def _load(

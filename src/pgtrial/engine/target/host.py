@@ -15,6 +15,7 @@ from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM, OF_JOBS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs import HOST_KNOBS
@@ -22,7 +23,6 @@ from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.arm import Arm, Variant
-from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import check_access, make_own, prepare_directory, remove_directories
 from pgtrial.store.belongings import Belongings, Made
@@ -47,7 +47,7 @@ class HostTarget:
     changes: HostChanges
     token: str
     directories: dict[str, Path] = field(default_factory=dict)
-    caveats: Sequence[Caveat] = ()
+    caveats: Sequence[CaveatFinding] = ()
     client: None = None
     made: list[JournalEntry] = field(default_factory=list)
     running: Arm | None = field(default=None, init=False)

@@ -21,7 +21,7 @@ from pgtrial.postgres.connect import find_roles, make_roles
 from pgtrial.postgres.programs import Programs
 from pgtrial.safe_files import open_file
 from pgtrial.store.belongings import Belongings, Made
-from pgtrial.workloads.data_files import DataFile, Kind
+from pgtrial.workloads.data_files import DataFile, DumpFormat
 
 _SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
 _ROW = re.compile(r"CONTEXT:\s+COPY .+?, line (?P<row>\d+)\b")  # counted from the first line of the data
@@ -85,7 +85,7 @@ class Loader:
             await make_roles(self.conninfo, sorted({role for file in files for role in file.roles}))
             return
         # pg_restore leaves owners and rights out; what psql executes cannot be told to.
-        named = {role for file in files if file.kind is Kind.SCRIPT for role in file.roles}
+        named = {role for file in files if file.kind is DumpFormat.SCRIPT for role in file.roles}
         missing = sorted(named - await find_roles(self.conninfo))
         if missing:
             raise PreflightError(
@@ -113,7 +113,7 @@ class Loader:
     async def _load(self, file: DataFile, root: Path) -> None:
         to = f"--dbname={self.environment['PGDATABASE']}"
         argv: list[str | Path]
-        if file.kind is Kind.ARCHIVE:
+        if file.kind is DumpFormat.ARCHIVE:
             whose = () if self.is_own else ("--no-owner", "--no-privileges")
             options = ("--exit-on-error", "--no-password", "--no-tablespaces", *whose)
             argv = [self.programs.path("pg_restore"), *options, to, root / file.path]

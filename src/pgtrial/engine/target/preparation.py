@@ -21,6 +21,7 @@ from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.workload_table import TPCC
+from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
@@ -29,7 +30,6 @@ from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Variant
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs, has_library, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
@@ -62,14 +62,6 @@ _LOADING: Mapping[str, str] = {
 }
 # Limits that the experiment's settings may have are meant for its load.
 _LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
-
-_THROUGH_SSH = Caveat(
-    code="load-through-ssh",
-    severity=Severity.WARNING,
-    text="The load reaches the server through an ssh connection, which costs CPU time on both machines and adds to "
-    "every latency: small differences between the arms look smaller than they are.",
-    hint="docs/remote-host.md has figures. For short transactions run pgtrial on the server's machine.",
-)
 
 
 async def prepare_throwaway(
@@ -106,7 +98,7 @@ async def prepare_throwaway(
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
         counting=_counting(plan, state, host, programs.values()),
-        caveats=() if host.name == LOCAL or experiment.load is not None else (_THROUGH_SSH,),
+        caveats=() if host.name == LOCAL or experiment.load is not None else (caveat("load-through-ssh"),),
     )
     made = belongings.directories(host.name)
     try:

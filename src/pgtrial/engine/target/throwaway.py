@@ -11,6 +11,7 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
@@ -25,7 +26,6 @@ from pgtrial.knobs.slowdown import (
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.entrance import Entrance
 from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
@@ -57,7 +57,7 @@ class ThrowawayTarget:
     token: str
     client: Programs
     clusters: dict[str, ThrowawayCluster] = field(default_factory=dict)
-    caveats: Sequence[Caveat] = ()
+    caveats: Sequence[CaveatFinding] = ()
     counting: Mapping[str, str] = field(default_factory=dict)
     made: list[JournalEntry] = field(default_factory=list)
     taken_of: Mapping[str, ThrowawayCluster] = field(default_factory=dict)

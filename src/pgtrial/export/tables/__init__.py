@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pgtrial.export.tables.base import Column, Kind, Table, Value, table, text
+from pgtrial.export.tables.base import Column, ColumnType, Table, Value, table, text
 from pgtrial.export.tables.causes import cause_tables
 from pgtrial.export.tables.experiment import (
     arms_table,
@@ -30,7 +30,7 @@ from pgtrial.export.tables.results import (
 )
 from pgtrial.findings.findings import Findings
 
-__all__ = ["TABLES", "Column", "Kind", "Table", "Value", "cause_tables", "describe_columns", "tables_of"]
+__all__ = ["TABLES", "Column", "ColumnType", "Table", "Value", "cause_tables", "describe_columns", "tables_of"]
 
 # In the order in which a reader wants them; those of the causes and of huge pages stand before the record of the runs.
 _ANSWER: tuple[Callable[[Findings], Table], ...] = (

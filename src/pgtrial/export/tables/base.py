@@ -11,7 +11,7 @@ from pgtrial.findings.record import Estimate
 Value = str | float | bool | None  # an int too, which is a float to the type checker
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """``time`` is a number of seconds since the epoch; formats that know times write it as one, in UTC."""
 
     TEXT = "text"
@@ -26,7 +26,7 @@ class Column:
     """``unit`` is a base unit (s, B, 1/s, ratio, share, probability), "" where there is none."""
 
     name: str
-    kind: Kind
+    kind: ColumnType
     about: str
     unit: str = ""
 
@@ -48,23 +48,23 @@ def table(name: str, title: str, columns: Iterable[Column], rows: Iterable[Itera
 
 
 def text(name: str, about: str) -> Column:
-    return Column(name=name, kind=Kind.TEXT, about=about)
+    return Column(name=name, kind=ColumnType.TEXT, about=about)
 
 
 def integer(name: str, about: str) -> Column:
-    return Column(name=name, kind=Kind.INTEGER, about=about)
+    return Column(name=name, kind=ColumnType.INTEGER, about=about)
 
 
 def number(name: str, about: str, unit: str = "") -> Column:
-    return Column(name=name, kind=Kind.NUMBER, about=about, unit=unit)
+    return Column(name=name, kind=ColumnType.NUMBER, about=about, unit=unit)
 
 
 def time(name: str, about: str) -> Column:
-    return Column(name=name, kind=Kind.TIME, about=about)
+    return Column(name=name, kind=ColumnType.TIME, about=about)
 
 
 def truth(name: str, about: str) -> Column:
-    return Column(name=name, kind=Kind.TRUTH, about=about)
+    return Column(name=name, kind=ColumnType.TRUTH, about=about)
 
 
 RUN = (integer("run", "id of the run"), text("arm", "arm"), integer("block", "block"))

@@ -22,6 +22,7 @@ from pgtrial.findings.catalogue.hosts import HOST_CAVEATS, HOSTS
 from pgtrial.findings.catalogue.ledger import LEDGER, NOT_SLOWED, SLOWED
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
+from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS, MEASURED_PARTS
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
@@ -39,6 +40,8 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     SHARING_PARTS,
     WORLD_CAVEATS,
     WORLD_PARTS,
+    MEASURED_CAVEATS,
+    MEASURED_PARTS,
     EFFECT_CAVEATS,
     HOST_CAVEATS,
     HOSTS,

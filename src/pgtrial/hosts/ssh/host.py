@@ -27,7 +27,7 @@ from pgtrial.hosts.ssh.agent import encode
 from pgtrial.hosts.ssh.command import explain_failure, explain_nonsense, ssh_command
 from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 from pgtrial.hosts.ssh.process import SshProcess
-from pgtrial.safe_files import new_file, open_file
+from pgtrial.safe_files import new_file
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
 _CHUNK = 1 << 20  # bytes of a file in one call
@@ -213,13 +213,6 @@ class SshHost:
                 file.write(base64.b64decode(chunk))
                 if file.tell() > _LARGEST:
                     raise OSError(errno.EFBIG, f"{path} of {self.name} has more than {_LARGEST >> 30} GB")
-                await asyncio.sleep(0)
-
-    async def copy_to(self, source: Path, path: Path) -> None:
-        self.ops.put(str(path), "")
-        with open_file(source) as file:
-            while chunk := file.read(_CHUNK):
-                self.ops.append_chunk(str(path), base64.b64encode(chunk).decode("ascii"))
                 await asyncio.sleep(0)
 
 

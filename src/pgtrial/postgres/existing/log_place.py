@@ -13,12 +13,12 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from pgtrial.model.caveat import Caveat, info
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.log_formats import has_time
 from pgtrial.postgres.existing.server import ExistingServer, find_parent
 from pgtrial.store.server_log.entry import find_zone
-from pgtrial.units import format_duration
 
 
 class LogFormat(StrEnum):
@@ -152,58 +152,33 @@ async def _is_english(connection: "AsyncConnection[tuple[Any, ...]]", lc_message
     return re.split(r"[_.@]", lc_messages, maxsplit=1)[0].lower() in ("c", "posix", "en", "")
 
 
-async def log_caveats(server: ExistingServer) -> tuple[Caveat, ...]:
+async def log_caveats(server: ExistingServer) -> tuple[CaveatFinding, ...]:
     """Changes nothing. Raises ConnectError, TargetError."""
     place = await find_log(server)
     if isinstance(place, str):
-        return (
-            info(
-                "no-server-log",
-                "The server's log cannot be read: checkpoints, autovacuum by table, waits for locks, deadlocks, errors "
-                f"and slow statements are not in the report, but for what the server counts. {place}",
-                # A function that reads the log for a role would read every other file of the server for it as well.
-                "Run pgtrial as root or as the server's operating-system user on the server's machine.",
-            ),
-        )
+        # A function that reads the log for a role would read every other file of the server for it as well.
+        return (caveat("no-server-log", reason=place),)
     return tuple(missing_from(place))
 
 
-def missing_from(place: LogPlace) -> Iterator[Caveat]:
+def missing_from(place: LogPlace) -> Iterator[CaveatFinding]:
     """What a log that can be read does not tell."""
     settings = place.settings
     if not place.is_english:
-        by_code = "" if place.format is LogFormat.TEXT else ", and errors by their SQLSTATE,"
-        by_json = (
-            " With log_destination = 'jsonlog' or 'csvlog' errors are known in any language."
-            if place.format is LogFormat.TEXT
-            else ""
-        )
-        yield info(
-            "server-log-language",
-            f"The server's messages are not in English: of its log only checkpoints{by_code} are known. Whether there "
-            "was anything else (autovacuum, waits for locks, temporary files, deadlocks, errors, slow statements) is "
-            "not known.",
-            f"Let the server log in English: lc_messages = 'C' needs no restart.{by_json}",
-        )
-    silent = [f"{what} ({name} = {value})" for name, (value, what) in _SILENT.items() if settings.get(name) == value]
+        yield caveat("server-log-language" if place.format is LogFormat.TEXT else "server-log-language.by-code")
+    silent = [
+        message("silent-log", what=what, name=name, value=value)
+        for name, (value, what) in _SILENT.items()
+        if settings.get(name) == value
+    ]
     shortest = float(settings[_SHORTEST]) / 1000
     if shortest > 0:
-        silent.append(f"autovacuum of a table in less than {format_duration(shortest)} ({_SHORTEST})")
+        silent.append(message("silent-autovacuum", seconds=shortest, name=_SHORTEST))
     if silent:
-        yield info(
-            "server-log-silent",
-            f"The server does not log {', '.join(silent)}: that the report shows none of them does not mean that there "
-            "were none.",
-            "pgtrial does not change these settings of an existing server; its administrator can.",
-        )
+        yield caveat("server-log-silent", silent=tuple(silent))
     zone = settings["log_timezone"]
     if find_zone(zone) is None:
-        yield info(
-            "server-log-zone",
-            f'The server logs times of the zone "{zone}", which this machine does not know: its log is not in the '
-            "report unless the times say how far they are from universal time.",
-            'Install the time zones (the package tzdata, or "pip install tzdata") where pgtrial runs.',
-        )
+        yield caveat("server-log-zone", zone=zone)
 
 
 async def server_size(connection: "AsyncConnection[tuple[Any, ...]]", path: str) -> int | None:

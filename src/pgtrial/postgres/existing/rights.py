@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from psycopg import Error
 from psycopg.rows import dict_row
 
-from pgtrial.model.caveat import NO_ALL_SETTINGS, Caveat, Severity, info
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.model.caveat import NO_ALL_SETTINGS
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.safe_text import sql_name
@@ -67,12 +68,12 @@ class Rights:
     in_recovery: bool
     local: bool
 
-    def caveats(self, *, writes: bool = True) -> tuple[Caveat, ...]:
+    def caveats(self, *, writes: bool = True) -> tuple[CaveatFinding, ...]:
         """What cannot be read or done, once each, with what it costs a load that ``writes`` or one that does not.
 
         What an arm cannot do without is an error instead, which its knob raises.
         """
-        return tuple(caveat for caveat in _caveats(self) if writes or caveat.code != _ONLY_WRITES)
+        return tuple(found for found in _caveats(self) if writes or found.code != _ONLY_WRITES)
 
 
 async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -> Rights:
@@ -99,55 +100,19 @@ async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -
     )
 
 
-def _caveats(rights: Rights) -> Iterator[Caveat]:
+def _caveats(rights: Rights) -> Iterator[CaveatFinding]:
+    role, role_name = rights.user, sql_name(rights.user)
     if rights.provider:
-        yield info(
-            "managed-server",
-            f"The server looks like one of {rights.provider}, which keeps the superuser's rights to itself.",
-            "Settings that the provider alone can change have to be the same for all arms.",
-        )
+        yield caveat("managed-server", provider=rights.provider)
     if not rights.local:
-        yield info(
-            "no-host",
-            "The server's machine is not the one that pgtrial works on, so its CPUs, memory and devices are not "
-            "measured: the limiting resource, and CPU seconds and device requests per transaction, stay unknown.",
-            'Run pgtrial on the server\'s machine, or name it with host = "ssh://…" in [target].',
-        )
+        yield caveat("no-host")
     if not rights.read_statistics:
-        yield info(
-            "no-monitor",
-            f'The role "{rights.user}" may not see what other roles and the server\'s own processes do: waits of '
-            "checkpointer, WAL writer and autovacuum, and a load that is not pgtrial's, are missing from the analysis.",
-            f"GRANT pg_monitor TO {sql_name(rights.user)} gives it the right.",
-        )
+        yield caveat("no-monitor", role=role, role_name=role_name)
     if not rights.read_settings:
-        yield info(
-            NO_ALL_SETTINGS,
-            f'The role "{rights.user}" may not see all settings: some are missing from the comparison of the arms, '
-            "and the data directory is not known, nor the devices under it.",
-            f"GRANT pg_read_all_settings TO {sql_name(rights.user)}, or pg_monitor, gives it the right.",
-        )
+        yield caveat(NO_ALL_SETTINGS, role=role, role_name=role_name)
     if not rights.checkpoint:
-        yield Caveat(
-            code="no-checkpoint",
-            severity=Severity.WARNING,
-            text=f'The role "{rights.user}" may not CHECKPOINT, so runs begin at different distances from the last '
-            "one: full-page images and the write-back of a checkpoint fall into some runs and not into others, which "
-            "makes the blocks differ more and the intervals wider.",
-            hint=f"GRANT pg_checkpoint TO {sql_name(rights.user)} gives it the right. Otherwise make the runs much "
-            "longer than checkpoint_timeout.",
-        )
+        yield caveat("no-checkpoint", role=role, role_name=role_name)
     if rights.settings and not rights.read_files:
-        yield info(
-            "no-file-settings",
-            f'The role "{rights.user}" may not read pg_file_settings and pg_stat_file: whether a reload would also '
-            "bring in what somebody has written to the configuration files and not loaded yet cannot be said.",
-            "GRANT pg_read_all_settings and EXECUTE ON FUNCTION pg_stat_file(text) TO "
-            f"{sql_name(rights.user)} would tell.",
-        )
+        yield caveat("no-file-settings", role=role, role_name=role_name)
     if rights.in_recovery:
-        yield info(
-            "standby",
-            "The server is a standby: replay of WAL runs beside the load, and only reading scenarios are possible.",
-            "",
-        )
+        yield caveat("standby")

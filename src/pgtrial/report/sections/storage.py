@@ -9,6 +9,7 @@ from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.rendering import write_value
+from pgtrial.knobs import KNOBS
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, place_arm, place_level, range_text
 from pgtrial.report.charts.disks import disk_charts
@@ -103,7 +104,8 @@ FILES = Section(
 )
 
 
-_SUBJECT = ("storage", "filesystem")  # knobs by which the disk is what an experiment is about
+# Knobs by which the disk is what an experiment is about.
+_SUBJECT = {name for name, knob in KNOBS.items() if any(fact.startswith("storage/") for fact in knob.facts)}
 # By the key of a limit: how a rate is written, and a limit that is enforced, and one that is only declared.
 _DECLARED = {
     "read_iops": (
@@ -244,7 +246,7 @@ def _is_shown(findings: Findings) -> bool:
     """Where the disk is what arms differ in, or what limits one of them."""
     uses = causes_of(findings).disks
     is_subject = any(
-        use.disk or use.declared or arm.knobs.keys() & {*_SUBJECT}
+        use.disk or use.declared or arm.knobs.keys() & _SUBJECT
         for use in uses
         for arm in findings.experiment.arms
         if arm.name == use.arm

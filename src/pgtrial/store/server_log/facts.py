@@ -18,7 +18,7 @@ from pgtrial.units import read_count
 _CHECKPOINT_PROCESSES = ("", "checkpointer", "startup")
 
 
-class Kind(StrEnum):
+class LogEventKind(StrEnum):
     CHECKPOINT = "checkpoint"
     AUTOVACUUM = "autovacuum"
     AUTOANALYZE = "autoanalyze"
@@ -39,7 +39,7 @@ class Fact:
     message of an error.
     """
 
-    kind: Kind
+    kind: LogEventKind
     object: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
     text: str = ""
@@ -51,14 +51,14 @@ def read_fact(entry: LogEntry) -> Fact | None:
     """What an entry tells, None if nothing that is looked for."""
     if entry.is_error:
         state = entry.sqlstate or find_state(entry.message)
-        kind = Kind.DEADLOCK if state == "40P01" else Kind.ERROR
+        kind = LogEventKind.DEADLOCK if state == "40P01" else LogEventKind.ERROR
         return Fact(kind=kind, object=state, text=entry.message.partition("\n")[0])
     for beginning, read in _BEGINNINGS.items():
         if entry.message.startswith(beginning):
             return read(entry.message)
     checkpoint = _read_checkpoint(entry.message) if entry.backend_type in _CHECKPOINT_PROCESSES else None
     if checkpoint is None and not entry.is_english:
-        return Fact(kind=Kind.OTHER_LANGUAGE)
+        return Fact(kind=LogEventKind.OTHER_LANGUAGE)
     return checkpoint
 
 
@@ -80,9 +80,9 @@ def is_timed(reason: str) -> bool:
 def _read_checkpoint(message: str) -> Fact | None:
     numbers = read_end(message)
     if numbers is not None:
-        return Fact(kind=Kind.CHECKPOINT, numbers=numbers)
+        return Fact(kind=LogEventKind.CHECKPOINT, numbers=numbers)
     match = _START.fullmatch(message)
-    return None if match is None else Fact(kind=Kind.CHECKPOINT, object=match["flags"], is_over=False)
+    return None if match is None else Fact(kind=LogEventKind.CHECKPOINT, object=match["flags"], is_over=False)
 
 
 def read_end(message: str) -> Mapping[str, float] | None:
@@ -113,10 +113,10 @@ def read_end(message: str) -> Mapping[str, float] | None:
 # --- Vacuum and analyze ---------------------------------------------------------------------------------------------
 
 _TABLES = {
-    Kind.AUTOVACUUM: re.compile(
+    LogEventKind.AUTOVACUUM: re.compile(
         r'automatic (?:aggressive )?vacuum (?:to prevent wraparound )?of table "(?P<table>.*)": index scans: (?P<n>\d+)'
     ),
-    Kind.AUTOANALYZE: re.compile(r'automatic analyze of table "(?P<table>.*)"'),
+    LogEventKind.AUTOANALYZE: re.compile(r'automatic analyze of table "(?P<table>.*)"'),
 }
 # Further lines of both; some versions write none for analyze. Each group is a number of its name.
 _DETAILS = (
@@ -144,7 +144,7 @@ def _read_table(message: str) -> Fact | None:
     head, *lines = message.split("\n")
     for kind, pattern in _TABLES.items():
         if match := pattern.fullmatch(head):
-            numbers = {"index scans": float(match["n"])} if kind is Kind.AUTOVACUUM else {}
+            numbers = {"index scans": float(match["n"])} if kind is LogEventKind.AUTOVACUUM else {}
             for line in lines:
                 numbers |= _read_detail(line)
             return Fact(kind=kind, object=match["table"], numbers=numbers)
@@ -178,7 +178,7 @@ _DURATION = re.compile(
 
 def _read_temporary_file(message: str) -> Fact | None:
     match = _TEMPORARY_FILE.fullmatch(message)
-    return None if match is None else Fact(kind=Kind.TEMPORARY_FILE, numbers={"bytes": float(match["size"])})
+    return None if match is None else Fact(kind=LogEventKind.TEMPORARY_FILE, numbers={"bytes": float(match["size"])})
 
 
 def _read_lock_wait(message: str) -> Fact | None:
@@ -186,7 +186,7 @@ def _read_lock_wait(message: str) -> Fact | None:
     if match is None:
         return None
     return Fact(
-        kind=Kind.LOCK_WAIT,
+        kind=LogEventKind.LOCK_WAIT,
         object=match["mode"],
         numbers={"seconds": float(match["ms"]) / 1000},
         text=f"{match['mode']} on {match['target']}",
@@ -200,7 +200,7 @@ def _read_duration(message: str) -> Fact | None:
     if match is None:
         return None
     text = replace_literals(match["function"] or match["statement"])
-    return Fact(kind=Kind.SLOW_STATEMENT, numbers={"seconds": float(match["ms"]) / 1000}, text=text)
+    return Fact(kind=LogEventKind.SLOW_STATEMENT, numbers={"seconds": float(match["ms"]) / 1000}, text=text)
 
 
 def split_duration(message: str) -> tuple[str, str] | None:

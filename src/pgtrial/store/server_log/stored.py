@@ -12,7 +12,7 @@ from pgtrial.errors import StoreError
 from pgtrial.safe_files import new_file, open_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store.server_log.entry import LogEntry, format_time, parse_time
-from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted, split_duration
+from pgtrial.store.server_log.facts import LogEventKind, read_fact, replace_literals, replace_quoted, split_duration
 
 LONGEST_ENTRY = 8 << 20  # characters; or bytes, as they come
 _RAISED = "P0001"  # by RAISE: the text is the application's own, and may hold anything
@@ -118,15 +118,15 @@ def keep_entries(entries: Iterable[LogEntry], *, since: float) -> Iterator[LogEn
                 entry,
                 message=_message(entry, fact.kind, fact.object),
                 detail="",
-                statement="" if fact.kind is Kind.OTHER_LANGUAGE else replace_literals(entry.statement),
+                statement="" if fact.kind is LogEventKind.OTHER_LANGUAGE else replace_literals(entry.statement),
             )
 
 
-def _message(entry: LogEntry, kind: Kind, state: str) -> str:
-    if kind is Kind.OTHER_LANGUAGE:
+def _message(entry: LogEntry, kind: LogEventKind, state: str) -> str:
+    if kind is LogEventKind.OTHER_LANGUAGE:
         return ""
-    if kind is Kind.SLOW_STATEMENT and (parts := split_duration(entry.message)):
+    if kind is LogEventKind.SLOW_STATEMENT and (parts := split_duration(entry.message)):
         return parts[0] + replace_literals(parts[1])
-    if kind in (Kind.ERROR, Kind.DEADLOCK):
+    if kind in (LogEventKind.ERROR, LogEventKind.DEADLOCK):
         return "" if state == _RAISED else replace_quoted(entry.message)
     return entry.message

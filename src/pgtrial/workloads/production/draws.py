@@ -69,8 +69,8 @@ DRAWS = (
 )
 
 
-class Kind(StrEnum):
-    """Of a dial: the exponent of the rows that a key has, or a factor of how wide ranges are.
+class Dial(StrEnum):
+    """What it sets: the exponent of the rows that a key has, or a factor of how wide ranges are.
 
     A key of several columns has another one, the exponent of the rows with a value of a column but the first: an
     application may ask for one state only.
@@ -81,12 +81,12 @@ class Kind(StrEnum):
     WIDTH = "width"
 
 
-def dial(script: str, kind: Kind) -> str:
+def dial(script: str, kind: Dial) -> str:
     """The name of the setting."""
     return f"{SCHEMA}.{script}_{kind}"
 
 
-def _read_dial(script: str, kind: Kind) -> str:
+def _read_dial(script: str, kind: Dial) -> str:
     return f"current_setting('{dial(script, kind)}')::float8"
 
 
@@ -195,11 +195,11 @@ class Drawer:
 
     def _keys(self, table: TableName, columns: Sequence[str]) -> str:
         """A systematic sample of the values, each with the chance of its rows to the power that the dial says."""
-        weight = f"power(rows + {_UNSEEN}, {_read_dial(self.script, Kind.KEYS)})"
+        weight = f"power(rows + {_UNSEEN}, {_read_dial(self.script, Dial.KEYS)})"
         names = ", ".join(f"c{index}" for index in range(len(columns)))
         for index in range(1, len(columns)):
             others = f"sum(rows) OVER (PARTITION BY c{index}) / sum(rows) OVER ()"
-            weight += f" * power(({others})::float8, {_read_dial(self.script, Kind.OTHERS)})"
+            weight += f" * power(({others})::float8, {_read_dial(self.script, Dial.OTHERS)})"
         return (
             f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({self._counts(table, columns)}) AS k), "
             "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / sum(w) OVER () AS upto FROM k), "
@@ -255,7 +255,7 @@ class Drawer:
         table = self.load.tables[use.table]
         return told_exponent(table, table.columns[use.column], self.load, self.statement.rows_per_call)
 
-    def dials(self) -> dict[Kind, float]:
+    def dials(self) -> dict[Dial, float]:
         """Those that the queries read, and where they stand at first, in the order in which they are to be turned.
 
         How wide a range is stands first: that is guessed, and what else the statement compares is not.
@@ -263,11 +263,11 @@ class Drawer:
         found = {}
         for uses in sorted(self._by_row().values(), key=self._is_range, reverse=True):
             if self._is_range(uses):
-                found[Kind.WIDTH] = 1.0
+                found[Dial.WIDTH] = 1.0
             elif (exponent := self._exponent(uses)) is not None:
-                found.setdefault(Kind.KEYS, exponent)
+                found.setdefault(Dial.KEYS, exponent)
                 if len({use.column for use in uses}) > 1:
-                    found[Kind.OTHERS] = 0.0
+                    found[Dial.OTHERS] = 0.0
         return found
 
     def _list_length(self, table: TableName, column: str) -> int:
@@ -283,7 +283,7 @@ class Drawer:
         assert place is not None
         table = self.load.tables[place]
         share = self._wanted(table, table.columns[column]) / max(table.rows, 1)
-        factor = _read_dial(self.script, Kind.WIDTH)
+        factor = _read_dial(self.script, Dial.WIDTH)
         sorted_ = (
             f"SELECT {quote(column)} AS c, row_number() OVER (ORDER BY {quote(column)}) AS i, count(*) OVER () AS m "
             f"FROM {name_of(place)}{self._sample(place)} WHERE {quote(column)} IS NOT NULL"

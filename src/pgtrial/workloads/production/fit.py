@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pgtrial.workloads.production.draws import SCHEMA, Kind
+from pgtrial.workloads.production.draws import SCHEMA, Dial
 
 CLOSE = 0.02  # relative difference of blocks that is as good as none
 _MOST_TRIES = 16
 _MARGIN = 0.1  # of what is between two positions, at each of its ends
 # Of a position, which is an exponent, or a factor's logarithm to 2.
-_REACH = {Kind.KEYS: (-2.0, 8.0), Kind.OTHERS: (-6.0, 6.0), Kind.WIDTH: (-14.0, 14.0)}
+_REACH = {Dial.KEYS: (-2.0, 8.0), Dial.OTHERS: (-6.0, 6.0), Dial.WIDTH: (-14.0, 14.0)}
 _VARIABLE = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
 
 
@@ -57,16 +57,16 @@ def is_close(blocks: float, target: float) -> bool:
     return abs(math.log(blocks / target)) <= math.log1p(CLOSE)
 
 
-def value_at(kind: Kind, position: float) -> float:
-    return 2.0**position if kind is Kind.WIDTH else position
+def value_at(kind: Dial, position: float) -> float:
+    return 2.0**position if kind is Dial.WIDTH else position
 
 
-def position_of(kind: Kind, value: float) -> float:
+def position_of(kind: Dial, value: float) -> float:
     """Raises ValueError for a width that is none."""
-    return math.log2(value) if kind is Kind.WIDTH else value
+    return math.log2(value) if kind is Dial.WIDTH else value
 
 
-async def search(kind: Kind, start: float, target: float, measure: Callable[[float], Awaitable[float]]) -> Fitted:
+async def search(kind: Dial, start: float, target: float, measure: Callable[[float], Awaitable[float]]) -> Fitted:
     """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of those that were tried."""
     lowest, highest = _REACH[kind]
     tried: dict[float, float] = {}  # logarithm of the ratio of blocks, by position

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.postgres.production import Statement
-from pgtrial.workloads.production.draws import SCHEMA, Draw, Kind, dial
+from pgtrial.workloads.production.draws import SCHEMA, Dial, Draw, dial
 from pgtrial.workloads.production.fit import Fitted
-from pgtrial.workloads.production.scripts import Files, Plan
+from pgtrial.workloads.production.scripts import DerivedScripts, Files
 from pgtrial.workloads.production.texts import read_text
 
 FORMAT = 1
@@ -54,16 +54,16 @@ work_mem = "64MB"
 """
 
 
-def experiment_text(plan: Plan, draw: Draw) -> str:
+def experiment_text(derived: DerivedScripts, draw: Draw) -> str:
     scenarios = "\n".join(
         f'[[workload.scenario]]\nname  = "{script.name}"\n'
         f'file  = "{draw.name}/{script.name}.sql"\nshare = {script.calls}\n'
-        for script in plan.scripts
+        for script in derived.scripts
     )
     return EXPERIMENT.format(draw=draw.name, scenarios=scenarios)
 
 
-def record_of(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> str:
+def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_values: bool) -> str:
     """JSON, with the scripts in the order of their names and the statements of each in that of the server."""
     scripts = [
         {
@@ -81,13 +81,13 @@ def record_of(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> s
                 for member in script.members
             ],
         }
-        for script in plan.scripts
+        for script in derived.scripts
     ]
     document = {
         "format": FORMAT,
         "with_values": with_values,
-        "seconds": plan.time,
-        "transactions": {"commits": plan.told.commits, "explained": plan.told.explained},
+        "seconds": derived.time,
+        "transactions": {"commits": derived.told.commits, "explained": derived.told.explained},
         "scripts": scripts,
         "left_out": [
             {
@@ -97,9 +97,9 @@ def record_of(plan: Plan, drawn: Mapping[str, Files], *, with_values: bool) -> s
                 "calls": each.calls,
                 "seconds": each.time,
             }
-            for each in plan.left_out
+            for each in derived.left_out
         ],
-        "hidden": plan.hidden,
+        "hidden": derived.hidden,
         "parameters": {name: files.how for name, files in drawn.items()},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -236,7 +236,7 @@ class Fit:
     """How far a dial was turned for a statement of the original: from ``told`` to what ``fitted`` says."""
 
     script: str
-    kind: Kind
+    kind: Dial
     told: float
     statement: Statement
     fitted: Fitted
@@ -292,11 +292,11 @@ def turned(setup: str, fits: Sequence[Fit]) -> str:
     )
 
 
-def dials_of(setup: str, script: str) -> dict[Kind, float]:
+def dials_of(setup: str, script: str) -> dict[Dial, float]:
     """Those of a script in a set-up that may come from anybody, and where they stand. Raises ValueError."""
     found = re.findall(rf"^SET {SCHEMA}\.{script}_(\w+) = '([^']*)';$", setup, flags=re.MULTILINE)
-    dials = {Kind(kind): float(value) for kind, value in found}
-    if not all(math.isfinite(value) and (value > 0 or kind is not Kind.WIDTH) for kind, value in dials.items()):
+    dials = {Dial(kind): float(value) for kind, value in found}
+    if not all(math.isfinite(value) and (value > 0 or kind is not Dial.WIDTH) for kind, value in dials.items()):
         raise ValueError("a dial stands at no place that it has")
     return dials
 

@@ -14,10 +14,10 @@ from pgtrial.units import format_share
 from pgtrial.workloads.production.draws import (
     COUNT,
     SCHEMA,
+    Dial,
     Draw,
     Drawer,
     Drawn,
-    Kind,
     by_type,
     dial,
     is_known,
@@ -69,7 +69,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class DerivedScripts:
     """``time`` is that of all statements, in seconds, also of those that are left out."""
 
     scripts: tuple[Script, ...]
@@ -102,7 +102,7 @@ class Files:
     how: Mapping[str, tuple[tuple[str, ...], ...]]
 
 
-def make_plan(load: Load, *, with_values: bool) -> Plan:
+def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     """What of the load can be scripts, and which statements are in one together."""
     members: list[Member] = []
     refused: list[tuple[Statement, Refusal]] = []
@@ -136,7 +136,7 @@ def make_plan(load: Load, *, with_values: bool) -> Plan:
         for script in scripts[MOST:]
         for each in script.members
     ]
-    return Plan(
+    return DerivedScripts(
         scripts=tuple(scripts[:MOST]),
         left_out=tuple(_add_up(refused)),
         told=told,
@@ -174,11 +174,11 @@ def _add_up(refused: Sequence[tuple[Statement, Refusal]]) -> Iterator[LeftOut]:
         )
 
 
-def write_files(plan: Plan, load: Load, draw: Draw) -> Files:
+def write_files(derived: DerivedScripts, load: Load, draw: Draw) -> Files:
     """The files of one drawn load."""
     setup = [f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"]
     scripts, how = {}, {}
-    for script in plan.scripts:
+    for script in derived.scripts:
         writer = _Writer(script, load, draw)
         text = writer.text()
         scripts[f"{script.name}.sql"] = text
@@ -198,7 +198,7 @@ class _Writer:
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, tuple[str, Use]] = {}  # expression of what is new each time, by variable
         self.variables: dict[tuple[int, int], str] = {}
-        self.dials: dict[Kind, float] = {}
+        self.dials: dict[Dial, float] = {}
         self.returns: set[int] = set()  # places of statements whose row gives variables
         self._assign()
 

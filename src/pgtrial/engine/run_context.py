@@ -14,7 +14,7 @@ from pgtrial.postgres.settings import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunContext:
     """The load, and what is remembered of the target."""
 
     workload: WorkloadTable
