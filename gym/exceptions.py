@@ -25,6 +25,10 @@ _METHODS = {"blocks": "runs one after the other", "interleaved": "turns", "duet"
 _STOPPING = ", stopping"
 BOTH = ("", _STOPPING)
 _HEAD = ("", "What happens", "False verdicts, or intervals without the truth", "What pgtrial says", "What helps")
+_WORST = (
+    "## Each stream and method of the gym\n\nThe worst cell of each, as in [the gym](gym.md#verdicts-of-pgtrial), and "
+    "the line above that says why."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +75,8 @@ CAUSES = (
         "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
         "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
         "a fifth is missing",
-        says="`effect-grows-with-slices` where slices of two lengths do not agree, and where they contradict each other "
-        "the verdict is invalid; `comes-late` and `left-behind` where it is seen",
+        says="`effect-grows-with-slices` where slices of two lengths do not agree; where they contradict each other the "
+        "verdict is invalid; `comes-late` and `left-behind` where it is seen",
         helps='`method = "blocks"`; a longer `slice` (5 s and more is usual for settings that are known for it)',
     ),
     Cause(
@@ -184,14 +188,7 @@ def render(found: Results) -> str:
         [str(number), cause.what, _figures(cause, found, calibration), cause.says, cause.helps]
         for number, cause in enumerate(CAUSES, start=1)
     ]
-    return "\n\n".join(
-        [
-            table(_HEAD, rows),
-            "## Each stream and method of the gym\n\nThe worst cell of each, as in [the gym](gym.md#verdicts-of-pgtrial), "
-            "and the line above that says why.",
-            "\n".join(lines),
-        ]
-    )
+    return "\n\n".join([table(_HEAD, rows), _WORST, "\n".join(lines)])
 
 
 def _number(pair: tuple[str, str]) -> str:
