@@ -15,12 +15,14 @@ from ground_truth.page import put_between, table
 
 from gym import results, tables
 from gym.results import Results
+from gym.scores import Falsehood
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "exceptions.md"
 ROWS = ROOT / "tests" / "calibration" / "rows"
 BEGIN = "<!-- begin: written by python -m gym.exceptions -->"
 END = "<!-- end: written by python -m gym.exceptions -->"
+Exceptional = tuple[str, str, Falsehood, int]  # as of tables.exceptions
 _METHODS = {"blocks": "runs one after the other", "interleaved": "turns", "duet": "duet"}
 _STOPPING = ", stopping"
 BOTH = ("", _STOPPING)
@@ -185,7 +187,7 @@ def render(found: Results) -> str:
     ]
     calibration = told_by_calibration()
     rows = [
-        [str(number), cause.what, _figures(cause, found, calibration), cause.says, cause.helps]
+        [str(number), cause.what, _figures(cause, exceptions, calibration), cause.says, cause.helps]
         for number, cause in enumerate(CAUSES, start=1)
     ]
     return "\n\n".join([table(_HEAD, rows), _WORST, "\n".join(lines)])
@@ -195,18 +197,18 @@ def _number(pair: tuple[str, str]) -> str:
     return " and ".join(f"line {number}" for number, cause in enumerate(CAUSES, start=1) if pair in cause.pairs)
 
 
-def _figures(cause: Cause, found: Results, calibration: dict[int, str]) -> str:
+def _figures(cause: Cause, exceptions: Sequence[Exceptional], calibration: dict[int, str]) -> str:
     parts = []
     if cause.streams:
-        parts.append(f"gym, {', '.join(f'*{stream}*' for stream in cause.streams)}: {_range(cause, found)}")
+        parts.append(f"gym, {', '.join(f'*{stream}*' for stream in cause.streams)}: {_range(cause, exceptions)}")
     parts += [f"[line {line}](statistics.md#what-an-audit-found): {calibration[line]}" for line in cause.lines]
     return "; ".join([*parts, *([cause.others] if cause.others else [])])
 
 
-def _range(cause: Cause, found: Results) -> str:
+def _range(cause: Cause, exceptions: Sequence[Exceptional]) -> str:
     """Of the worst cells of each method, over the streams and with and without stopping."""
     rates: dict[str, list[float]] = {}
-    for stream, method, worst, _ in tables.exceptions(found):
+    for stream, method, worst, _ in exceptions:
         if (stream, method) in cause.pairs:
             plain = method.removeprefix(f"{tables.PGTRIAL} ").removesuffix(_STOPPING)
             rates.setdefault(plain, []).append(100 * worst.count / worst.cell.experiments)
