@@ -77,8 +77,8 @@ CAUSES = (
         "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
         "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
         "a fifth is missing",
-        says="`effect-grows-with-slices` where slices of two lengths do not agree; where they contradict each other the "
-        "verdict is invalid; `comes-late` and `left-behind` where it is seen",
+        says="`effect-grows-with-slices` where slices of two lengths do not agree, and the verdict is invalid where they "
+        "contradict each other; `comes-late` and `left-behind` where it is seen",
         helps='`method = "blocks"`; a longer `slice` (5 s and more is usual for settings that are known for it)',
     ),
     Cause(
@@ -151,10 +151,10 @@ CAUSES = (
         helps='`restore = "each-run"`, which is usual',
     ),
     Cause(
-        what="Somebody has fewer looks planned than he takes, and stops by hand when it suits",
-        others="[6.7 % with five looks planned, 7.7 % with two](statistics.md#stopping-at-a-decision) (cap of 40 blocks)",
-        says="each look that was not planned is called provisional",
-        helps="`looks` left out: after every block, so that there are no others",
+        what="Somebody takes a provisional verdict for one, and where there was none the last",
+        others="[5.9 to 6.3 %](statistics.md#stopping-at-a-decision) misled, instead of 5 %",
+        says="“provisional”, in every output",
+        helps="to wait for the rule, or for the last block",
     ),
     Cause(
         what='`stop = "precision"` at a confidence above 99 % for each arm',
