@@ -217,17 +217,19 @@ def percent(*logs: float) -> str:
 
 
 def show(method: str, found: dict[str, Any]) -> None:
-    low, high = (None if found[side] is None else math.log(found[side]) for side in ("low", "high"))
-    known = low is not None and high is not None
-    below, above = found["hidden_below"], found["hidden_above"]
-    alone = "no interval" if low is None or high is None else percent(low + below, high - above)
+    ends = [math.log(found[side]) for side in ("low", "high") if found[side] is not None]
+    alone = "no interval"
+    if ends:
+        alone = percent(ends[0] + found["hidden_below"], ends[1] - found["hidden_above"])
     print(f"{method}: {percent(math.log(found['ratio']))} ({alone})")
     if method != "blocks":
-        logs = [None if ratio is None else math.log(ratio) for ratio in found["block_ratios"]]
-        for name, part in (("slices as they are", logs[::2]), ("slices twice as long", logs[1::2])):
-            print(f"  {name}: {', '.join(percent(each) for each in part if each is not None)}")
-        if known:
-            print(f"  with what an arm leaves behind: {percent(low, high)}")
+        for name, ratios in (
+            ("slices as they are", found["block_ratios"][::2]),
+            ("twice as long", found["block_ratios"][1::2]),
+        ):
+            print(f"  {name}: {', '.join(percent(math.log(ratio)) for ratio in ratios if ratio is not None)}")
+        if ends:
+            print(f"  with what an arm leaves behind: {percent(*ends)}")
     print(f"  {found['verdict']}: {found['why']}", flush=True)
 
 

@@ -77,8 +77,8 @@ CAUSES = (
         "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
         "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
         "a fifth is missing",
-        says="`effect-grows-with-slices` where slices of two lengths do not agree, and the verdict is invalid where they "
-        "contradict each other; `comes-late` and `left-behind` where it is seen",
+        says="`effect-grows-with-slices` where slices of two lengths do not agree, and the verdict is invalid where "
+        "they contradict each other; `comes-late` and `left-behind` where it is seen",
         helps='`method = "blocks"`; a longer `slice` (5 s and more is usual for settings that are known for it)',
     ),
     Cause(
