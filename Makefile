@@ -74,6 +74,7 @@ test-fast: setup-test
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 	$(BIN)/python tools/generate_docs.py docs
+	$(BIN)/python -m gym.exceptions
 
 attack: setup-test
 	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gym import recording, results
+from gym import exceptions, recording, results
 from gym.contenders import CONTENDERS
 from gym.contenders.otava import Otava, find_changes, is_installed
 from gym.page import write_page
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         results.write(results.merge(results.read(), found) if options.only else found)
     print(write_page(results.read()))
+    print(exceptions.write_page(results.read()))
     return 0
 
 

@@ -16,40 +16,6 @@ PAGE = ROOT / "docs" / "gym.md"
 CHART = ROOT / "docs" / "assets" / "gym-alarms.svg"
 BEGIN = "<!-- begin: written by python -m gym -->"
 END = "<!-- end: written by python -m gym -->"
-# Why a stream is beyond a method, where the page lists it as an exception.
-_DEBTS = ("debt-short", "debt-long", "debt-slow", "debt-late", "debt-next")
-_DUET = "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns"
-_SLOW = (
-    "what passes more slowly than turns change lies on both arms alike; where a setting is known for it, slices are of "
-    "5 s and more; where something else may be so slow, use blocks"
-)
-_NOISE = (
-    "what few runs leave for the next ones is less than their noise; to have the runs before always in the model would "
-    "take ten times the blocks; a longer warm-up, or more blocks"
-)
-_SHORT = "runs of 8 s end before what takes 4 s to come, and to go, is paid for; longer runs, or a longer warm-up"
-_WASHOUT = (
-    "where something fades as slowly as the washout is long, a part is left in what counts, and is bounded by an "
-    "estimate, which is not free of error"
-)
-_STALLS = (
-    "an arm that stalls at times makes up for it otherwise, and looks better where few stalls, or none, are among the "
-    "blocks; what has not happened is in no interval (statistics.md says what was tried); more blocks, or longer runs"
-)
-REASONS = {
-    ("debt-long", "interleaved, stopping"): _WASHOUT,
-    **{
-        (stream, f"{method}{stops}"): _STALLS
-        for stream in ("stalls", "stalls-rare")
-        for method in ("blocks", "interleaved", "duet")
-        for stops in ("", ", stopping")
-    },
-    **{("debt-slow", method): _SHORT for method in ("blocks", "blocks, stopping")},
-    **{(stream, method): _DUET for stream in _DEBTS for method in ("duet", "duet, stopping")},
-    **{("debt-slow", method): _SLOW for method in ("interleaved", "interleaved, stopping")},
-    **{("debt-next", method): _NOISE for method in ("blocks", "blocks, stopping")},
-    **{("debt-next", method): _NOISE for method in ("interleaved", "interleaved, stopping")},
-}
 
 
 def write_page(results: Results, page: Path = PAGE, chart: Path = CHART) -> Path:
@@ -125,12 +91,11 @@ def _exceptions(results: Results) -> str:
     found = tables.exceptions(results)
     if not found:
         return "There is no exception."
-    lines = [
-        f"- {stream}, {method}: {tables.describe(worst)}, false “{worst.kind}”; {count} cells in all."
-        + (f" Reason: {reason}." if (reason := REASONS.get((stream, method.removeprefix("pgtrial ")))) else "")
-        for stream, method, worst, count in found
-    ]
-    return "\n".join(["Exceptions, each with its worst cell:", "", *lines])
+    count = len({(stream, method) for stream, method, _, _ in found})
+    return (
+        f"There are exceptions with {count} of these streams and methods. They are listed with their figures and "
+        "reasons, beside those of the calibration and with what pgtrial says there, in [exceptions](exceptions.md)."
+    )
 
 
 def _losses(results: Results) -> str:

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,7 +179,12 @@ def wilson(count: int, of: int, *, confidence: float = 0.95) -> tuple[float, flo
 
 def exceeds(count: int, of: int, nominal: float) -> bool:
     """Whether so many cannot be simulation error alone where the rate is nominal."""
-    return bool(count > binom.ppf(1 - _RARE, of, nominal))
+    return count > _most_by_chance(of, nominal)
+
+
+@cache
+def _most_by_chance(of: int, nominal: float) -> float:
+    return float(binom.ppf(1 - _RARE, of, nominal))
 
 
 def is_true(claim: str, effect: float) -> bool | None:

@@ -45,7 +45,7 @@ LONGEST = {"blocks": 32.0, "interleaved": 70.0, "duet": 24.0}  # s of a block, a
 QUICK, THOROUGH = 150, 800
 EFFECT = -0.05
 # Orders that are balanced early keep step with a slow wave: of orders drawn by coins 6.6 and 5.1 % miss with 6 and 12
-# blocks, of the product's 8.3 and 7.3 % (2,400 experiments each). docs/statistics.md has it as an exception.
+# blocks, of the product's 8.3 and 7.3 % (2,400 experiments each). docs/exceptions.md has it.
 NOMINAL, EXCEPTIONS = 0.05, {("blocks", "drift"): 0.085}
 
 

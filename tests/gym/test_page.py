@@ -14,7 +14,7 @@ from gym.scores import EFFECTS, Cell
 from gym.streams import STREAMS
 
 from gym import __main__ as runner
-from gym import page, results, scores, tables
+from gym import exceptions, page, results, scores, tables
 
 ROOT = Path(__file__).parents[2]
 PLACEHOLDER = f"# Gym\n\n{page.BEGIN}\n{page.END}\n\nBelow.\n"
@@ -135,8 +135,10 @@ def test_new_results_replace_those_of_their_stream():
 
 def test_the_page_says_where_pgtrial_is_wrong_and_where_it_loses():
     text = page.render(made_up())
+    worst = "white, pgtrial blocks: 6.0 (4.7–7.6) of 2.5 % (worse, 12 blocks, 3 % slower), false “refuted”"
 
-    assert "white, pgtrial blocks: 6.0 (4.7–7.6) of 2.5 % (worse, 12 blocks, 3 % slower), false “refuted”" in text
+    assert worst in exceptions.render(made_up())
+    assert "exceptions with 1 of these streams and methods" in text
     assert "white, 1 %: benchstat after 4.0 minutes, the best method 10.0 minutes." in text
     # hyperfine is as quick, but alarms of one who always alarms prove nothing.
     assert "hyperfine after" not in text

@@ -9,7 +9,9 @@ from pgtrial.design.plan import plan_schedule
 from pgtrial.model.arm import Arm, Role
 from pgtrial.stats.anytime import anytime_t, widen
 from pgtrial.stats.crossover import fit_crossover
+from pgtrial.stats.interval import t_quantile
 from pgtrial.stats.paired import compare_blocks
+from pgtrial.stats.sequential import nominal_levels
 
 ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
 
@@ -50,6 +52,29 @@ def test_whoever_looks_after_each_block_is_fooled_as_rarely_as_promised(size):
                 break
 
     assert fooled <= stats.binom.ppf(0.9999, experiments, 0.05)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(
+    ("looks", "share"), [(range(6, 41), 0.059), ((8, 16, 24, 32, 40), 0.060), ((20, 40), 0.062), ((40,), 0.063)]
+)
+def test_whoever_takes_a_provisional_verdict_or_else_that_of_a_look_spends_more_than_one_error(looks, share):
+    """As docs/statistics.md says; both kinds of intervals by themselves keep to 5 %."""
+    rng, experiments, blocks = np.random.default_rng(5), 4000, np.arange(2, 41)
+    values = rng.normal(size=(experiments, 40))
+    sums, squares = np.cumsum(values, axis=1)[:, 1:], np.cumsum(values**2, axis=1)[:, 1:]
+    t = np.abs(sums) / np.sqrt(blocks * (squares - sums**2 / blocks) / (blocks - 1))
+    provisional = np.array(
+        [anytime_t(0.05, degrees=n - 1, information=n) if 6 <= n < 40 else math.inf for n in blocks.tolist()]
+    )
+    planned = np.full(blocks.size, math.inf)
+    for look, level in zip(looks, nominal_levels(tuple(looks), 40, alpha=0.05), strict=True):
+        planned[look - 2] = t_quantile(1 - level / 2, look - 1)
+    misled = [np.mean((t > bound).any(axis=1)) for bound in (planned, provisional, np.minimum(planned, provisional))]
+
+    assert max(misled[:2]) <= stats.binom.ppf(0.9999, experiments, 0.05) / experiments
+    assert misled[2] == pytest.approx(share, abs=0.012)
+    assert misled[2] > max(misled[:2])
 
 
 def test_too_few_blocks_have_no_interval():

