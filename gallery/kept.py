@@ -11,7 +11,7 @@ from pgtrial.findings.causes import Causes
 from pgtrial.findings.findings import Findings
 from pgtrial.report.charts.panels import main_block, run_panels
 from pgtrial.report.words import throughput_of
-from pgtrial.safe_files import write_file
+from pgtrial.safe_files import share_file
 from pgtrial.store import layout
 from pgtrial.store.findings_file import read_findings
 
@@ -26,7 +26,7 @@ def keep(name: str, findings: Findings, folder: Path = KEPT) -> Findings:
     extract = extract_findings(findings)
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
-    write_file(place / layout.FINDINGS, f"{extract.model_dump_json()}\n")  # no indents: they are a third of it
+    share_file(place / layout.FINDINGS, f"{extract.model_dump_json()}\n")  # no indents: they are a third of it
     return extract
 
 
