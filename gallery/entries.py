@@ -48,7 +48,8 @@ class Entry:
     ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
     ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``published`` are its
     figures, which are held against those here; ``bottleneck`` are those that say what limited it. ``needs`` is what the
-    runner makes where the machine lacks it. ``earlier`` is what the quick file was like when an older result was measured.
+    runner makes where the machine lacks it. ``earlier`` is what the quick file was like when an older result was
+    measured.
     """
 
     name: str
