@@ -1,4 +1,4 @@
-"""Run the quick files of the gallery in order, within five hours, and write the pages of docs/gallery anew.
+"""Run the quick files of the gallery in order, within six hours, and write the pages of docs/gallery anew.
 
     python -m gallery --allow-host-changes                # all of them, as root
     python -m gallery --only b1-checkpoint-timeout        # some of them
@@ -27,7 +27,7 @@ from gallery.translated import write_translations
 from pgtrial.store.findings_file import read_findings
 from pgtrial.units import format_duration, parse_duration
 
-LIMIT = "5h"
+LIMIT = "6h"
 FOR_PAGES = 180.0  # s of it
 TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 

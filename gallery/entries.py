@@ -34,13 +34,22 @@ NEEDS = ("swap",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What a quick file was like before the day ``until`` ("2026-11-30"), as a part of a sentence."""
+
+    until: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One experiment of the gallery. ``quick`` is the file that is run, ``full`` are those of the article's size.
 
     ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
     ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``published`` are its
     figures, which are held against those here; ``bottleneck`` are those that say what limited it. ``needs`` is what the
-    runner makes where the machine lacks it.
+    runner makes where the machine lacks it. ``earlier`` is what the quick file was like when an older result was
+    measured.
     """
 
     name: str
@@ -56,6 +65,7 @@ class Entry:
     needs: tuple[str, ...]
     published: tuple[Published, ...] = ()
     bottleneck: tuple[Published, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
 
     @property
     def changes_host(self) -> bool:
@@ -103,6 +113,7 @@ def _entry(table: dict[str, Any]) -> Entry:
         needs=tuple(table.get("needs", ())),
         published=read_published(table.get("published", ())),
         bottleneck=read_published(table.get("bottleneck", ())),
+        earlier=tuple(Earlier(**each) for each in table.get("earlier", ())),
     )
     unknown = {*(set(entry.charts) - set(CHARTS)), *(set(entry.needs) - set(NEEDS))}
     missing = [str(file) for file in (entry.quick, *entry.full) if not file.is_file()]

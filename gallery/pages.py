@@ -10,7 +10,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from gallery.charts import Picture, draw_charts
-from gallery.entries import FOLDER, Entry
+from gallery.entries import FOLDER, Earlier, Entry
+from gallery.kept import KEPT, keep, read_kept
 from gallery.published import (
     FIGURES,
     Here,
@@ -37,7 +38,8 @@ _OLD_SERVER = (
     "counted; and it was not told whether the settings had anything to act on. `make gallery` measures it anew."
 )
 _BEFORE = (("2026-11-25", _OLD_SERVER),)
-_MEASURED = re.compile(r"^\*(\d{4}-\d\d-\d\d) · PostgreSQL .*\*$", re.MULTILINE)
+_OLD_FILE = "This result is of an earlier form of the file below, in which {what}."
+_MEASURED = re.compile(r"^\*(?P<day>\d{4}-\d\d-\d\d) · (?P<server>PostgreSQL )?.*\*$", re.MULTILINE)
 _LONGEST_TEXT = 700  # characters of an image's text alternative; the tables have what is cut
 
 
@@ -51,14 +53,17 @@ class Shown:
 
 
 def write_page(entry: Entry, findings: Findings | None, folder: Path = PAGES) -> Path:
-    """Write the page of an entry and its images; without findings with the result that the page has had."""
+    """Write the page of an entry and its images, of a new result if there is one, else of what is kept of the last one;
+    where nothing is kept, with the result that the page has had.
+    """
     path = folder / f"{entry.name}.md"
-    if findings is None:
+    kept = read_kept(entry.name, _kept(folder)) if findings is None else keep(entry.name, findings, _kept(folder))
+    if kept is None:
         result = read_result(path)
     else:
-        pictures = draw_charts(findings, entry.charts)
-        result = render_result(findings, write_images(entry, pictures, folder))
-        keep_figures(entry.name, (*entry.published, *entry.bottleneck), findings, _figures(folder))
+        pictures = draw_charts(kept, entry.charts)
+        result = render_result(kept, write_images(entry, pictures, folder))
+        keep_figures(entry.name, (*entry.published, *entry.bottleneck), kept, _figures(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_page(entry, result, folder), encoding="utf-8")
     return path
@@ -111,7 +116,7 @@ def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
     return _template("page.md.j2").render(
         entry=entry,
         result=f"{BEGIN}\n\n{result}\n\n{END}",
-        remarks=remarks_on(result),
+        remarks=remarks_on(result, entry.earlier),
         published=page_table(entry.published, figures),
         bottleneck=bottleneck_lines(entry.bottleneck, figures),
         command=f"make setup\nsudo {run} --allow-host-changes" if entry.changes_host else f"make setup\n{run}",
@@ -137,6 +142,11 @@ def _figures(folder: Path) -> Path:
     return FIGURES if folder == PAGES else folder / FIGURES.name
 
 
+def _kept(folder: Path) -> Path:
+    """The same of the findings."""
+    return KEPT if folder == PAGES else folder / KEPT.name
+
+
 def read_result(path: Path) -> str:
     """The result that a page has; NO_RESULT where there is no page, or none in it."""
     if not path.exists():
@@ -145,10 +155,16 @@ def read_result(path: Path) -> str:
     return found[1].strip() if found else NO_RESULT
 
 
-def remarks_on(result: str) -> list[str]:
-    """What has been mended since a server was measured, and so holds of newer results only."""
+def remarks_on(result: str, earlier: Iterable[Earlier] = ()) -> list[str]:
+    """What has been mended since a server was measured, and so holds of newer results only; and whether the file that
+    the page shows is another one than was measured.
+    """
     found = _MEASURED.search(result)
-    return [text for day, text in _BEFORE if found and found[1] < day]
+    if found is None:
+        return []
+    mended = [text for day, text in _BEFORE if found["server"] and found["day"] < day]
+    changed = [_OLD_FILE.format(what=each.what) for each in earlier if found["day"] < each.until]
+    return [*mended, *changed]
 
 
 def first_paragraph(text: str) -> str:

@@ -23,7 +23,7 @@ from support import wait_until, write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 30 * 60  # s, of a quick file
-ALL_OF_THEM = 5 * 60 * 60  # s
+ALL_OF_THEM = 6 * 60 * 60  # s
 ROOM = 0.85  # of a time that may be planned: runs take a little longer, and the analysis comes on top
 MIXES = ROOT / "src" / "pgtrial" / "workloads" / "mixes"
 
@@ -116,8 +116,7 @@ def test_the_two_mixes_that_are_compared_are_those_of_pgtrial(name):
 
 
 def test_all_of_them_make_something_scarce_or_set_something_of_the_host():
-    # Of that one the rows are scarce.
-    assert [name for name, entry in ENTRIES.items() if not entry.changes_host] == ["b1-checkpoint-timeout-locks"]
+    assert [name for name, entry in ENTRIES.items() if not entry.changes_host] == []
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
@@ -316,7 +315,7 @@ def test_a_quick_file_asks_for_no_more_than_the_machine_that_it_is_for(path):
     scales = text.get("factors", {}).get("scale", {}).get("levels", [text.get("dataset", {}).get("scale", 0)])
 
     assert max(scales) <= 150
-    assert all("cpus" not in table.get("cgroup", {}) for table in knobs)
+    assert all(table.get("cgroup", {}).get("cpus", 0) <= 1 for table in knobs)
     clients = checked(path).plan.levels
     assert max(level.clients for level in clients) <= 32
 

@@ -1,25 +1,28 @@
 """The pages of docs/gallery: what they show of a simulated result, and that those in the repository are current."""
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from gallery import charts, entries, pages, results, translated
+from gallery import charts, entries, kept, pages, published, results, translated
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.causes import WEIGHTED
-from pgtrial.findings.findings import Engagement, Findings
-from pgtrial.findings.message import say
+from pgtrial.findings.findings import Engagement, Fact, Findings
+from pgtrial.findings.message import say, verbatim
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
 from pgtrial.report.markdown import escape
+from pgtrial.store import layout
 from support import EXPERIMENT, detailed_simulation, write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LARGEST_IN_ALL = 6_000_000  # bytes of all images in the repository
+LARGEST_KEPT = 1_000_000  # bytes that are kept of one result
 
 
 ENTRIES = {entry.name: entry for entry in entries.read_entries()}
@@ -126,6 +129,55 @@ def test_a_page_keeps_its_result_until_there_is_a_new_one(page, found, tmp_path)
     assert copy.read_text() == page.read_text()
 
 
+def test_a_page_is_made_again_without_a_run_after_a_change_of_words(found, tmp_path, monkeypatch):
+    path = pages.write_page(ENTRY, found, tmp_path)
+    monkeypatch.setattr(results, "effect_word", lambda findings, effect: "not worse")
+
+    pages.write_page(replace(ENTRY, charts=("effects",), reading="Other words."), None, tmp_path)
+
+    assert "| not worse |" in pages.read_result(path)
+    assert "Other words." in path.read_text()
+    assert re.findall(r"\((images/[^)]+)\)", path.read_text()) == [f"images/{ENTRY.name}.effects.svg"]
+    assert [image.name for image in (tmp_path / "images").iterdir()] == [f"{ENTRY.name}.effects.svg"]
+
+
+def test_figures_are_found_again_in_what_is_kept_of_a_result(found, tmp_path):
+    speed = published.read_published([{"what": "speed", "metric": "pgbench.tps", "arm": "off", "change": [0.5]}])
+    waits = published.read_published([{"what": "waiting", "metric": "vmstat.wa", "arm": "on", "value": [0.5]}])
+    pages.write_page(replace(ENTRY, published=speed, bottleneck=()), found, tmp_path)
+
+    pages.write_page(replace(ENTRY, published=speed, bottleneck=waits), None, tmp_path)
+
+    figures = pages.figures_of(ENTRY, tmp_path)
+    assert {key: figures[key] for key in (speed[0].key, waits[0].key)} == {
+        speed[0].key: published.find_here(found, speed[0]),
+        waits[0].key: published.find_here(found, waits[0]),
+    }
+
+
+def test_what_is_kept_of_a_result_shows_all_that_the_whole_shows(found):
+    extract = kept.extract_findings(found)
+
+    assert pages.render_result(extract, []) == pages.render_result(found, [])
+    drawn = charts.draw_charts(extract, entries.CHARTS)
+    assert [picture.name for picture in drawn] == [
+        picture.name for picture in charts.draw_charts(found, entries.CHARTS)
+    ]
+
+
+def test_what_is_kept_of_a_result_is_small_and_names_no_machine(found, tmp_path):
+    secret = Fact(group="machine", name="host", value="db.example.org")
+    fingerprint = found.fingerprint.model_copy(update={"facts": (*found.fingerprint.facts, secret)})
+
+    kept.keep(ENTRY.name, found.model_copy(update={"fingerprint": fingerprint}), tmp_path)
+
+    text = (tmp_path / ENTRY.name / layout.FINDINGS).read_text()
+    assert "db.example.org" not in text
+    assert len(text) < 0.6 * len(found.model_dump_json())
+    assert kept.read_kept(ENTRY.name, tmp_path) is not None
+    assert kept.read_kept("none", tmp_path) is None
+
+
 def test_images_of_an_older_result_are_removed(tmp_path):
     images = tmp_path / "images"
     images.mkdir()
@@ -155,7 +207,7 @@ def test_the_index_has_every_experiment_with_its_answer(page):
 
 def test_names_that_are_markup_stay_text(found, tmp_path):
     hostile = "a|b <script>alert(1)</script> ![x](y)"
-    asked = found.hypothesis.model_copy(update={"claim": hostile, "reason": hostile})
+    asked = found.hypothesis.model_copy(update={"claim": hostile, "reason": verbatim(hostile)})
 
     path = pages.write_page(ENTRY, found.model_copy(update={"hypothesis": asked}), tmp_path)
 
@@ -232,11 +284,22 @@ def test_a_page_says_what_has_been_mended_since_it_was_measured():
     assert pages.remarks_on(pages.NO_RESULT) == []
 
 
+def test_a_page_says_that_its_result_is_of_an_earlier_file():
+    changed = (entries.Earlier(until="2026-11-30", what="the disk was faster"),)
+
+    (remark,) = pages.remarks_on("text\n\n*2026-11-25 · 2 CPUs · 6 of 6 blocks*", changed)
+
+    assert remark == "This result is of an earlier form of the file below, in which the disk was faster."
+    assert pages.remarks_on("text\n\n*2026-11-30 · 2 CPUs · 6 of 6 blocks*", changed) == []
+    assert pages.remarks_on(pages.NO_RESULT, changed) == []
+
+
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_what_a_page_shows_of_the_disk_and_of_waiting_is_held_against_the_article(entry):
     figures = pages.figures_of(entry, pages.PAGES)
 
-    missing = [each.key for each in entry.bottleneck if each.metric != "vmstat.us" and each.key not in figures]
+    measured = [each.key for each in entry.bottleneck if each.metric not in ("vmstat.us", "psi.io")]
+    missing = [key for key in measured if key not in figures]
 
     assert missing == []
 
@@ -248,6 +311,19 @@ def test_the_pages_in_the_repository_are_current(entry):
     expected = pages.render_page(entry, pages.read_result(path))
 
     assert path.read_text() == expected, "write them anew: python -m gallery --pages"
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_the_results_on_the_pages_are_those_that_are_kept(entry, tmp_path):
+    place = kept.KEPT / entry.name
+    if not place.exists():
+        return  # measured before anything was kept of a result
+    shutil.copytree(place, tmp_path / kept.KEPT.name / entry.name)
+
+    written = pages.write_page(entry, None, tmp_path)
+
+    assert pages.read_result(written) == pages.read_result(pages.PAGES / f"{entry.name}.md")
+    assert (place / layout.FINDINGS).stat().st_size <= LARGEST_KEPT
 
 
 @pytest.mark.parametrize("code", translated.CODES)
