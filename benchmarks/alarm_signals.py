@@ -122,8 +122,9 @@ def signals_of(
             Minutes(window, {key: values for key, values in month.items() if key[0] not in without}),
             calm,
             dict.fromkeys(_STATEMENTS, ""),
+            server=f"db{number}",
         )
-        for month in months
+        for number, month in enumerate(months, start=1)
     ]
     ((columns, signals),) = {(each.columns, each.signals) for each in found}
     return columns, signals, np.stack([each.values for each in found])
