@@ -68,9 +68,7 @@ async def lock_convoy(server: WatchedServer) -> AsyncIterator[Look]:
     """Somebody changes the products that are sold, and is slow to commit."""
 
     async def hold() -> None:
-        async with await psycopg.AsyncConnection.connect(
-            server.cluster.conninfo(DATABASE), application_name="incident"
-        ) as connection:
+        async with await server.connect("incident", autocommit=False) as connection:
             while True:
                 await connection.execute("UPDATE product SET kind = kind WHERE id <= 20")
                 await asyncio.sleep(3)
@@ -294,9 +292,7 @@ async def held_wal(server: WatchedServer) -> AsyncIterator[Look]:
 @asynccontextmanager
 async def bloat(server: WatchedServer) -> AsyncIterator[Look]:
     """A transaction is left open while all products are changed many times: no old version of a row can be removed."""
-    async with await psycopg.AsyncConnection.connect(
-        server.cluster.conninfo(DATABASE), application_name="incident"
-    ) as connection:
+    async with await server.connect("incident", autocommit=False) as connection:
         await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
         await connection.execute("SELECT count(*) FROM product")
 

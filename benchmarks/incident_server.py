@@ -168,27 +168,28 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedServer:
-    """``dsn`` is that of the watch."""
+    """``dsn`` is that of the watch; ``control`` is one session for all that is to be sent and asked, so that looking at
+    the server opens no connections.
+    """
 
     cluster: ThrowawayCluster
     dsn: str
     load: Load
+    control: psycopg.AsyncConnection
 
-    async def connect(self, application: str) -> psycopg.AsyncConnection:
+    async def connect(self, application: str, *, autocommit: bool = True) -> psycopg.AsyncConnection:
         return await psycopg.AsyncConnection.connect(
-            self.cluster.conninfo(DATABASE), autocommit=True, application_name=application
+            self.cluster.conninfo(DATABASE), autocommit=autocommit, application_name=application
         )
 
     async def send(self, *statements: str) -> None:
-        async with await self.connect("incident") as connection:
-            for statement in statements:
-                await connection.execute(statement.encode())
+        for statement in statements:
+            await self.control.execute(statement.encode())
 
     async def ask(self, query: str) -> str:
         """The first column of the first row; "" where there is none."""
-        async with await self.connect("incident") as connection:
-            row = await (await connection.execute(query.encode())).fetchone()
-            return "" if row is None or row[0] is None else str(row[0])
+        row = await (await self.control.execute(query.encode())).fetchone()
+        return "" if row is None or row[0] is None else str(row[0])
 
 
 def with_parent(*argv: str) -> list[str]:
@@ -211,10 +212,15 @@ async def watched_server(
         await _set_up(cluster)
         load = Load(cluster.conninfo(DATABASE), swing, np.random.default_rng(list(seed)))
         dsn = psycopg.conninfo.make_conninfo(cluster.conninfo(DATABASE), user=ROLE)
-        server = WatchedServer(cluster=cluster, dsn=dsn, load=load)
-        async with background(load.run()), _watching(dsn, folder):
+        async with (
+            await psycopg.AsyncConnection.connect(
+                cluster.conninfo(DATABASE), autocommit=True, application_name="incident"
+            ) as control,
+            background(load.run()),
+            _watching(dsn, folder),
+        ):
             await asyncio.sleep(settle)
-            yield server
+            yield WatchedServer(cluster=cluster, dsn=dsn, load=load, control=control)
 
 
 @asynccontextmanager

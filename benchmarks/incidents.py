@@ -21,7 +21,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from incident_plants import INCIDENTS, Look
 from incident_report import PAGE, RESULTS, Part, Series, Stretch, judge, publish, read_series, render, write
 from incident_server import SETTLE, WatchedServer, draw_swing, watched_server
 
-from pgtrial.units import format_duration, parse_duration
+from pgtrial.units import parse_duration
 from pgtrial.watch.layout import MINUTE
 
 FIRST_CALM = 9  # min, at the beginning of a part
@@ -42,6 +41,7 @@ _AROUND = 60.0  # s that beginning and undoing one take at most
 _SET_UP, _JUDGING = 90.0, 300.0  # s
 _LOOK_EVERY = 1.0  # s
 _NOT_ALL = 75  # EX_TEMPFAIL: try again
+_ENDED = 130  # by a signal
 
 
 def draw_plan(seed: int) -> tuple[tuple[str, int], ...]:
@@ -92,13 +92,13 @@ async def plant(server: WatchedServer, name: str, seconds: float) -> Stretch:
     await _until_minute()
     start = time.time()
     async with INCIDENTS[name].plant(server) as look:
-        evidence = await _see(look, start + _BEFORE + seconds)
+        evidence = await see(look, start + _BEFORE + seconds)
         await asyncio.sleep(start + _BEFORE + seconds - time.time())
         stretch = _stretch(server, name, start)
     return replace(stretch, evidence=evidence)
 
 
-async def _see(look: Look, until: float) -> str:
+async def see(look: Look, until: float) -> str:
     """How the incident was first seen; "" where it never was."""
     while time.time() < until:
         if seen := await look():
@@ -123,14 +123,22 @@ async def try_out(names: Sequence[str], *, seconds: float, postgres: str | None)
     async with watched_server("try", None, postgres, settle=0.0) as server:
         for name in names:
             async with INCIDENTS[name].plant(server) as look:
-                print(f"{name}: {await _see(look, time.time() + seconds) or 'not seen'}", flush=True)
+                print(f"{name}: {await see(look, time.time() + seconds) or 'not seen'}", flush=True)
 
 
 async def _guarded(root: Path, series: Series, options: argparse.Namespace) -> None:
-    """SIGTERM ends it as Ctrl-C does: what is planted is undone."""
-    task = asyncio.current_task()
+    """Ctrl-C and SIGTERM end it once, and nothing keeps it from undoing what is planted."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+    def end() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
     if options.try_one:
         await try_out(options.try_one, seconds=options.seconds, postgres=options.postgres)
         return
@@ -176,12 +184,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for part in series.parts:
             write(part.unjudged(), root)
     if not (options.page or options.again):
-        started = time.monotonic()
-        with suppress(asyncio.CancelledError):
+        try:
             asyncio.run(_guarded(root, series, options))
+        except asyncio.CancelledError:
+            print("ended; what is planted is undone, and the same command goes on", file=sys.stderr)
+            return _ENDED
         if options.try_one:
             return 0
-        print(f"watched for {format_duration(time.monotonic() - started)}", flush=True)
     series = judge_all(root)
     print(render(series))
     if options.page:
