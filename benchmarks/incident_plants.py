@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,15 +173,21 @@ def limited(server: WatchedServer, iops: int) -> Iterator[Path]:
     remove_group(group, Path(before))
     group.mkdir()
     try:
-        for disk in disks:
-            number = Path("/sys/block", disk, "dev").read_text(encoding="utf-8").strip()
-            for kind in ("read", "write"):
-                Path(group, f"blkio.throttle.{kind}_iops_device").write_text(f"{number} {iops}", encoding="utf-8")
+        _limit(group, disks, iops)
         for each in (pid, *(child.pid for child in find_server_children(str(server.cluster.data), ops))):
             _move(each, group)
         yield group
     finally:
+        _limit(group, disks, 0)  # what waits for the disk goes on at once
         remove_group(group, Path(before))
+
+
+def _limit(group: Path, disks: Sequence[str], iops: int) -> None:
+    """Requests by the second; 0: as many as there are."""
+    for disk in disks:
+        number = Path("/sys/block", disk, "dev").read_text(encoding="utf-8").strip()
+        for kind in ("read", "write"):
+            Path(group, f"blkio.throttle.{kind}_iops_device").write_text(f"{number} {iops}", encoding="utf-8")
 
 
 def remove_group(group: Path, to: Path) -> None:

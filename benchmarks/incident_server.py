@@ -183,6 +183,12 @@ class WatchedServer:
         )
 
     async def send(self, *statements: str) -> None:
+        """Also where somebody was cut off in the middle of a statement: what is planted has to be undone."""
+        if self.control.closed:
+            async with await self.connect("incident") as connection:
+                for statement in statements:
+                    await connection.execute(statement.encode())
+            return
         for statement in statements:
             await self.control.execute(statement.encode())
 

@@ -1,6 +1,6 @@
 """Twelve incidents planted on a watched server, with calm times between: what the incident's page names of them.
 
-    PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --limit 100min    # half of them; again: the others
+    PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --limit 105min    # half of them; again: the others
     PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --try "lock convoy" --seconds 60
     PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --page            # no runs: the table of what is there
 
@@ -34,11 +34,11 @@ from pgtrial.watch.layout import MINUTE
 
 FIRST_CALM = 9  # min, at the beginning of a part
 INCIDENT = 5  # min
-CALMS = (7, 8, 9)  # min, after an incident
+CALMS = (7, 7, 8, 8, 9, 9)  # min, after six incidents, in an order that is drawn
 _BEFORE = 3.0  # s before a whole minute in which a time begins, so that it has all of that minute
 _AFTER = 5.0  # s after its last whole minute, until that is on the disk
-_AROUND = 60.0  # s that beginning and undoing one take at most
-_SET_UP, _JUDGING = 90.0, 300.0  # s
+_AROUND = 45.0  # s that beginning and undoing one take at most
+JUDGING = 180.0  # s
 _LOOK_EVERY = 1.0  # s
 _NOT_ALL = 75  # EX_TEMPFAIL: try again
 _ENDED = 130  # by a signal
@@ -48,7 +48,8 @@ def draw_plan(seed: int) -> tuple[tuple[str, int], ...]:
     """The incidents in the order in which they come, and how many minutes of calm come after each."""
     rng = np.random.default_rng(seed)
     order = [str(each) for each in rng.permutation(list(INCIDENTS))]
-    return tuple((name, int(rng.choice(CALMS))) for name in order)
+    calms = [int(each) for _ in range(0, len(order), len(CALMS)) for each in rng.permutation(CALMS)]
+    return tuple(zip(order, calms, strict=True))
 
 
 def seconds_of(calm: int) -> float:
@@ -73,7 +74,7 @@ async def run_part(series: Series, number: int, root: Path, *, limit: float, pos
 
         keep(await _calm(server, FIRST_CALM))
         for name, calm in series.remaining(draw_plan(series.seed)):
-            if time.monotonic() - started + seconds_of(calm) + _JUDGING > limit:
+            if time.monotonic() - started + seconds_of(calm) + JUDGING > limit:
                 break
             keep(await plant(server, name, INCIDENT * MINUTE))
             keep(await _calm(server, calm))
