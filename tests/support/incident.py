@@ -43,7 +43,7 @@ def write(
     B has so many times the rows read and the blocks, and by the second so many bytes of temporary files, connections
     opened, and bytes of WAL that a replication slot comes to hold.
     """
-    rng = np.random.default_rng(5)
+    rng, noise = np.random.default_rng(5), np.random.default_rng(6)
     rows = Rows()
     totals = dict.fromkeys(("xact_commit", "tup_returned", "blks_hit", "temp_bytes", "sessions"), 0.0)
     in_slot = 0.0
@@ -53,9 +53,9 @@ def write(
         totals["xact_commit"] += STEP * 50 * rng.uniform(0.9, 1.1)
         totals["tup_returned"] += STEP * 1000 * rng.uniform(0.9, 1.1) * (rows_read if is_b else 1.0)
         totals["temp_bytes"] += STEP * spilled * rng.uniform(0.7, 1.3) * (t > start + lasts)
-        totals["blks_hit"] += STEP * 400 * rng.uniform(0.9, 1.1) * (blocks if is_b else 1.0)
-        totals["sessions"] += rng.poisson(STEP * (opened if is_b else 0.1))
-        in_slot += STEP * held * rng.uniform(0.5, 1.5) * is_b
+        totals["blks_hit"] += STEP * 400 * noise.uniform(0.9, 1.1) * (blocks if is_b else 1.0)
+        totals["sessions"] += noise.poisson(STEP * opened * is_b)
+        in_slot += STEP * held * noise.uniform(0.5, 1.5) * is_b
         rows.samples.append(Sample(t, pg_replication_slots.HELD, "", in_slot))
         rows.samples += [Sample(t, f"pg_stat_database.{name}", "", value) for name, value in totals.items()]
         rows.samples.append(Sample(t, "sessions.polls", "", float(STEP)))

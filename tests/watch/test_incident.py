@@ -96,8 +96,9 @@ def test_more_rows_for_the_same_work(tmp_path: Path) -> None:
 
 def test_more_blocks_for_the_same_rows_are_bloat_or_a_plan_and_an_open_transaction_is_said(tmp_path: Path) -> None:
     def leave_open(rows: Rows, t: float, rng: np.random.Generator) -> None:
+        seen = int(rng.integers(STEP - 2, STEP + 1))
         rows.waits.append(
-            WaitRow(t, STEP, "client backend", "app", "idle in transaction", "Client", "ClientRead", LOOK, STEP)
+            WaitRow(t, STEP, "client backend", "app", "idle in transaction", "Client", "ClientRead", LOOK, seen)
         )
 
     write(tmp_path / "w", blocks=3.0)
@@ -122,7 +123,7 @@ def test_connections_that_are_opened(tmp_path: Path) -> None:
     write(tmp_path / "w", opened=20.0)
     (pointer,) = pointers(compare(tmp_path / "w", A, B))
     assert pointer.code is Suspicion.CONNECTIONS
-    assert "/s → 2" in pointer.text
+    assert "connections are opened (0" in pointer.text
 
 
 def test_what_a_slot_holds_is_known_by_its_growth(tmp_path: Path) -> None:
