@@ -113,7 +113,7 @@ def plant(month: Series, planted: Planted) -> Series:
 
 
 def signals_of(
-    months: Sequence[Series], without: Container[str]
+    months: Sequence[Series], without: Container[str], *, part: int
 ) -> tuple[tuple[Column, ...], tuple[Signal, ...], Array]:
     """Columns and signals, the same for all months, and values (months, columns, minutes)."""
     window, calm = (Window(_EPOCH, _EPOCH + minutes * MINUTE) for minutes in (_MONTH, _START))
@@ -122,8 +122,9 @@ def signals_of(
             Minutes(window, {key: values for key, values in month.items() if key[0] not in without}),
             calm,
             dict.fromkeys(_STATEMENTS, ""),
+            server=f"db{part}-{number}",
         )
-        for month in months
+        for number, month in enumerate(months, start=1)
     ]
     ((columns, signals),) = {(each.columns, each.signals) for each in found}
     return columns, signals, np.stack([each.values for each in found])
@@ -149,14 +150,14 @@ def main() -> int:
         about: list[str] = []
         for part in range(-(-options.months // TOGETHER)):
             months = [healthy(np.random.default_rng([options.seed, part, each])) for each in range(TOGETHER)]
-            columns, signals, values = signals_of(months, without)
+            columns, signals, values = signals_of(months, without, part=part)
             learned = contenders.learn_calm(values, signals)
             found += (more := contenders.pgtrial(values, learned))
             about += [columns[alarm.changes[0].stream.column].signal for month in more for alarm in month]
             for planted in () if part else PLANTED:
                 if planted.key[0] in without:
                     continue
-                *_, changed = signals_of([plant(month, planted) for month in months], without)
+                *_, changed = signals_of([plant(month, planted) for month in months], without, part=part)
                 delays, first = zip(*map(_delay, contenders.pgtrial(changed[..., :_LAST], learned)), strict=True)
                 named = [
                     any(

@@ -1,229 +1,203 @@
-"""Incidents planted on a server that is watched: what the incident's page names of them.
+"""Twelve incidents planted on a watched server, with calm times between: what the incident's page names of them.
 
-Two servers of one's own have a load that comes at a fixed rate, and `pgtrial watch` reads them. Calm times and
-incidents take turns. Then each incident is compared with the calm time before it, as `pgtrial compare-times` does, and
-each calm time with the one before it, of which nothing should be named.
+    PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --limit 105min    # half of them; again: the others
+    PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --try "lock convoy" --seconds 60
+    PYTHONPATH=src:tests:. python benchmarks/incidents.py FOLDER --page            # no runs: the table of what is there
 
-    PYTHONPATH=src:tests python benchmarks/incidents.py FOLDER [--seconds 270] [--only-report]
+A server of one's own has a load whose rate swings by 40 %, and `pgtrial watch` reads it. The order of the incidents and
+the lengths of the calm times are drawn once, from a seed, and kept. Each call is a part: a new server with the same
+data, a calm time, then the next incidents, each undone and followed by a calm time, as many as are over before the
+limit. Then each time is compared with the calm one before it, as `pgtrial compare-times` does (``incident_report``).
+Ctrl-C and SIGTERM undo what is planted; what had been watched until then is kept. It runs as root, with control groups
+version 1 for the limit of the disk. FOLDER/results.json and FOLDER/part-N.json are small; FOLDER/part-N is the watch's
+folder, which may go once its part is judged. Exit status 75: there was no time for all of them.
 """
 
 import argparse
 import asyncio
-import json
 import math
+import secrets
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import psycopg
+import numpy as np
+from incident_plants import INCIDENTS, Look
+from incident_report import PAGE, RESULTS, Part, Series, Stretch, judge, publish, read_series, render, write
+from incident_server import SETTLE, WatchedServer, draw_swing, watched_server
 
-from pgtrial.hosts.processes import end_process
-from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.watch.compare import compare
-from pgtrial.watch.windows import Window
-from pgtrial.watch.words import Pointer, Suspicion, pointers, sentences
-from support.cluster import running_cluster
+from pgtrial.units import parse_duration
+from pgtrial.watch.layout import MINUTE
 
-ROLE, DATABASE = "watcher", "shop"
-RATE, CLIENTS = 30, 12
-SETTLE = 20.0  # s until the watch reads as it does later
-GUARD = 10.0  # s between two times; whole minutes are compared, so most of them are longer
-PLANS = {"north": ("lock convoy", "temp spill"), "south": ("slow statement", "dropped index")}
-DATA = """
-CREATE EXTENSION pg_stat_statements;
-CREATE TABLE product (id int PRIMARY KEY, kind int NOT NULL, stock int NOT NULL);
-CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL, placed int NOT NULL, total int NOT NULL);
-CREATE TABLE event (id int PRIMARY KEY, customer int NOT NULL, kind int NOT NULL, body text NOT NULL);
-INSERT INTO product SELECT n, n % 40, 1000 FROM generate_series(1, 2000) AS n;
-INSERT INTO orders SELECT n, n % 9973, n, n % 500 FROM generate_series(1, 60000) AS n;
-INSERT INTO event SELECT n, n % 9973, n % 5, repeat('x', 60) FROM generate_series(1, 150000) AS n;
-CREATE INDEX event_customer ON event (customer);
-CREATE INDEX orders_placed ON orders (placed);
-ANALYZE;
-"""
-# Script, weight.
-LOAD = {
-    "look": (
-        "\\set id random(0, 9972)\nSELECT * FROM event WHERE customer = :id ORDER BY id DESC LIMIT 10;\n",
-        16,
-    ),
-    "sell": ("\\set id random(1, 20)\nUPDATE product SET stock = stock - 1 WHERE id = :id;\n", 10),
-    "report": (
-        """\\set first random(1, 20000)
-SELECT customer, sum(total) FROM orders WHERE placed BETWEEN :first AND :first + 30000
-GROUP BY customer ORDER BY sum(total) DESC LIMIT 10;
-""",
-        4,
-    ),
-}
-Plant = Callable[[ThrowawayCluster, float], Awaitable[None]]
+FIRST_CALM = 9  # min, at the beginning of a part
+INCIDENT = 5  # min
+CALMS = (7, 7, 8, 8, 9, 9)  # min, after six incidents, in an order that is drawn
+_BEFORE = 3.0  # s before a whole minute in which a time begins, so that it has all of that minute
+_AFTER = 5.0  # s after its last whole minute, until that is on the disk
+_AROUND = 45.0  # s that beginning and undoing one take at most
+JUDGING = 180.0  # s
+_LOOK_EVERY = 1.0  # s
+_NOT_ALL = 75  # EX_TEMPFAIL: try again
+_ENDED = 130  # by a signal
 
 
-async def lock_convoy(cluster: ThrowawayCluster, until: float) -> None:
-    """Somebody changes the products that are sold, and is slow to commit."""
-    async with await psycopg.AsyncConnection.connect(cluster.conninfo(DATABASE)) as connection:
-        while time.time() < until:
-            await connection.execute("UPDATE product SET kind = kind WHERE id <= 20")
-            await asyncio.sleep(3)
-            await connection.commit()
-            await asyncio.sleep(1)
+def draw_plan(seed: int) -> tuple[tuple[str, int], ...]:
+    """The incidents in the order in which they come, and how many minutes of calm come after each."""
+    rng = np.random.default_rng(seed)
+    order = [str(each) for each in rng.permutation(list(INCIDENTS))]
+    calms = [int(each) for _ in range(0, len(order), len(CALMS)) for each in rng.permutation(CALMS)]
+    return tuple(zip(order, calms, strict=True))
 
 
-async def temp_spill(cluster: ThrowawayCluster, until: float) -> None:
-    """work_mem becomes too small for the reports."""
-    await send(cluster, "ALTER SYSTEM SET work_mem = '64kB'")
-    await asyncio.sleep(until - time.time())
-    await send(cluster, "ALTER SYSTEM RESET work_mem")
+def seconds_of(calm: int) -> float:
+    """What an incident and the calm time after it take at most."""
+    return (INCIDENT + calm) * MINUTE + 2 * _AROUND
 
 
-async def slow_statement(cluster: ThrowawayCluster, until: float) -> None:
-    """A new program asks what nobody has asked before, and reads a whole table for it."""
-    async with await psycopg.AsyncConnection.connect(
-        cluster.conninfo(DATABASE), autocommit=True, application_name="audit"
-    ) as connection:
-        while time.time() < until:
-            await connection.execute("SELECT kind, count(DISTINCT body || customer) FROM event GROUP BY kind")
-            await asyncio.sleep(0.5)
+async def run_part(series: Series, number: int, root: Path, *, limit: float, postgres: str | None) -> None:
+    """Calm, incident, calm, … as long as there is time; each stretch is kept as soon as it is over."""
+    started = time.monotonic()
+    swing = draw_swing(np.random.default_rng([series.seed, number]))
+    seed = (series.seed, number, 1)
+    folder = root / f"part-{number}"
+    async with watched_server("shop", folder, postgres, swing=swing, seed=seed, settle=SETTLE) as server:
+        part = Part(number=number, version=await server.ask("SHOW server_version"), period=swing.period)
+
+        def keep(stretch: Stretch) -> None:
+            nonlocal part
+            part = part.with_stretch(stretch)
+            write(part, root)
+            print(f"{stretch.planted or 'calm'}: {stretch.window}, {stretch.rate:.1f}/s {stretch.evidence}", flush=True)
+
+        keep(await _calm(server, FIRST_CALM))
+        for name, calm in series.remaining(draw_plan(series.seed)):
+            if time.monotonic() - started + seconds_of(calm) + JUDGING > limit:
+                break
+            keep(await plant(server, name, INCIDENT * MINUTE))
+            keep(await _calm(server, calm))
+        await asyncio.sleep(_AFTER)
 
 
-async def dropped_index(cluster: ThrowawayCluster, until: float) -> None:
-    await send(cluster, "DROP INDEX event_customer")
-    await asyncio.sleep(until - time.time())
-    await send(cluster, "CREATE INDEX event_customer ON event (customer)")
+async def _calm(server: WatchedServer, minutes: int) -> Stretch:
+    await _until_minute()
+    start = time.time()
+    await asyncio.sleep(_BEFORE + minutes * MINUTE)
+    return _stretch(server, "", start)
 
 
-PLANTS: dict[str, Plant] = {
-    "lock convoy": lock_convoy,
-    "temp spill": temp_spill,
-    "slow statement": slow_statement,
-    "dropped index": dropped_index,
-}
+async def plant(server: WatchedServer, name: str, seconds: float) -> Stretch:
+    """What is known of a planted incident when it is undone."""
+    await _until_minute()
+    start = time.time()
+    async with INCIDENTS[name].plant(server) as look:
+        evidence = await see(look, start + _BEFORE + seconds)
+        await asyncio.sleep(start + _BEFORE + seconds - time.time())
+        stretch = _stretch(server, name, start)
+    return replace(stretch, evidence=evidence)
 
 
-async def send(cluster: ThrowawayCluster, statement: str) -> None:
-    async with await psycopg.AsyncConnection.connect(cluster.conninfo(DATABASE), autocommit=True) as connection:
-        await connection.execute(statement.encode())
-        await connection.execute("SELECT pg_reload_conf()")
+async def see(look: Look, until: float) -> str:
+    """How the incident was first seen; "" where it never was."""
+    while time.time() < until:
+        if seen := await look():
+            return seen
+        await asyncio.sleep(_LOOK_EVERY)
+    return ""
 
 
-@asynccontextmanager
-async def watched_server(name: str, folder: Path, postgres: str | None) -> AsyncIterator[tuple[ThrowawayCluster, str]]:
-    """A server with the load, and a watch of it that writes into ``folder``; the watch's connection string."""
-    settings = {"shared_preload_libraries": "pg_stat_statements", "shared_buffers": "64MB", "fsync": "off"}
-    async with running_cluster(f"incidents-{name}", settings, postgres=postgres) as cluster:
-        await _set_up(cluster)
-        scripts = cluster.directory / "load"
-        scripts.mkdir()
-        arguments = []
-        for each, (text, weight) in LOAD.items():
-            (scripts / f"{each}.sql").write_text(text, encoding="utf-8")
-            (scripts / f"{each}.sql").chmod(0o644)
-            arguments += ["-f", f"{scripts / each}.sql@{weight}"]
-        scripts.chmod(0o755)
-        load = await cluster.host.start(
-            [
-                cluster.programs.path("pgbench"),
-                *("--no-vacuum", "--protocol=prepared", *arguments, f"--rate={RATE}"),
-                *(f"--client={CLIENTS}", "--jobs=1", "--time=86400"),
-            ],
-            role="load",
-            account=cluster.account,
-            environment=cluster.environment(DATABASE),
-            directory=cluster.directory,
-        )
-        dsn = psycopg.conninfo.make_conninfo(cluster.conninfo(DATABASE), user=ROLE)
-        watcher = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pgtrial", "watch", dsn, "--output", str(folder), "--keep-free", "10MB")
-        )
-        try:
-            await asyncio.sleep(SETTLE)
-            yield cluster, dsn
-        finally:
-            with suppress(ProcessLookupError):
-                watcher.terminate()
-            await watcher.wait()
-            await end_process(load, patience=10)
+async def _until_minute() -> None:
+    now = time.time() + _AFTER + _BEFORE
+    await asyncio.sleep(math.ceil(now / MINUTE) * MINUTE - _BEFORE - time.time())
 
 
-async def run_one(name: str, root: Path, seconds: float, postgres: str | None) -> None:
-    times = []
-    async with watched_server(name, root / name, postgres) as (cluster, _):
-        for planted in ("", *(each for one in PLANS[name] for each in (one, ""))):
-            start = time.time()
-            if planted:
-                await PLANTS[planted](cluster, start + seconds)
-            else:
-                await asyncio.sleep(seconds)
-            times.append({"planted": planted, "start": start, "end": time.time()})
-            (root / f"{name}.json").write_text(json.dumps(times), encoding="utf-8")
-            await asyncio.sleep(GUARD)
+def _stretch(server: WatchedServer, planted: str, start: float) -> Stretch:
+    end = time.time()
+    rate, median, late = server.load.between(start, end)
+    return Stretch(planted=planted, start=start, end=end, rate=rate, median=median, late=late)
 
 
-async def _set_up(cluster: ThrowawayCluster) -> None:
-    async with await psycopg.AsyncConnection.connect(cluster.conninfo(), autocommit=True) as connection:
-        await connection.execute(f"CREATE DATABASE {DATABASE}".encode())
-        await connection.execute(f"CREATE ROLE {ROLE} LOGIN".encode())
-        await connection.execute(f"GRANT pg_monitor, pg_read_all_data TO {ROLE}".encode())
-    async with await psycopg.AsyncConnection.connect(cluster.conninfo(DATABASE), autocommit=True) as connection:
-        await connection.execute(DATA.encode())
+async def try_out(names: Sequence[str], *, seconds: float, postgres: str | None) -> None:
+    """Plant incidents one after the other, without a watch, and print how each was seen."""
+    async with watched_server("try", None, postgres, settle=0.0) as server:
+        for name in names:
+            async with INCIDENTS[name].plant(server) as look:
+                print(f"{name}: {await see(look, time.time() + seconds) or 'not seen'}", flush=True)
 
 
-async def run(root: Path, options: argparse.Namespace) -> None:
-    root.mkdir(parents=True)
-    async with asyncio.TaskGroup() as group:
-        for name in PLANS:
-            group.create_task(run_one(name, root, options.seconds, options.postgres))
+async def _guarded(root: Path, series: Series, options: argparse.Namespace) -> None:
+    """Ctrl-C and SIGTERM end it once, and nothing keeps it from undoing what is planted."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def end() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    if options.try_one:
+        await try_out(options.try_one, seconds=options.seconds, postgres=options.postgres)
+        return
+    number = 1 + max((part.number for part in series.parts), default=0)
+    await run_part(series, number, root, limit=parse_duration(options.limit), postgres=options.postgres)
 
 
-# What the page should point to, and a word of the statement or of the holder that it should name.
-EXPECTED = {
-    "lock convoy": (Suspicion.LOCKS, "SET kind = kind"),
-    "temp spill": (Suspicion.SPILL, "sum(total)"),
-    "slow statement": (Suspicion.NEW_STATEMENT, "count(DISTINCT"),
-    "dropped index": (Suspicion.ROWS, "FROM event"),
-}
+def begin_or_go_on(root: Path, seed: int | None) -> Series:
+    if not (root / RESULTS).exists():
+        root.mkdir(parents=True, exist_ok=True)
+        write(Series(seed=secrets.randbelow(2**31) if seed is None else seed), root)
+    return read_series(root)
 
 
-def report(root: Path) -> None:
-    """Each time beside the calm one before it."""
-    for name in PLANS:
-        calm: Window | None = None
-        for each in json.loads((root / f"{name}.json").read_text(encoding="utf-8")):
-            window = Window(math.ceil(each["start"] / 60) * 60, math.floor(each["end"] / 60) * 60)
-            if calm is not None:
-                _report_one(root / name, each["planted"], calm, window)
-            calm = calm if each["planted"] else window
+def judge_all(root: Path) -> Series:
+    """Judge the parts that are not judged yet, and keep what was found in the results."""
+    for part in read_series(root).parts:
+        if not part.is_judged and (root / f"part-{part.number}").is_dir():
+            write(judge(part, root / f"part-{part.number}"), root)
+    series = read_series(root)
+    write(series, root)
+    return series
 
 
-def _report_one(folder: Path, planted: str, calm: Window, window: Window) -> None:
-    found = compare(folder, calm, window)
-    points = pointers(found)
-    first = next((place for place, each in enumerate(points, start=1) if _is_it(planted, each)), None)
-    print(
-        f"\n{planted or 'nothing'}: {window} beside {calm}; named: {'no' if first is None else f'yes, place {first}'}"
-    )
-    for text in (*sentences(found), *(f"→ {each.code}: {each.text}" for each in points)):
-        print(f"  {text}")
-
-
-def _is_it(planted: str, pointer: Pointer) -> bool:
-    code, word = EXPECTED.get(planted, (None, ""))
-    return pointer.code is code and word in pointer.text
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=270.0, help="of each time")
-    parser.add_argument("--only-report", action="store_true", help="of a folder that is there")
+    parser.add_argument("--limit", default="4h", metavar="TIME", help="begin none that is not over then; default: 4h")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the plan; default: drawn, and recorded")
+    parser.add_argument("--try", dest="try_one", action="append", choices=INCIDENTS, help="plant this one alone")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="--try: how long to wait until one is seen; default: 60"
+    )
+    parser.add_argument("--again", action="store_true", help="judge all parts again whose watch's folder is there")
+    parser.add_argument("--page", action="store_true", help=f"no runs: keep the results, and write {PAGE.name}")
     parser.add_argument("--postgres")
-    options = parser.parse_args()
-    if not options.only_report:
-        asyncio.run(run(options.folder, options))
-    report(options.folder)
+    options = parser.parse_args(arguments)
+    root = options.folder
+    series = begin_or_go_on(root, options.seed)
+    if options.seed not in (None, series.seed):
+        parser.error(f"{root} has a plan with the seed {series.seed}; name another folder")
+    if options.again:
+        for part in series.parts:
+            write(part.unjudged(), root)
+    if not (options.page or options.again):
+        try:
+            asyncio.run(_guarded(root, series, options))
+        except asyncio.CancelledError:
+            print("ended; what is planted is undone, and the same command goes on", file=sys.stderr)
+            return _ENDED
+        if options.try_one:
+            return 0
+    series = judge_all(root)
+    print(render(series))
+    if options.page:
+        publish(series)
+    return _NOT_ALL if series.remaining(draw_plan(series.seed)) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from incidents import send, watched_server
+from incident_server import watched_server
 
 from pgtrial.watch.layout import MINUTE
 from pgtrial.watch.windows import Window
@@ -44,13 +44,15 @@ async def type_in(root: Path, *words: str) -> int:
 
 async def run(root: Path, options: argparse.Namespace) -> None:
     root.mkdir(parents=True)
-    async with watched_server("round", root / "watch", options.postgres) as (cluster, dsn):
+    async with watched_server("round", root / "watch", options.postgres) as server:
         calm = await whole_minutes(options.minutes)
-        await send(cluster, "DROP INDEX event_customer")
+        await server.send("DROP INDEX event_customer")
         incident = await whole_minutes(options.minutes)
         await type_in(root, "pgtrial", "compare-times", "watch", calm, incident, "--output", "incident.html")
-        await type_in(root, "pgtrial", "question", "watch", calm, incident, "--server", dsn, "--output", "questions")
-        await type_in(root, "pg_dump", "--format=custom", "--file=questions/copy.dump", dsn)
+        await type_in(
+            root, "pgtrial", "question", "watch", calm, incident, "--server", server.dsn, "--output", "questions"
+        )
+        await type_in(root, "pg_dump", "--format=custom", "--file=questions/copy.dump", server.dsn)
         path = root / "questions" / "question-rows.toml"
         if not path.exists():
             sys.exit("the windows were too short to tell which statement it is: --minutes 10")
@@ -61,7 +63,7 @@ async def run(root: Path, options: argparse.Namespace) -> None:
         await type_in(root, "pgtrial", "check", "questions/question-rows.toml")
         await type_in(root, "pgtrial", "run", "questions/question-rows.toml", "--quiet")
         (result,) = (root / "results").iterdir()
-        await send(cluster, INDEX)
+        await server.send(INDEX)
         after = await whole_minutes(options.minutes)
         promised = ["--promised", str(result.relative_to(root)), "--output", "after.html"]
         await type_in(root, "pgtrial", "compare-times", "watch", incident, after, *promised)

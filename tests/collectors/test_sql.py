@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import WATCHED, replication, server_views, sessions
+from pgtrial.collectors import WATCHED, pg_replication_slots, replication, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
@@ -162,6 +162,20 @@ def test_lag_of_a_standby_is_read_while_there_is_one(
         receiver.wait()
         connection.execute("DROP TABLE IF EXISTS lagging")
     wait_until(lambda: read(connection, collector), lambda now: now == {})
+
+
+def test_wal_that_a_slot_holds_grows_until_it_is_dropped(connection: psycopg.Connection) -> None:
+    collector, held = pg_replication_slots.COLLECTOR, (pg_replication_slots.HELD, "")
+    assert read(connection, collector) == {held: 0.0}
+    connection.execute("SELECT pg_create_physical_replication_slot('forgotten', true)")
+    try:
+        before = read(connection, collector)[held]
+        connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS i")
+        assert read(connection, collector)[held] > before + 10_000
+    finally:
+        connection.execute("SELECT pg_drop_replication_slot('forgotten')")
+        connection.execute("DROP TABLE IF EXISTS kept")
+    assert read(connection, collector) == {held: 0.0}
 
 
 def test_reads_of_the_transaction_status_are_counted(connection: psycopg.Connection) -> None:

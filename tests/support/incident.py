@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.collectors import blocking
+from pgtrial.collectors import blocking, pg_replication_slots
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
 from pgtrial.watch.counters import COUNTERS
@@ -33,18 +33,30 @@ def write(
     lasts: int = LENGTH,
     spilled: float = 0.0,
     rows_read: float = 1.0,
+    blocks: float = 1.0,
+    opened: float = 0.0,
+    held: float = 0.0,
     always: tuple[tuple[str, int], ...] = ((REPORT, 4),),
 ) -> None:
-    """A of ``lasts`` seconds in which all is as usual, and B with what ``change`` adds to each of its ticks."""
-    rng = np.random.default_rng(5)
+    """A of ``lasts`` seconds in which all is as usual, and B with what ``change`` adds to each of its ticks.
+
+    B has so many times the rows read and the blocks, and by the second so many bytes of temporary files, connections
+    opened, and bytes of WAL that a replication slot comes to hold.
+    """
+    rng, noise = np.random.default_rng(5), np.random.default_rng(6)
     rows = Rows()
-    totals = dict.fromkeys(("xact_commit", "tup_returned", "temp_bytes"), 0.0)
+    totals = dict.fromkeys(("xact_commit", "tup_returned", "blks_hit", "temp_bytes", "sessions"), 0.0)
+    in_slot = 0.0
     for number in range(2 * lasts // STEP + 1):
         t = float(start + number * STEP)
         is_b = t >= start + lasts
         totals["xact_commit"] += STEP * 50 * rng.uniform(0.9, 1.1)
         totals["tup_returned"] += STEP * 1000 * rng.uniform(0.9, 1.1) * (rows_read if is_b else 1.0)
         totals["temp_bytes"] += STEP * spilled * rng.uniform(0.7, 1.3) * (t > start + lasts)
+        totals["blks_hit"] += STEP * 400 * noise.uniform(0.9, 1.1) * (blocks if is_b else 1.0)
+        totals["sessions"] += noise.poisson(STEP * opened * is_b)
+        in_slot += STEP * held * noise.uniform(0.5, 1.5) * is_b
+        rows.samples.append(Sample(t, pg_replication_slots.HELD, "", in_slot))
         rows.samples += [Sample(t, f"pg_stat_database.{name}", "", value) for name, value in totals.items()]
         rows.samples.append(Sample(t, "sessions.polls", "", float(STEP)))
         for query, sessions in always:  # polled in five polls, on average

@@ -14,7 +14,7 @@ from pgtrial.cli.options import WhichAlarm
 from pgtrial.errors import SpecError
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
-from pgtrial.store.samples import StatementRow
+from pgtrial.store.samples import StatementRow, WaitRow
 from pgtrial.watch.comparable import comparable_window
 from pgtrial.watch.compare import Comparison, compare
 from pgtrial.watch.counters import COUNTERS
@@ -33,6 +33,7 @@ from support.incident import (
     REPORT,
     SELL,
     START,
+    STEP,
     A,
     B,
     audit,
@@ -91,6 +92,46 @@ def test_what_never_happened_before_is_known_by_the_noise_of_when_it_did(tmp_pat
 def test_more_rows_for_the_same_work(tmp_path: Path) -> None:
     write(tmp_path / "w", rows_read=3.0)
     assert codes(compare(tmp_path / "w", A, B)) == [Suspicion.ROWS]
+
+
+def test_more_blocks_for_the_same_rows_are_bloat_or_a_plan_and_an_open_transaction_is_said(tmp_path: Path) -> None:
+    def leave_open(rows: Rows, t: float, rng: np.random.Generator) -> None:
+        seen = int(rng.integers(STEP - 2, STEP + 1))
+        rows.waits.append(
+            WaitRow(t, STEP, "client backend", "app", "idle in transaction", "Client", "ClientRead", LOOK, seen)
+        )
+
+    write(tmp_path / "w", blocks=3.0)
+    write(tmp_path / "open", leave_open, blocks=3.0)
+    alone, together = (pointers(compare(tmp_path / name, A, B)) for name in ("w", "open"))
+    assert [each.code for each in alone] == [each.code for each in together] == [Suspicion.BLOAT]
+    assert ["left open" in each.text for each in (*alone, *together)] == [False, True]
+    write(tmp_path / "both", blocks=3.0, rows_read=3.0)
+    assert codes(compare(tmp_path / "both", A, B)) == [Suspicion.ROWS]
+
+
+@pytest.mark.parametrize(("event", "is_named"), [("IO/WALSync", True), ("IO/BufFileRead", False), ("", False)])
+def test_waits_for_files_point_to_the_disk_but_for_temporary_ones(tmp_path: Path, event: str, is_named: bool) -> None:
+    def slow(rows: Rows, t: float, rng: np.random.Generator) -> None:
+        wait(rows, t, REPORT, event, int(rng.integers(10, 20)))
+
+    write(tmp_path / "w", slow)
+    assert codes(compare(tmp_path / "w", A, B)) == [Suspicion.DISK] * is_named
+
+
+def test_connections_that_are_opened(tmp_path: Path) -> None:
+    write(tmp_path / "w", opened=20.0)
+    (pointer,) = pointers(compare(tmp_path / "w", A, B))
+    assert pointer.code is Suspicion.CONNECTIONS
+    assert "connections are opened (0" in pointer.text
+
+
+def test_what_a_slot_holds_is_known_by_its_growth(tmp_path: Path) -> None:
+    write(tmp_path / "w", held=3000.0)
+    found = compare(tmp_path / "w", A, B)
+    assert codes(found) == [Suspicion.SLOT]
+    (said,) = sentences(found)
+    assert said.startswith("Growth of WAL that a replication slot holds: 0 B/s → ")
 
 
 def test_a_short_window_is_cut_finer_and_a_long_one_into_minutes() -> None:

@@ -202,8 +202,22 @@ def watch(sets: list[Signals]) -> list[Alarm]:
 def servers() -> tuple[list[Signals], list[Alarm]]:
     """The first one stays as it is, the others have one thing that changes each."""
     calm = Window(START, START + FEWEST_DAYS * DAY)
-    sets = [choose_signals(minutes_with(changed), calm, {"7": "SELECT $1"}) for changed in ("", *ALL)]
+    sets = [
+        choose_signals(minutes_with(changed), calm, {"7": "SELECT $1"}, server=f"db{number}/shop")
+        for number, changed in enumerate(("", *ALL), start=1)
+    ]
     return sets, watch(sets)
+
+
+def test_each_server_has_noise_of_its_own() -> None:
+    calm = Window(START, START + FEWEST_DAYS * DAY)
+    one, again, other = (
+        choose_signals(minutes_with(""), calm, {}, server=server) for server in ("db1/shop", "db1/shop", "db2/shop")
+    )
+    place = [each.signal for each in one.columns].index("deadlocks")  # none in fifteen days: noise alone
+    assert (one.values[place] == again.values[place]).all()
+    logs = np.log([one.values[place], other.values[place]])
+    assert abs(np.corrcoef(logs)[0, 1]) < 0.05
 
 
 def test_all_are_signals_of_a_server_on_which_most_stand_still(servers: tuple[list[Signals], list[Alarm]]) -> None:

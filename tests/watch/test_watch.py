@@ -1,8 +1,10 @@
 """pgtrial watch on a real server under load: what it keeps, what it survives, and that it changes nothing."""
 
 import asyncio
+import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import psycopg
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -23,13 +26,17 @@ from pgtrial.engine.sampler import loop
 from pgtrial.engine.sampler.spool import Header
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import PORT
 from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
 from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
 from pgtrial.watch.reach import find_first_process, reach
 from pgtrial.watch.recorder import Recorder
+from pgtrial.watch.series import COMMITS as COMMITS_METRIC
+from pgtrial.watch.series import read_polls, read_rates
 from pgtrial.watch.watcher import Options, Watcher
+from pgtrial.watch.windows import Window, window_sums
 from support import wait_until
 
 pytestmark = pytest.mark.pg
@@ -167,7 +174,7 @@ def test_nothing_is_missing_whatever_the_version(shop: ThrowawayCluster, tmp_pat
     sources = {
         *("pg_stat_database", "pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_slru", "pg_stat_wal"),
         *("pg_locks", "pg_stat_progress_vacuum", "pg_stat_progress_analyze", "blocking", "sessions"),
-        *("relations", "server_life"),
+        *("relations", "server_life", "pg_replication_slots"),
         *(("pg_stat_io",) if major >= 16 else ()),
     }
     read = "SELECT DISTINCT split_part(metric, '.', 1) FROM {files}"
@@ -426,6 +433,101 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
     assert watcher.error is None
     assert rows(root, SAMPLES, "SELECT 1 FROM {files} WHERE metric = 'watch.unanswered'")
     assert any("connection to the server is lost" in text for text in said)
+
+
+class Network:
+    """A way to the server over TCP that can be cut: what is sent meanwhile arrives when it is mended."""
+
+    def __init__(self, cluster: ThrowawayCluster) -> None:
+        self._server = f"{cluster.socket_directory}/.s.PGSQL.{PORT}"
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
+        self._is_whole = threading.Event()
+        self._is_whole.set()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def cut(self) -> None:
+        self._is_whole.clear()
+
+    def mend(self) -> None:
+        self._is_whole.set()
+
+    def close(self) -> None:
+        self.mend()
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # it is closed
+            while True:
+                here, _ = self._listener.accept()
+                there = socket.socket(socket.AF_UNIX)
+                there.connect(self._server)
+                self._sockets += [here, there]
+                for pair in ((here, there), (there, here)):
+                    self._threads.append(threading.Thread(target=self._pass_on, args=pair))
+                    self._threads[-1].start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while content := source.recv(65536):
+                self._is_whole.wait()
+                target.sendall(content)
+            target.shutdown(socket.SHUT_WR)
+
+
+def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_MOST_SILENCE", 6.0)
+    root, said, network = tmp_path / "w", [], Network(shop)
+    over_tcp = psycopg.conninfo.make_conninfo(dsn(shop), host="127.0.0.1", port=network.port)
+    try:
+        first = reach(over_tcp, {})
+        assert first.server_pid is not None
+        with load(shop), open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+            options, recorder = Options(interval=INTERVAL, poll=0.1), Recorder(folder, tell=said.append)
+            watcher = Watcher(over_tcp, {}, first, recorder, options=options, tell=said.append)
+            thread = threading.Thread(target=watcher.run)
+            thread.start()
+            try:
+                began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
+                network.cut()
+                cut = time.time()
+                wait_until(lambda: [text for text in said if "connection to the server is lost" in text])
+                network.mend()
+                mended = time.time()
+                wait_until(
+                    lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6
+                )
+            finally:
+                network.mend()
+                watcher.stop()
+                thread.join(60)
+    finally:
+        network.close()
+    assert watcher.error is None
+    assert any("connected to PostgreSQL" in text for text in said)
+    times = [t for t, _ in rows(root, SAMPLES, COMMITS)]
+    assert [t for t in times if cut < t < mended] == []  # what is answered late is of nobody knows when
+    assert [t for t, _ in rows(root, SAMPLES, MACHINE) if cut < t < mended]  # of this machine nothing is lost
+    window = Window(math.ceil(began), math.floor(times[-1]))
+    with window_sums(root, window, 1, kinds=(SAMPLES, WAITS)) as sums:
+        rates, polls = read_rates(sums, [COMMITS_METRIC])[COMMITS_METRIC], read_polls(sums)
+    inside = slice(math.ceil(cut) + 1 - window.start, math.floor(mended) - 1 - window.start)
+    assert polls[inside].size
+    assert np.isnan(polls[inside]).all()
+    assert (rates[inside] > 0).all()  # the growth of all of the gap, which is shorter than a minute
+    assert not (rates == 0).any()
 
 
 def _pids(cluster: ThrowawayCluster) -> list[int]:

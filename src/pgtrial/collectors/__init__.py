@@ -5,6 +5,7 @@ from pgtrial.collectors import (
     cgroup,
     pg_buffercache,
     pg_locks,
+    pg_replication_slots,
     pg_stat_statements,
     pg_wait_sampling,
     pgbouncer,
@@ -69,5 +70,6 @@ WATCHED: tuple[Collector, ...] = (
         and each is not pg_buffercache.COLLECTOR
     ),
     server_life.COLLECTOR,
+    pg_replication_slots.COLLECTOR,
     blocking.COLLECTOR,
 )

@@ -15,6 +15,7 @@ from pgtrial.stats.alarms.audit import CONTRACT_DAYS, Audit, audit
 from pgtrial.stats.alarms.blocks import MINUTES, Aspect
 from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
 from pgtrial.stats.alarms.feed import open_feed, take
+from pgtrial.watch.folder import read_mark
 from pgtrial.watch.layout import DAY, HOUR, MINUTE, SAMPLES, look
 from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes, usual_statements
 from pgtrial.watch.windows import Window
@@ -115,7 +116,8 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
     read = int(known[: calm.minutes].sum())
     if read < _LEAST_READ * FEWEST_DAYS * _MINUTES_OF_DAY:
         raise _too_few(calm, read)
-    signals = choose_signals(minutes, calm, statements)
+    mark = read_mark(root)
+    signals = choose_signals(minutes, calm, statements, server=f"{mark.server}/{mark.database}")
     if not signals.signals:
         raise SpecError(
             f"nothing changes in the calm time {calm}: there is no signal to learn",

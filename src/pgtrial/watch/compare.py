@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.collectors import blocking
+from pgtrial.collectors import blocking, pg_replication_slots
 from pgtrial.errors import StoreError
 from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
@@ -27,6 +27,7 @@ from pgtrial.watch.series import (
     Counted,
     active_sessions,
     empty,
+    growth_of,
     rate_of,
     read_background,
     read_blocking,
@@ -57,7 +58,11 @@ NAMED = (
     "deadlocks",
     "rollbacks",
     "some task stalled on memory",
+    "connections opened",
+    "blocks per row",
+    "growth of WAL that a replication slot holds",
 )
+BLOCKS, ROWS = ("pg_stat_database.blks_hit", "pg_stat_database.blks_read"), ("pg_stat_database.tup_returned",)
 GAUGES = (("memory available", "B", "proc_meminfo.MemAvailable"), ("connections", "", "pg_stat_database.numbackends"))
 
 
@@ -238,6 +243,14 @@ def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confiden
     drafts = [_rate(name, unit, metrics, both, rates) for name, unit, metrics in RATES]
     for name, unit, metric in GAUGES:
         drafts.append(by_mean(name, unit, [read_gauge(sums, metric) for sums in both]))
+    blocks, rows = (
+        [rate_of(rate, metrics, sums.steps) for sums, rate in zip(both, rates, strict=True)]
+        for metrics in (BLOCKS, ROWS)
+    )
+    drafts.append(by_quotient("blocks per row", "", blocks, rows, is_ratio=True))
+    # Of what grows as long as nobody reads from a slot no interval tells the mean; how fast it grows is steady.
+    held = [growth_of(read_gauge(sums, pg_replication_slots.HELD), sums.step) for sums in both]
+    drafts.append(by_mean("growth of WAL that a replication slot holds", "B/s", held))
     drafts = [each for each in drafts if each.means != (None, None)]
     told = finish([each for each in drafts if each.name in NAMED], confidence=confidence)
     rows = {row.name: row for row in (*told, *finish([each for each in drafts if each.name not in NAMED]))}

@@ -47,6 +47,10 @@ _NO_ANSWER = {
     Suspicion.LOCKS: "who holds a lock too long is the application's; idle_in_transaction_session_timeout ends it",
     Suspicion.VACUUM: "a vacuum does not show in a load of seconds; a soak has it (docs/tutorial/own-workload.md)",
     Suspicion.CPU: "the machine's other users are not in an experiment",
+    Suspicion.BLOAT: "a copy of the data has no dead rows; VACUUM, and no transaction that stays open, keep them few",
+    Suspicion.DISK: "the disk of the server is not in an experiment; slower ones are (docs/disks.md)",
+    Suspicion.CONNECTIONS: "who opens connections is the application's; a pooler in front of the server keeps them",
+    Suspicion.SLOT: "who reads from a slot is not in an experiment; max_slot_wal_keep_size limits what it holds",
     Suspicion.LOAD: "more load is no change of the server; more clients in [workload] show what it holds",
 }
 _LEAST_MARGIN, _MOST_MARGIN, _USUAL_MARGIN = 0.02, 0.3, 0.05

@@ -92,12 +92,12 @@ def read_quotients(sums: Sums, rates: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def as_signals(
-    series: Mapping[str, Array], commits: Array, *, first: int, calm: slice
+    series: Mapping[str, Array], commits: Array, *, server: str, first: int, calm: slice
 ) -> Iterator[tuple[str, str, bool, Array]]:
     """Name, group, whether it has a background, and values of each.
 
     series : (minutes,) of each as ``read_quotients`` has them.
-    first : number of the first minute since the epoch, which decides the noise of backgrounds.
+    server, first : its name, and the number of the first minute since the epoch, which decide the noise of backgrounds.
     """
     rollbacks = series[ROLLED_BACK_NAME]
     among = commits + rollbacks
@@ -105,10 +105,10 @@ def as_signals(
     if usual > 0:
         background = share_background(usual * MINUTE)
         share = share_of(rollbacks, among, usual)
-        yield ROLLED_BACK_NAME, ERRORS, True, lift(share, background, name=ROLLED_BACK_NAME, first=first)
+        yield ROLLED_BACK_NAME, ERRORS, True, lift(share, background, server=server, name=ROLLED_BACK_NAME, first=first)
     for each in QUOTIENTS:
         values = series[each.name]
         if each.background:
-            values = lift(values, each.background, name=each.name, first=first)
+            values = lift(values, each.background, server=server, name=each.name, first=first)
         yield each.name, each.group, each.background > 0, values
     yield AVAILABLE_NAME, WORK, False, series[AVAILABLE_NAME]

@@ -45,6 +45,7 @@ RATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("deadlocks", "1/s", ("pg_stat_database.deadlocks",)),
     ("rollbacks", "1/s", ("pg_stat_database.xact_rollback",)),
     ("buffers written by checkpoints", "1/s", ("pg_stat_checkpointer.buffers_written",)),
+    ("connections opened", "1/s", ("pg_stat_database.sessions",)),
 )
 
 
@@ -90,6 +91,14 @@ def read_gauge(sums: Sums, metric: str) -> Array:
         SAMPLES, "place, metric, sum(total) / sum(count) AS mean", "metric = ? GROUP BY place, metric", metric
     )
     return series_of(found, "metric", "mean", sums.steps).get(metric, empty(sums.steps))
+
+
+def growth_of(gauge: Array, step: int) -> Array:
+    """By how much a gauge has grown per second since the step before in which it is known; NaN in the first one."""
+    known = np.flatnonzero(np.isfinite(gauge))
+    growth = empty(gauge.size)
+    growth[known[1:]] = np.diff(gauge[known]) / (np.diff(known) * step)
+    return growth
 
 
 def read_polls(sums: Sums) -> Array:

@@ -195,8 +195,11 @@ def _statements_of(sums: Sums) -> tuple[int, dict[str, Any]]:
     return int(np.isfinite(statements_read(sums)).sum()), rows
 
 
-def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]) -> Signals:
-    """What is known in most calm minutes, and is not the same in all: of anything else nothing is learned."""
+def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str], *, server: str) -> Signals:
+    """What is known in most calm minutes, and is not the same in all: of anything else nothing is learned.
+
+    ``server`` names it, the same in each call: what is zero for weeks has noise of its own on each server.
+    """
     first = (calm.start - minutes.window.start) // MINUTE
     here = slice(first, first + calm.minutes)
     columns: list[Column] = []
@@ -211,7 +214,7 @@ def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]
         values.extend(series for _, series in parts)
 
     least = _USUAL * minutes.are_known()[here].sum()
-    for column, group, is_lifted, series in _plain(minutes, here, statements):
+    for column, group, is_lifted, series in _plain(minutes, here, statements, server):
         if _tells(series[here], least=least):
             add(Scale.RATIO, [(column, series)], group, has_spread=not is_lifted)
     for parts in (_waits(minutes, here), _shares(minutes, here, statements)):
@@ -225,12 +228,15 @@ def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]
     )
 
 
-def _plain(minutes: Minutes, here: slice, statements: Mapping[str, str]) -> Iterator[tuple[Column, str, bool, Array]]:
+def _plain(
+    minutes: Minutes, here: slice, statements: Mapping[str, str], server: str
+) -> Iterator[tuple[Column, str, bool, Array]]:
     """All that is no mix: its column, the group of its bursts, whether it has a background, and its values."""
     for name in _PLAIN:
         yield Column(signal=name), "", False, minutes.of(name)
     quotients, first = {name: minutes.of(name) for name in NAMES}, minutes.window.start // MINUTE
-    for name, group, is_lifted, series in as_signals(quotients, minutes.of(COMMITS_NAME), first=first, calm=here):
+    commits = minutes.of(COMMITS_NAME)
+    for name, group, is_lifted, series in as_signals(quotients, commits, server=server, first=first, calm=here):
         yield Column(signal=name), group, is_lifted, series
     for queryid, text in statements.items():
         column = Column(signal=PER_CALL_NAME, part=queryid, text=text)

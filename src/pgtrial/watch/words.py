@@ -32,6 +32,8 @@ _MOST_PARTS = 3
 _PLAN = 2.0  # times the blocks; what data that grow take more is less
 _ROUNDING = 1e-9
 _LOCK = "Lock/"
+_FILES, _TEMPORARY, _READS = "IO/", "IO/BufFile", ("IO/DataFileRead", "IO/DataFilePrefetch")
+_IDLE = "sessions idle in a transaction"
 _LONGEST = 100  # characters of a statement
 
 
@@ -47,6 +49,10 @@ class Suspicion(StrEnum):
     CHECKPOINTS = "checkpoints"
     VACUUM = "vacuum"
     CPU = "cpu"  # of the machine: others use it, or the host takes it
+    BLOAT = "bloat"  # more blocks are read for the same rows
+    DISK = "disk"  # sessions wait longer for their files
+    CONNECTIONS = "connections"  # more of them are opened
+    SLOT = "slot"  # WAL that nobody fetches is kept for a replication slot
     LOAD = "load"  # there is more of it
 
 
@@ -170,7 +176,8 @@ def pointers(found: Comparison) -> tuple[Pointer, ...]:
 
 
 def _pointers(found: Comparison) -> Iterator[Pointer]:
-    machine = {row.name: row.side for row in found.machine}
+    rows = {row.name: row for row in found.machine}
+    machine = {name: row.side for name, row in rows.items()}
     grown = [each for each in found.work if each.sessions.side > 0 and each.query not in (OTHER_WORK, "")]
     for block in found.blocking:
         if block.sessions.side > 0:
@@ -209,6 +216,26 @@ def _pointers(found: Comparison) -> Iterator[Pointer]:
             text=f"Shared buffers have less of what is asked for{_by(known)}.",
             statement=_lead(known),
         )
+    per_row = rows.get("blocks per row")
+    if per_row is not None and (per_row.low or 0.0) > _PLAN and machine.get("rows read", 0) <= 0:
+        yield Pointer(code=Suspicion.BLOAT, text=_bloat_text(per_row, found))
+    if slow := _slow_files(found, reads_more=machine.get("blocks read", 0) > 0):
+        yield Pointer(
+            code=Suspicion.DISK,
+            text=f"A commit waits longer for its files ({wait_name(slow.name)} {change(slow)}): the disk is slower or "
+            "limited, or has more to do.",
+        )
+    if machine.get("growth of WAL that a replication slot holds", 0) > 0:
+        yield Pointer(
+            code=Suspicion.SLOT,
+            text="WAL is kept for a replication slot, and more and more of it: who should read it is away or too slow.",
+        )
+    if machine.get("connections opened", 0) > 0:
+        yield Pointer(
+            code=Suspicion.CONNECTIONS,
+            text=f"More connections are opened ({_from_to(rows['connections opened'])}): a pool has lost its own, or "
+            "there is none.",
+        )
     if machine.get("checkpoints by request", 0) > 0:
         yield Pointer(
             code=Suspicion.CHECKPOINTS, text="Checkpoints are asked for: max_wal_size is used up before their time."
@@ -223,6 +250,31 @@ def _pointers(found: Comparison) -> Iterator[Pointer]:
         yield Pointer(code=Suspicion.CPU, text="The server waits for CPUs that others on the machine use.")
     if found.throughput[0].side > 0:
         yield Pointer(code=Suspicion.LOAD, text="There was more to do: more commits.")
+
+
+def _bloat_text(per_row: Row, found: Comparison) -> str:
+    is_open = any(row.name == _IDLE and row.side > 0 for row in found.background)
+    times, low, high = (format_count(each or 0.0) for each in (per_row.change, per_row.low, per_row.high))
+    return (
+        f"{times} times as many blocks are read for each row ({low} to {high}): dead rows lie between those that count, "
+        "or another plan reads them"
+        + ("; a transaction was left open, and what is deleted meanwhile cannot be removed." if is_open else ".")
+    )
+
+
+def _slow_files(found: Comparison, *, reads_more: bool) -> Row | None:
+    """The wait for files that a commit has most more of, without temporary files, and without reads where more blocks
+    are read: these have a reason of their own.
+    """
+    slow = [
+        row
+        for row in found.latency[1:]
+        if row.side > 0
+        and row.name.startswith(_FILES)
+        and not row.name.startswith(_TEMPORARY)
+        and not (reads_more and row.name in _READS)
+    ]
+    return max(slow, key=lambda row: row.change or 0.0, default=None)
 
 
 def _has_other_plan(statement: StatementRow) -> bool:

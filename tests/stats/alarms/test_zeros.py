@@ -15,20 +15,22 @@ ONE_A_DAY, MANY, ONE_IN_A_THOUSAND = range(3)
 
 
 def test_a_minute_has_the_same_noise_whatever_comes_before_it():
-    whole = lift(np.zeros(5 * _MINUTES), 2.0, name="rollbacks", first=28_000_000)
-    later = lift(np.zeros(_MINUTES), 2.0, name="rollbacks", first=28_000_000 + 777)
+    whole = lift(np.zeros(5 * _MINUTES), 2.0, server="db1", name="rollbacks", first=28_000_000)
+    later = lift(np.zeros(_MINUTES), 2.0, server="db1", name="rollbacks", first=28_000_000 + 777)
 
     assert (later == whole[777 : 777 + _MINUTES]).all()
     assert np.std(np.log(whole / 2.0)) == pytest.approx(NOISE, rel=0.05)
-    assert abs(np.corrcoef(whole, lift(np.zeros(whole.size), 2.0, name="deadlocks", first=28_000_000))[0, 1]) < 0.05
+    for server, name in (("db1", "deadlocks"), ("db2", "rollbacks")):
+        other = lift(np.zeros(whole.size), 2.0, server=server, name=name, first=28_000_000)
+        assert abs(np.corrcoef(whole, other)[0, 1]) < 0.05
 
 
 def test_a_gap_stays_one_and_what_is_large_is_kept():
-    lifted = lift(np.array([np.nan, 0.0, 1e6]), 1.0, name="x", first=0)
+    lifted = lift(np.array([np.nan, 0.0, 1e6]), 1.0, server="db1", name="x", first=0)
 
     assert np.isnan(lifted).tolist() == [True, False, False]
     assert lifted[2] == pytest.approx(1e6, rel=1e-5)
-    assert lift(np.empty(0), 1.0, name="x", first=1440).size == 0
+    assert lift(np.empty(0), 1.0, server="db1", name="x", first=1440).size == 0
 
 
 def test_one_event_of_a_quiet_minute_is_no_large_share():
@@ -51,7 +53,9 @@ def test_after_weeks_of_zeros_few_events_are_silent_and_many_are_an_alarm():
     events[MANY, at:] = rng.poisson(0.02 * among[MANY, at:])
     events[ONE_IN_A_THOUSAND, at:] = rng.poisson(0.001 * among[ONE_IN_A_THOUSAND, at:])
     shares = share_of(events, among, _USUAL)
-    values = np.stack([lift(each, share_background(_USUAL), name="rolled back", first=0) for each in shares])[:, None]
+    values = np.stack(
+        [lift(each, share_background(_USUAL), server="db1", name="rolled back", first=0) for each in shares]
+    )[:, None]
     learned = learn(values[..., :_LEARNED], _SIGNALS, first=0, resample=False)
     state, found = begin(learned, FEWEST_DAYS * DAY), []
     for block in np.moveaxis(blocks_of(values[..., _LEARNED:], _SIGNALS, learned.floors), -1, 0):
