@@ -72,6 +72,11 @@ _NAMED = re.compile(
     r'(?:.*\.)?(?P<name>"(?:[^"]|"")+"|[^".()]+)(?:\(.*\))?'
 )
 _LONG = 60  # bytes; the longest has 63
+# What REINDEX CONCURRENTLY adds to the name of an index that it builds anew, and leaves where it is cut off.
+_REBUILT = re.compile(r"_cc(?:new|old)\d*\Z")
+# Names in a list of them, each with its schema or without.
+_PART = r'(?:"(?:[^"]|"")+"|[^\s".,()]+)'
+_LAST_PARTS = re.compile(rf"(?:{_PART}\s*\.\s*)*({_PART})")
 # What is to be undone is not there: apply did not come so far, or an earlier undoing did.
 _UNDEFINED = ("42P01", "42703", "42704", "42883", "3F000", "3D000")
 # What is to be put back is there, for the same reasons; the catalogue says whether it is as it was. 42P16: a primary
@@ -244,11 +249,20 @@ def are_of_others(before: Catalogue, after: Catalogue, scripts: Iterable[Mapping
 
 def _may_have_made(text: str, words: Set[str], name: str) -> bool:
     found = _NAMED.fullmatch(name)
-    if found is None:
+    if found is None or 'u&"' in text:  # there a letter may be written as its number
         return True
-    quoted = found["name"].strip('"').lower()  # as a statement has it
-    bare = quoted.replace('""', '"')
-    return quoted in text or len(bare.encode()) >= _LONG or any(bare.startswith(f"{word}_") for word in words)
+    bare = _unquote(found["name"])
+    quoted = bare.replace('"', '""')  # as a statement has it
+    if quoted in text or len(bare.encode()) >= _LONG or ("reindex" in words and _REBUILT.search(bare)):
+        return True
+    # The name of a table, perhaps with quotation marks, and what the server adds to it (orders_id_idx).
+    beginnings = [quoted[:place] for place, letter in enumerate(quoted) if letter == "_"]
+    return any(beginning in words or f'"{beginning}"' in text for beginning in beginnings)
+
+
+def _unquote(name: str) -> str:
+    """In small letters, as names are compared: what stands in texts for PL/pgSQL may be written in others."""
+    return (name[1:-1].replace('""', '"') if name.startswith('"') else name).lower()
 
 
 def _dropping(extension: str) -> Step:
@@ -274,13 +288,14 @@ def _changes_data(step: Step) -> bool:
 
 def _drops(step: Step, before: Mapping[str, str]) -> bool:
     """Whether rows may go that were there ``before``, the catalogue."""
-    known = {name.replace(" ", ".").split(".")[-1].strip('"').lower() for name in before}
+    known = {_unquote(found["name"]) for found in map(_NAMED.fullmatch, before) if found}
     for _, text in step.statements:
         found = _DROPS.match(without_comments_before(text))
         if found is None:
             continue
-        names = _HOW_FAR.sub("", found["names"] or "").split(",")
-        if found["names"] is None or known & {name.split(".")[-1].strip().strip('"').lower() for name in names}:
+        if found["names"] is None or 'u&"' in found["names"].lower():
+            return True
+        if known & set(map(_unquote, _LAST_PARTS.findall(_HOW_FAR.sub("", found["names"])))):
             return True
     return False
 
