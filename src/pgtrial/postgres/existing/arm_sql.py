@@ -1,10 +1,8 @@
 """The SQL of an arm in an existing database: journaled with what undoes it, and undone from the journal alone."""
 
-import asyncio
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -15,6 +13,7 @@ from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
 from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits, script_error, without_comments_before
+from pgtrial.postgres.existing.database import end_left
 from pgtrial.postgres.existing.inventory import (
     Catalogue,
     compare_catalogues,
@@ -36,12 +35,7 @@ from pgtrial.postgres.existing.steps import (
     split_steps,
 )
 
-_PATIENCE = 30.0  # s for a statement that a killed pgtrial left at work to end
-_STEP = 0.05
 _EXTENSIONS = "SELECT extname FROM pg_catalog.pg_extension"
-_END = """
-    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity WHERE application_name = %s
-"""
 # Keys of an entry: that steps are noted at all, how far the script and its undo have come, and how much of the former
 # was committed.
 _NOTED, _APPLYING, _UNDOING, _APPLIED = "steps", "applying", "undoing", "applied"
@@ -165,7 +159,7 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
     """
     old, new, got = entry.change.old, entry.change.new, entry.got or {}
     async with connect(control.conninfo(new["database"])) as connection:
-        await _end_left(connection, new["application"])
+        await end_left(connection, new["application"])
     script = split_steps(old["undo"])
     steps = (*script, *map(_dropping, json.loads(old["extensions"])))
     progress = Progress.from_text(got[_UNDOING]) if _UNDOING in got else Progress()
@@ -316,15 +310,3 @@ async def _find_applied(connection: "AsyncConnection[tuple[Any, ...]]", entry: J
     # What is in no transaction (CREATE INDEX CONCURRENTLY) may leave a part of itself.
     is_outside = noted.at is not None and not noted.transaction
     return _PARTLY if progress.done or is_outside else _NOT
-
-
-async def _end_left(connection: "AsyncConnection[tuple[Any, ...]]", application: str) -> None:
-    """End the statement that a killed pgtrial left at work, which would go on beside its undoing."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        row = await (await connection.execute(_END, [application])).fetchone()
-        if row is None or row[0] == 0:
-            return
-        if time.monotonic() > deadline:
-            raise TargetError("a statement of an earlier pgtrial is still running, and does not end")
-        await asyncio.sleep(_STEP)
