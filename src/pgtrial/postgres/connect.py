@@ -118,6 +118,21 @@ async def execute(conninfo: str, statement: LiteralString) -> None:
         await connection.execute(statement)
 
 
+async def create_database(conninfo: str, name: str, locale: Mapping[str, str]) -> None:
+    """Make an empty database with the encoding and the collation of ``locale``. Raises TargetError."""
+    async with _connect_untimed(conninfo) as connection:
+        made = sql.SQL("CREATE DATABASE {} TEMPLATE template0{}")
+        await connection.execute(made.format(sql.Identifier(name), locale_options(locale)))
+
+
+def locale_options(locale: Mapping[str, str]) -> sql.Composed:
+    """Encoding and collation as CREATE DATABASE takes them, by the names of its options."""
+    option = sql.SQL(" {} {}")
+    return sql.Composed(
+        [option.format(sql.Identifier(name.lower()), sql.Literal(value)) for name, value in locale.items()]
+    )
+
+
 async def find_row(conninfo: str, query: str) -> tuple[Any, ...] | None:
     """The first row of a query of pgtrial's own on the user's tables, which no timeout cuts short; None: there is none.
 

@@ -4,6 +4,7 @@ Source: pg_backup_archiver.c of PostgreSQL 15 to 18 (ReadHead, ReadToc, ReadInt,
 format. The data of the tables are not read.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,16 @@ _NAMED_AS_IT_IS = ("BLOB", "BLOB METADATA")
 _BLOBS = "BLOBS"  # its data are large objects, which are no statements
 _LONGEST = 64 << 20  # bytes of one statement; a damaged file may claim any number
 _MOST_ENTRIES = 10_000_000
+# Of the statement that would make the database: what decides how its texts are stored and compared. Source: dumpDatabase
+# of pg_dump.c.
+_DATABASE = re.compile(
+    r"""CREATE DATABASE (?:"(?:[^"]|"")*"|[^\s"]+) WITH (?P<options>(?:[^';]|'(?:[^']|'')*')*);""", re.DOTALL
+)
+_LOCALE = re.compile(
+    r"""(?:'(?:[^']|'')*'|\b(?P<name>ENCODING|LOCALE_PROVIDER|LOCALE|LC_COLLATE|LC_CTYPE|ICU_LOCALE|BUILTIN_LOCALE|ICU_RULES)
+    \ =\ (?:'(?P<text>(?:[^']|'')*)'|(?P<word>\w+)))""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class ArchiveError(ValueError):
@@ -51,6 +62,13 @@ def read_entries(path: Path) -> Iterator[Entry]:
         else:
             file.seek(0)
         yield from _Reader(file).entries()
+
+
+def read_locale(statements: str) -> tuple[tuple[str, str], ...]:
+    """Encoding and collation of the database that an archive's entry makes, as options of CREATE DATABASE."""
+    made = _DATABASE.match(statements)
+    found = _LOCALE.finditer(made["options"]) if made else ()
+    return tuple((each["name"], each["word"] or each["text"].replace("''", "'")) for each in found if each["name"])
 
 
 def _enter_tar(header: bytes) -> None:

@@ -793,6 +793,31 @@ def test_a_dump_that_lacks_a_right_says_which_grants_it_takes(shop, write, pgtri
     assert list(tmp_path.glob("*.dump*")) == []
 
 
+_IS_LIKE_IT = (
+    "SELECT (pg_encoding_to_char(encoding) = 'LATIN1' AND datcollate = 'C')::int FROM pg_database "
+    "WHERE datname = current_database()"
+)
+_AS_IT_WAS = f'[arms.other.sql]\napply = "SELECT 1 / ({_IS_LIKE_IT})"\nundo = "SELECT 1"\n'
+
+
+def test_a_dump_becomes_a_database_with_the_originals_encoding_and_collation(shop, write, pgtrial, tmp_path):
+    shop.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    shop.sql("CREATE TABLE orders AS SELECT 1 AS id, 'Größe' AS amount", database="latin")
+    (tmp_path / "own.sql").write_text("SELECT amount FROM orders;\n")
+    more = _AS_IT_WAS + "[arms.other.postgresql]"
+    write(('database   = "shop"', 'database   = "latin"'), ("[arms.other.postgresql]", more))
+    text = (tmp_path / "shop.toml").read_text()
+    loaded = ('kind = "existing"', f'kind = "sql"\nload = "{tmp_path}/latin.dump"')
+    (tmp_path / "own.toml").write_text(text.replace('database   = "latin"', "").replace(*loaded))
+
+    dumped = pgtrial("copy", "shop.toml", "--dump", "latin.dump")
+    apart = pgtrial("run", "shop-copy.toml", "-q")
+    beside = pgtrial("run", "own.toml", "-q")
+
+    for result in (dumped, apart, beside):
+        assert result.returncode == 0, result.stderr
+
+
 @pytest.fixture
 def trial(shop) -> Iterator[str]:
     """A role with the grants of docs/managed-services.md, and no others."""

@@ -5,6 +5,7 @@ just the name, identifies the database again, even if pgtrial was killed before 
 """
 
 import asyncio
+import json
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
-from pgtrial.postgres.connect import connect, fetch, lift_limits
+from pgtrial.postgres.connect import connect, fetch, lift_limits, locale_options
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
@@ -51,8 +52,12 @@ def check_may_create(rights: Rights) -> None:
         )
 
 
-async def plan_database(server: ExistingServer, name: str, *, template: str | None) -> Change:
-    """What makes a database of ours: empty, or a copy of ``template``, to which nothing may be connected then."""
+async def plan_database(
+    server: ExistingServer, name: str, *, template: str | None, locale: Mapping[str, str] | None = None
+) -> Change:
+    """What makes a database of ours: empty, with encoding and collation of ``locale``, or a copy of ``template``, to
+    which nothing may be connected then.
+    """
     assert _NAME.fullmatch(name), name
     if await fetch(server.conninfo(), _FIND, [name]):
         raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
@@ -64,6 +69,7 @@ async def plan_database(server: ExistingServer, name: str, *, template: str | No
             "name": name,
             "oid": str(await choose_oid(server.conninfo())),
             "template": template or "",
+            "locale": json.dumps(dict(locale or {})),
             "server": server.control.address.to_text(),
         },
         old_text="none",
@@ -89,7 +95,9 @@ async def apply_database(server: ExistingServer, change: Change) -> Mapping[str,
     name, template = sql.Identifier(change.new["name"]), change.new["template"]
     # The files are copied as they are, between two checkpoints. Through the WAL (wal_log) a large template would come
     # to fill the server's WAL and shared buffers, and the archive, just before it is measured.
-    source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template)) if template else sql.SQL("template0")
+    source = sql.SQL("template0{}").format(locale_options(json.loads(change.new["locale"])))
+    if template:
+        source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template))
     async with connect(server.conninfo()) as connection:
         await lift_limits(connection)
         await connection.execute(

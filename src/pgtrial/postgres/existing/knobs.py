@@ -126,7 +126,8 @@ class ServerRole(HostKnob):
 class ServerDatabase(HostKnob):
     """A database of pgtrial's own.
 
-    ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty. Else as ServerSettings.
+    ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty, with encoding and collation of
+    ``locale``, as JSON. Else as ServerSettings.
     """
 
     name: ClassVar[str] = OWN_DATABASE
@@ -143,7 +144,9 @@ class ServerDatabase(HostKnob):
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         assert self.server is not None
-        return (await plan_database(self.server, wanted["name"], template=wanted.get("template") or None),)
+        locale = json.loads(wanted.get("locale", "{}"))
+        template = wanted.get("template") or None
+        return (await plan_database(self.server, wanted["name"], template=template, locale=locale),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         assert self.server is not None
