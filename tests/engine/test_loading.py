@@ -69,7 +69,8 @@ def test_every_form_of_pg_dump_is_loaded_with_owners_and_rights(
 
 # Encoding, collation and its provider.
 _LIKE = """
-    SELECT pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider::text FROM pg_database WHERE datname = '{}'
+    SELECT pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider::text
+    FROM pg_database WHERE datname = '{}'
 """
 
 
@@ -104,7 +105,8 @@ def test_a_database_for_an_archive_is_like_the_one_that_was_dumped(
         fetch(served.conninfo(), "SELECT FROM pg_collation WHERE collprovider = 'i' LIMIT 1")
     ):
         pytest.skip("the server was built without ICU")
-    asyncio.run(execute(served.conninfo(), f"CREATE DATABASE \"Like It\" TEMPLATE template0 {options}"))  # type: ignore[arg-type]
+    made = f'CREATE DATABASE "Like It" TEMPLATE template0 {options}'
+    asyncio.run(execute(served.conninfo(), made))  # type: ignore[arg-type]
     try:
         original = asyncio.run(fetch(served.conninfo(), _LIKE.format("Like It")))
         argv = [served.programs.path("pg_dump"), f"-F{form}", "-f", tmp_path / "dump", "Like It"]

@@ -31,8 +31,9 @@ from pgtrial.workloads.archive import read_locale
             {"ENCODING": "UTF8", "ICU_RULES": "& LOCALE = x", "LOCALE": "C"},
         ),
         ("CREATE DATABASE shop;", {}),
+        ("CREATE DATABASE shop WITH ENCODING = " + "''" * 100_000, {}),  # of which nothing is to be tried twice
         ("", {}),
     ],
 )
-def test_encoding_and_collation_are_read_from_the_statement_of_the_database(statement: str, options: dict[str, str]) -> None:
+def test_encoding_and_collation_are_read_from_the_databases_statement(statement: str, options: dict[str, str]) -> None:
     assert dict(read_locale(statement)) == options

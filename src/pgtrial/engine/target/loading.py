@@ -67,8 +67,8 @@ async def create_as_dumped(
     return made, Caveat(
         code="other-collation",
         severity=Severity.WARNING,
-        text=f"The database that was dumped has {wanted}. That cannot be had here ({refusal}), where text is compared and "
-        f'sorted by "{collation}".',
+        text=f"The database that was dumped has {wanted}. That cannot be had here ({refusal}), where text is compared "
+        f'and sorted by "{collation}".',
         hint="Sorting, comparing and searching text take other times by another collation, and plans may differ. "
         "Install it where the server runs (a package of locales, localedef, or a PostgreSQL with ICU), and begin anew.",
     )

@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from psycopg import AsyncConnection, Error, sql
 from psycopg.errors import DuplicateDatabase, InsufficientPrivilege, ObjectInUse
@@ -62,7 +62,6 @@ _LIST_ENDS = "_preload_libraries"
 _NAME = re.compile(r'"((?:[^"]|"")*)"|([^,\s]+)')
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
     """``left_out`` are settings of the original that the role may not give the copy."""
@@ -71,7 +70,7 @@ class Copied:
     left_out: tuple[str, ...]
 
     @classmethod
-    def from_got(cls, got: Mapping[str, str]) -> "Copied":
+    def from_got(cls, got: Mapping[str, str]) -> Self:
         """Of what ``apply_copy`` returned."""
         return cls(size=int(got["size"]), left_out=tuple(json.loads(got["left_out"])))
 
