@@ -812,7 +812,7 @@ def test_a_dump_becomes_a_database_with_the_originals_encoding_and_collation(sho
 
     dumped = pgtrial("copy", "shop.toml", "--dump", "latin.dump")
     apart = pgtrial("run", "shop-copy.toml", "-q")
-    beside = pgtrial("run", "own.toml", "-q")
+    beside = pgtrial("run", "own.toml", "-q", "--allow-writes")
 
     for result in (dumped, apart, beside):
         assert result.returncode == 0, result.stderr
