@@ -1,5 +1,3 @@
-import pytest
-
 from pgtrial.collectors import sessions
 from pgtrial.collectors.sessions import SessionGroup
 

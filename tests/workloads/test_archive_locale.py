@@ -7,12 +7,15 @@ from pgtrial.workloads.archive import read_locale
     ("statement", "options"),
     [
         (
-            "CREATE DATABASE shop WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = libc LOCALE = 'C.UTF-8';",
-            {"ENCODING": "UTF8", "LOCALE_PROVIDER": "libc", "LOCALE": "C.UTF-8"},
+            "CREATE DATABASE shop WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = libc LOCALE = 'C';",
+            {"ENCODING": "UTF8", "LOCALE_PROVIDER": "libc", "LOCALE": "C"},
         ),
         (
-            "CREATE DATABASE shop WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = icu LC_COLLATE = 'de_DE' "
-            "LC_CTYPE = 'C' ICU_LOCALE = 'de-DE' ICU_RULES = '&a < b; & x='';' TABLESPACE = fast;\nDROP DATABASE shop;",
+            (
+                "CREATE DATABASE shop WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = icu "
+                "LC_COLLATE = 'de_DE' LC_CTYPE = 'C' ICU_LOCALE = 'de-DE' ICU_RULES = '&a < b; & x='';' "
+                "TABLESPACE = fast;\nDROP DATABASE shop;"
+            ),
             {
                 "ENCODING": "UTF8",
                 "LOCALE_PROVIDER": "icu",
@@ -23,7 +26,7 @@ from pgtrial.workloads.archive import read_locale
             },
         ),
         (
-            """CREATE DATABASE "a ENCODING = 'x' WITH ""b" WITH TEMPLATE = template0 ENCODING = 'LATIN1' LOCALE = 'C';""",
+            """CREATE DATABASE "a ENCODING = 'x' WITH ""b" WITH TEMPLATE = a ENCODING = 'LATIN1' LOCALE = 'C';""",
             {"ENCODING": "LATIN1", "LOCALE": "C"},
         ),
         (

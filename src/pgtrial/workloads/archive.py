@@ -72,7 +72,8 @@ def read_locale(statements: str) -> tuple[tuple[str, str], ...]:
     """Encoding and collation of the database that an archive's entry makes, as options of CREATE DATABASE."""
     made = _DATABASE.match(statements)
     found = _LOCALE.finditer(made["options"]) if made else ()
-    return tuple((each["name"], each["word"] or each["text"][1:-1].replace("''", "'")) for each in found if each["name"])
+    values = ((each["name"], each["word"], each["text"]) for each in found if each["name"])
+    return tuple((name, word or text[1:-1].replace("''", "'")) for name, word, text in values)
 
 
 def _enter_tar(header: bytes) -> None:

@@ -249,7 +249,7 @@ def test_what_others_have_made_meanwhile_is_not_left_over_by_the_arm(shop, runne
         ('index app."a"""', 'CREATE INDEX "a""" ON app.orders (id)', False),
         ('sequence app."Order_Lines_id_seq"', 'ALTER TABLE "Order_Lines" ADD id serial', False),
         ('index app."Other Lines_id_idx"', 'CREATE INDEX ON "Order Lines" (id)', True),
-        ('index app."Order Lines_id_idx"', 'CREATE INDEX ON U&"Order!0020Lines" UESCAPE \'!\' (id)', False),
+        ('index app."Order Lines_id_idx"', "CREATE INDEX ON U&\"Order!0020Lines\" UESCAPE '!' (id)", False),
         ('index app."By Day_ccnew1"', 'REINDEX TABLE CONCURRENTLY "Order Lines"', False),
         ("table app.by_app", "DO 'BEGIN EXECUTE ''CREATE TABLE by_'' || ''app ()''; END'", False),
         ("table app.by_app", "SELECT make_all()", False),
