@@ -1,5 +1,5 @@
-"""Texts that somebody else may have written: JSON and TOML no deeper than code can follow, and nothing that steers a
-terminal.
+"""Texts that somebody else may have written: JSON and TOML no deeper than code can follow, statements without the
+values in them, and nothing that steers a terminal.
 """
 
 import json
@@ -83,6 +83,60 @@ def shell_word(name: object) -> str:
 def sql_name(name: str) -> str:
     """A role or a database in a statement that is printed to be copied, whatever its giver has called it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+# What of a statement is no code, and the names that may look like it. Source: PostgreSQL's documentation, 4.1 "Lexical
+# Structure", and its scanner (scan.l), for which each character from 0x80 on is a letter. A statement may be cut
+# anywhere: what is not closed goes on to the end.
+_LETTER = r"[\w$\u0080-\U0010ffff]"
+_NO_CODE = re.compile(
+    rf"""
+      (?P<comment> --[^\n]* )
+    | (?P<block> /\* )
+    | (?P<name> "[^"]*+(?:""[^"]*+)*+(?:"|\Z) )
+    | (?<!{_LETTER}) [eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+(?:'|\\?\Z)
+    | (?: (?<!{_LETTER}) (?:[bBnNxX]|[uU]&) )? '[^']*+(?:''[^']*+)*+(?:'|\Z)
+    | (?<!{_LETTER}) (?P<tag>\$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$) .*? (?:(?P=tag)|\Z)
+    | (?<!{_LETTER}) (?:\$\d+ | \.?\d(?:[eE][+-]?\d|[\w.])*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+_VALUE = "\0"  # stands for a value in between: no statement has it
+# A minus before a number that belongs to it, as the server's parser has it: after an operator or a keyword.
+_SIGN = re.compile(
+    rf"([+*/%(,=<>|]\s*|-\s+|\b(?:AND|BETWEEN|ELSE|IN|OR|RETURNING|SELECT|THEN|WHEN)\s+)-\s*{_VALUE}", re.IGNORECASE
+)
+
+
+def without_literals(statement: str, *, mark: str = "?") -> str:
+    """A statement to be shown or kept, and not to be run: ``mark`` for its strings, numbers and parameters, so that it
+    reads alike by whichever protocol it came; comments left out. It may be cut anywhere.
+    """
+    parts: list[str] = []
+    at = 0
+    while match := _NO_CODE.search(statement, at):
+        parts.append(statement[at : match.start()])
+        at = match.end()
+        if match["name"]:
+            parts.append(match[0])
+        elif match["block"] or match["comment"]:
+            at = end_of_comment(statement, at) if match["block"] else at
+            if statement[match.start() - 1 : match.start()].strip() and statement[at : at + 1].strip():
+                parts.append(" ")  # as which it counts between two words
+        else:
+            parts.append(_VALUE)
+    parts.append(statement[at:])
+    return _SIGN.sub(rf"\1{_VALUE}", "".join(parts)).replace(_VALUE, mark)
+
+
+def end_of_comment(script: str, at: int) -> int:
+    """Where a block comment of SQL ends that begins before ``at``; block comments nest."""
+    depth = 1
+    while depth and (match := _BLOCK_EDGE.search(script, at)):
+        depth += 1 if match[0] == "/*" else -1
+        at = match.end()
+    return len(script) if depth else at
 
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}

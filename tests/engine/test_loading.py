@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine.target.loading import create_as_dumped
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.postgres.connect import connect, execute, fetch
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.postgres.connect import connect, create_database, execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
-from support.loading import empty_database, load
+from pgtrial.workloads.data_files import DataFile, Kind
+from support.loading import empty_database, load, read_files
 
 SOURCE = r"""
 CREATE ROLE shop;
@@ -62,6 +65,82 @@ def test_every_form_of_pg_dump_is_loaded_with_owners_and_rights(
         )
     )
     assert row == (100, "Ü\\\n\t99", "shop", True)
+
+
+# Encoding, collation and its provider.
+_LIKE = """
+    SELECT pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider::text
+    FROM pg_database WHERE datname = '{}'
+"""
+
+
+def create_for(served: ThrowawayCluster, *files: DataFile) -> tuple[list[tuple[object, ...]], CaveatFinding | None]:
+    """What becomes of the database for the files."""
+    making = create_as_dumped(
+        files,
+        lambda locale: create_database(served.conninfo(), "copied", locale),
+        conninfo=served.conninfo("copied"),
+    )
+    try:
+        _, caveat = asyncio.run(making)
+        return asyncio.run(fetch(served.conninfo(), _LIKE.format("copied"))), caveat
+    finally:
+        asyncio.run(execute(served.conninfo(), "DROP DATABASE IF EXISTS copied"))
+
+
+@pytest.mark.parametrize("form", ["c", "d", "t"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "ENCODING 'LATIN1' LOCALE 'C'",
+        "ENCODING 'SQL_ASCII' LOCALE 'C'",
+        "LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'",
+        "LOCALE_PROVIDER icu ICU_LOCALE 'de-DE' LOCALE 'C.UTF-8'",
+    ],
+)
+def test_a_database_for_an_archive_is_like_the_one_that_was_dumped(
+    served: ThrowawayCluster, tmp_path: Path, options: str, form: str
+) -> None:
+    if "icu" in options and not asyncio.run(
+        fetch(served.conninfo(), "SELECT FROM pg_collation WHERE collprovider = 'i' LIMIT 1")
+    ):
+        pytest.skip("the server was built without ICU")
+    made = f'CREATE DATABASE "Like It" TEMPLATE template0 {options}'
+    asyncio.run(execute(served.conninfo(), made))  # type: ignore[arg-type]
+    try:
+        original = asyncio.run(fetch(served.conninfo(), _LIKE.format("Like It")))
+        argv = [served.programs.path("pg_dump"), f"-F{form}", "-f", tmp_path / "dump", "Like It"]
+        subprocess.run(argv, env=served.host_environment("postgres"), check=True)
+    finally:
+        asyncio.run(execute(served.conninfo(), 'DROP DATABASE "Like It"'))
+
+    assert create_for(served, *read_files(tmp_path, "dump")) == (original, None)
+
+
+@pytest.mark.parametrize(("encoding", "collation"), [("UTF8", "C.UTF-8"), ("LATIN1", "C")])
+def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
+    served: ThrowawayCluster, encoding: str, collation: str
+) -> None:
+    locale = (("ENCODING", encoding), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "xx_YY.UTF-8"))
+    nothing: frozenset[str] = frozenset()
+    file = DataFile(
+        name="x",
+        root=Path(),
+        path=Path("x"),
+        kind=Kind.ARCHIVE,
+        files=(),
+        roles=nothing,
+        extensions=nothing,
+        uses=(),
+        locale=locale,
+    )
+
+    ((*found, _, _),), caveat = create_for(served, file)
+
+    assert found == [encoding, collation]
+    assert caveat is not None
+    assert f"has ENCODING {encoding}, LOCALE_PROVIDER libc, LOCALE xx_YY.UTF-8. That cannot be had here" in caveat.text
+    assert caveat.text.endswith(f'sorted by "{collation}".')
 
 
 def test_file_for_psql_reads_others_and_a_second_file_follows(

@@ -9,7 +9,7 @@ from pgtrial.errors import ConnectError, PreflightError, RestoreError, StoreErro
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.knobs import HOST_KNOBS
-from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, Change, JournalEntry, Outcome, Undone
+from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.existing.knobs import restoring_knobs
 from pgtrial.store.journal import Journal, Owner
 
@@ -96,7 +96,7 @@ def test_what_another_experiment_does_on_an_existing_server_is_no_hindrance_for_
     other = begin(journal, "a", owner=owner_of(start_process()), knob=knob)
 
     refuse_unrestored(journal, is_apart=True)
-    if knob != OWN_DATABASE:
+    if knob not in (OWN_DATABASE, SERVER_COPY):
         with pytest.raises(PreflightError, match="in use by another experiment"):
             refuse_unrestored(journal)
 

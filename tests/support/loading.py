@@ -13,7 +13,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
-from pgtrial.workloads.data_files import data_files
+from pgtrial.workloads.data_files import DataFile, data_files
 
 
 @contextmanager
@@ -22,6 +22,12 @@ def empty_database(cluster: ThrowawayCluster) -> Iterator[str]:
     asyncio.run(execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}"))
     yield cluster.conninfo(DATABASE)
     asyncio.run(execute(cluster.conninfo(), f"DROP DATABASE {DATABASE} WITH (FORCE)"))
+
+
+def read_files(folder: Path, *names: str) -> tuple[DataFile, ...]:
+    """Files of a folder, as an experiment file names them."""
+    tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "select-only"}, "arms": {"a": {}, "b": {}}}
+    return data_files(Experiment.model_validate(tables | {"dataset": {"kind": "sql", "load": names}}), folder)
 
 
 def load(
@@ -36,8 +42,7 @@ def load(
 
     The programs run on the ``host``, if there is one, instead of the cluster's.
     """
-    tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "select-only"}, "arms": {"a": {}, "b": {}}}
-    files = data_files(Experiment.model_validate(tables | {"dataset": {"kind": "sql", "load": names}}), folder)
+    files = read_files(folder, *names)
     loader = Loader(
         host=host or cluster.host,
         programs=cluster.programs,

@@ -75,7 +75,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     name, caller = name or f"{target.database}_copy", forget_caller()
     if dump is None:
         new_text = for_database(text, name, original=target.database)
-        copied = copy_on_server(experiment, name, caller)
+        copied = copy_on_server(experiment, name, caller, output)
         size, made = copied.size, f'database "{name}"'
         lacking = "The copy lacks settings of the original, which your role may not give it", copied.left_out
     else:

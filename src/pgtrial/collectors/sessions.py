@@ -6,13 +6,13 @@ number of polls, the metric sessions.polls. Of these sessions.late came too late
 that got an answer counts for them too.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pgtrial.collectors.base import Value, gauges
 from pgtrial.model.metric import Metric
+from pgtrial.safe_text import without_literals
 
 NAME = "sessions"
 POLLS = "sessions.polls"
@@ -22,29 +22,6 @@ QUERY = "query"  # the column with the statement
 QUERY_ID = "query_id"  # the column with what is the same of all statements that differ in literals only; may be NULL
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
-# Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers, and parameters, so
-# that a statement reads alike by whichever protocol it came.
-_LITERAL = re.compile(
-    r"""
-    (?<=\b[eE])'(?:[^'\\]|''|\\.)*(?:'|\Z)
-    | '(?:[^']|'')*'?
-    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z)
-    | (?<![$\w])[0-9][0-9.]*
-    | (?<![$\w])\$[0-9]+
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-# A minus before a number that belongs to it, as the server's parser has it: after an operator or a keyword.
-_SIGN = re.compile(
-    r"([+*/%(,=<>|]\s*|-\s+|\b(?:AND|BETWEEN|ELSE|IN|OR|RETURNING|SELECT|THEN|WHEN)\s+)-\s*\?", re.IGNORECASE
-)
-
-
-def without_literals(query: str) -> str:
-    """A statement with "?" in place of its strings, numbers and parameters; it may be cut anywhere."""
-    return _SIGN.sub(r"\1?", _LITERAL.sub("?", query))
 
 
 def shown_query(query: str) -> str:

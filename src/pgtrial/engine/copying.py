@@ -1,18 +1,28 @@
 """A copy of an existing database, to try on it what nobody would try on the original."""
 
 import asyncio
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.engine.changes import finish
+from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry
+from pgtrial.engine.signals import until_signalled
 from pgtrial.errors import HostCommandError, PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.postgres.existing.copies import Copied, copy_database, read_settings
+from pgtrial.hosts.processes import identify
+from pgtrial.knobs.base import KnobContext, forget
+from pgtrial.model.change import SERVER_COPY, Outcome, Undone
+from pgtrial.postgres.existing.copies import Copied, name_of_copy, read_settings
+from pgtrial.postgres.existing.knobs import ServerCopy
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs
 from pgtrial.safe_files import new_path
+from pgtrial.store.journal import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,20 +34,63 @@ class Dumped:
     settings: tuple[str, ...]
 
 
-def copy_on_server(experiment: Experiment, name: str, caller: Mapping[str, str]) -> Copied:
-    """Copy the experiment's database to ``name``, on its server. ``caller`` are libpq's variables.
+def copy_on_server(experiment: Experiment, name: str, caller: Mapping[str, str], output: Path) -> Copied:
+    """Copy the experiment's database to ``name``, on its server, for the file ``output``. ``caller`` are libpq's
+    variables.
 
-    Raises ConnectError, PreflightError, TargetError.
+    Nothing is left of a copy that does not become whole; where pgtrial is killed, it is in the journal. Raises
+    ConnectError, PreflightError, TargetError, StoreError, and RestoreError where it could not be dropped.
     """
-    return asyncio.run(_copy(experiment, name, caller))
+    return asyncio.run(until_signalled(_copy(experiment, name, caller, output)))
 
 
-async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str]) -> Copied:
+async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], output: Path) -> Copied:
     target = experiment.target
     assert target.database is not None  # the command asks for nothing else
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
-        return await copy_database(server, target.database, name)
+        knob, context = ServerCopy(server=server), KnobContext(host=host, token="", directory="/")
+        with Journal.open(write=True) as journal:
+            _refuse_unfinished(journal, name_of_copy(server.control.address, name))
+            (change,) = await knob.plan(context, {"name": name, "template": target.database})
+            entry = journal.begin(
+                change,
+                host=host.name,
+                boot_id=host.ops.boot_id(),
+                folder=str(output.absolute()),
+                run=None,
+                owner=owner_of(identify(os.getpid())),
+                t=time.time(),
+            )
+            try:
+                got = await knob.apply(context, change)
+            except BaseException:
+                undone = await finish(undo_entry((knob,), host, entry, forget))
+                journal.end(entry, undone, t=time.time())
+                raise_failed([(entry, undone)])
+                raise
+            journal.end(entry, Undone(outcome=Outcome.CHANGED, text="It is whole, and its maker's."), t=time.time())
+    return Copied.from_got(got)
+
+
+def _refuse_unfinished(journal: Journal, name: str) -> None:
+    """Raise PreflightError where somebody is at work on a copy of this name, or has left it unfinished."""
+    found = find_unrestored(journal)
+    for record in (*found.in_use, *found.left):
+        change = record.entry.change
+        if change.knob != SERVER_COPY or change.name != name:
+            continue
+        if record in found.in_use:
+            raise PreflightError(
+                f"{name} is being made by another pgtrial, process {record.owner.pid}",
+                hint="Wait until it ends, or name another one with --as.",
+            )
+        raise PreflightError(
+            f"{name} is {change.new_text} that was not finished",
+            detail=f'A pgtrial that made it for "{record.entry.folder}" was killed.',
+            hint='Run "pgtrial restore", which drops what there is of it, and copy again; or name another one with '
+            "--as.",
+        )
 
 
 def dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> Dumped:

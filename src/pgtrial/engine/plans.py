@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from pgtrial.collectors.sessions import shown_query, without_literals
+from pgtrial.collectors.sessions import shown_query
 from pgtrial.engine.record import Record
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
 from pgtrial.model.run import PLANS
 from pgtrial.postgres.plans import read_shapes
+from pgtrial.safe_text import without_literals
 from pgtrial.workloads.statements import planned_statements
 
 

@@ -12,7 +12,7 @@ from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreErro
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob, Note
-from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, JournalEntry, Outcome, Undone
+from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, SERVER_COPY, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
@@ -37,9 +37,9 @@ def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
 
 def keeps_others_away(entry: JournalEntry) -> bool:
     """Whether another experiment that changes the host would mix its changes with this one, while its pgtrial lives: a
-    database that is pgtrial's own is nobody else's.
+    database that is pgtrial's own, or a copy that is not whole yet, is nobody else's.
     """
-    return entry.change.knob != OWN_DATABASE
+    return entry.change.knob not in (OWN_DATABASE, SERVER_COPY)
 
 
 def refuse_unrestored(

@@ -6,11 +6,12 @@ from enum import StrEnum
 
 # Knobs that change an existing server, and nothing else of a host.
 OWN_DATABASE = "server_database"  # a database of pgtrial's own
+SERVER_COPY = "server_copy"  # a copy of a database while it is made; when it is whole it is its maker's
 SERVER_SETTINGS = "server_settings"
 SERVER_ROLE = "server_role"
 SERVER_SQL = "server_sql"
 SERVER_SWITCH = "server_switch"
-OF_SERVERS = frozenset((OWN_DATABASE, SERVER_SETTINGS, SERVER_ROLE, SERVER_SQL, SERVER_SWITCH))
+OF_SERVERS = frozenset((OWN_DATABASE, SERVER_COPY, SERVER_SETTINGS, SERVER_ROLE, SERVER_SQL, SERVER_SWITCH))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

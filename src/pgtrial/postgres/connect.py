@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pgtrial.errors import ConnectError, TargetError
-from pgtrial.safe_text import sql_name
+from pgtrial.safe_text import end_of_comment, sql_name
 
 APPLICATION = "pgtrial"
 NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
@@ -116,6 +116,21 @@ async def execute(conninfo: str, statement: LiteralString) -> None:
     """One statement over a connection of its own, which no timeout of the experiment's settings cuts short."""
     async with _connect_untimed(conninfo) as connection:
         await connection.execute(statement)
+
+
+async def create_database(conninfo: str, name: str, locale: Mapping[str, str]) -> None:
+    """Make an empty database with the encoding and the collation of ``locale``. Raises TargetError."""
+    async with _connect_untimed(conninfo) as connection:
+        made = sql.SQL("CREATE DATABASE {} TEMPLATE template0{}")
+        await connection.execute(made.format(sql.Identifier(name), locale_options(locale)))
+
+
+def locale_options(locale: Mapping[str, str]) -> sql.Composed:
+    """Encoding and collation as CREATE DATABASE takes them, by the names of its options."""
+    option = sql.SQL(" {} {}")
+    return sql.Composed(
+        [option.format(sql.Identifier(name.lower()), sql.Literal(value)) for name, value in locale.items()]
+    )
 
 
 async def find_row(conninfo: str, query: str) -> tuple[Any, ...] | None:
@@ -239,7 +254,7 @@ def split_statements(script: str) -> Iterator[tuple[int, str]]:
         has_content = has_content or bool(script[at : match.start()].strip())
         at = match.end()
         if match["block"]:
-            at = _end_of_comment(script, at)
+            at = end_of_comment(script, at)
             continue
         if match["comment"]:
             continue
@@ -274,29 +289,6 @@ def _body_depth(words: list[str], word: str, depth: int) -> int:
     return depth - 1 if word == "END" and depth else depth
 
 
-def without_literals(statement: str) -> str:
-    """A statement to be shown to others: "…" for its strings and numbers, comments left out; no longer to be run."""
-    parts: list[str] = []
-    at = 0
-    while match := _TOKEN.search(statement, at):
-        between = statement[at : match.start()]
-        if "'" in between:
-            break  # the server shows the beginning of a long statement: this string has no end
-        parts.append(between)
-        at = match.end()
-        if match["block"]:
-            at = _end_of_comment(statement, at)
-        elif match["dollar"]:
-            closing = statement.find(match["dollar"], at)
-            at = len(statement) if closing < 0 else closing + len(match["dollar"])
-        if match["dollar"] or match["number"] or (match["string"] and not match["string"].startswith('"')):
-            parts.append("…")
-        elif not (match["block"] or match["comment"]):
-            parts.append(match[0])
-    rest, quote, _ = statement[at:].partition("'")
-    return "".join((*parts, rest, "…" if quote else ""))
-
-
 def without_comments_before(statement: str) -> str:
     """A statement from its first word on."""
     return statement[_beginning(statement, 0) :]
@@ -305,14 +297,5 @@ def without_comments_before(statement: str) -> str:
 def _beginning(script: str, at: int) -> int:
     """Where the first word of a statement stands, behind the blanks and comments that begin at ``at``."""
     while match := _BEFORE.match(script, at):
-        at = _end_of_comment(script, match.end()) if match["block"] else match.end()
+        at = end_of_comment(script, match.end()) if match["block"] else match.end()
     return at
-
-
-def _end_of_comment(script: str, at: int) -> int:
-    """Where a block comment ends that begins before ``at``; block comments nest."""
-    depth = 1
-    while depth and (match := re.compile(r"/\*|\*/").search(script, at)):
-        depth += 1 if match[0] == "/*" else -1
-        at = match.end()
-    return len(script) if depth else at

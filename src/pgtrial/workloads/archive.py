@@ -4,6 +4,7 @@ Source: pg_backup_archiver.c of PostgreSQL 15 to 18 (ReadHead, ReadToc, ReadInt,
 format. The data of the tables are not read.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,20 @@ _NAMED_AS_IT_IS = ("BLOB", "BLOB METADATA")
 _BLOBS = "BLOBS"  # its data are large objects, which are no statements
 _LONGEST = 64 << 20  # bytes of one statement; a damaged file may claim any number
 _MOST_ENTRIES = 10_000_000
+# Of the statement that would make the database: what decides how its texts are stored and compared. Source:
+# dumpDatabase of pg_dump.c. No text takes longer for being written so that it would.
+_STRING = "'[^']*+(?:''[^']*+)*+'"
+_DATABASE = re.compile(
+    rf"""CREATE DATABASE (?:"[^"]*+(?:""[^"]*+)*+"|[^\s"]++) WITH (?P<options>(?:[^';]++|{_STRING})*+);"""
+)
+_LOCALE = re.compile(
+    rf"""
+    {_STRING}
+    | \b(?P<name>ENCODING|LOCALE_PROVIDER|LOCALE|LC_COLLATE|LC_CTYPE|ICU_LOCALE|BUILTIN_LOCALE|ICU_RULES)
+      \ =\ (?:(?P<text>{_STRING})|(?P<word>\w+))
+    """,
+    re.VERBOSE,
+)
 
 
 class ArchiveError(ValueError):
@@ -51,6 +66,14 @@ def read_entries(path: Path) -> Iterator[Entry]:
         else:
             file.seek(0)
         yield from _Reader(file).entries()
+
+
+def read_locale(statements: str) -> tuple[tuple[str, str], ...]:
+    """Encoding and collation of the database that an archive's entry makes, as options of CREATE DATABASE."""
+    made = _DATABASE.match(statements)
+    found = _LOCALE.finditer(made["options"]) if made else ()
+    values = ((each["name"], each["word"], each["text"]) for each in found if each["name"])
+    return tuple((name, word or text[1:-1].replace("''", "'")) for name, word, text in values)
 
 
 def _enter_tar(header: bytes) -> None:

@@ -14,7 +14,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
-from pgtrial.workloads.archive import MAGIC, TOC, ArchiveError, read_entries
+from pgtrial.workloads.archive import MAGIC, TOC, ArchiveError, read_entries, read_locale
 from pgtrial.workloads.psql_script import PsqlScript, ScriptError, extensions_in, roles_in
 
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
@@ -30,7 +30,11 @@ class DumpFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """One entry of ``dataset.load``; ``files`` are all that it consists of or reads, by their path below ``root``."""
+    """One entry of ``dataset.load``; ``files`` are all that it consists of or reads, by their path below ``root``.
+
+    ``locale`` is encoding and collation of the database that was dumped, as options of CREATE DATABASE; what psql reads
+    says nothing of them.
+    """
 
     name: str
     root: Path
@@ -40,6 +44,7 @@ class DataFile:
     roles: frozenset[str]
     extensions: frozenset[str]
     uses: tuple[CodeUse, ...]
+    locale: tuple[tuple[str, str], ...] = ()
 
     def digest(self) -> str:
         """SHA-256 of the contents and their names."""
@@ -135,8 +140,10 @@ def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
     roles: set[str] = set()
     extensions: set[str] = set()
     uses: list[CodeUse] = []
+    locale: tuple[tuple[str, str], ...] = ()
     for entry in read_entries(path):
         if entry.kind == "DATABASE":
+            locale = read_locale(entry.statements)
             continue  # the data go into a database that is there
         roles |= roles_in(entry.statements) | ({entry.owner} - {"", "postgres"})
         extensions |= extensions_in(entry.statements)
@@ -153,4 +160,5 @@ def _archive(name: str, path: Path, files: tuple[Path, ...]) -> DataFile:
         roles=frozenset(roles),
         extensions=frozenset(extensions),
         uses=tuple(uses),
+        locale=locale,
     )

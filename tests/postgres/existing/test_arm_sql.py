@@ -244,6 +244,13 @@ def test_what_others_have_made_meanwhile_is_not_left_over_by_the_arm(shop, runne
         ("index app.orders_id_idx", "CREATE INDEX ON app.orders (id)", False),
         ('table app."By ""App"""', 'CREATE TABLE app."By ""App""" (n int)', False),
         (f"index app.{'x' * 63}", "CREATE INDEX ON app.orders (id)", False),
+        ('index "My.App"."Order Lines_id_idx"', 'CREATE INDEX ON "My.App"."Order Lines" (id)', False),
+        ('index app."a ""b""_id_idx"', 'CREATE INDEX ON app."a ""b""" (id)', False),
+        ('index app."a"""', 'CREATE INDEX "a""" ON app.orders (id)', False),
+        ('sequence app."Order_Lines_id_seq"', 'ALTER TABLE "Order_Lines" ADD id serial', False),
+        ('index app."Other Lines_id_idx"', 'CREATE INDEX ON "Order Lines" (id)', True),
+        ('index app."Order Lines_id_idx"', "CREATE INDEX ON U&\"Order!0020Lines\" UESCAPE '!' (id)", False),
+        ('index app."By Day_ccnew1"', 'REINDEX TABLE CONCURRENTLY "Order Lines"', False),
         ("table app.by_app", "DO 'BEGIN EXECUTE ''CREATE TABLE by_'' || ''app ()''; END'", False),
         ("table app.by_app", "SELECT make_all()", False),
         ("extension hstore", "CREATE INDEX x ON app.orders (id)", False),
@@ -257,6 +264,25 @@ def test_what_an_arm_may_have_made_is_not_taken_for_that_of_others(added, apply,
     assert are_of_others(before, {**before, added: "2"}, [script]) is expected
     assert not are_of_others(before, {added: "2"}, [script])
     assert not are_of_others(before, {"table app.orders": "3", added: "2"}, [script])
+
+
+@pytest.mark.parametrize(("schema", "table"), [("public", "lines"), ('"My.Shop"', '"Order ""Lines"""')])
+def test_what_an_index_that_could_not_be_built_leaves_is_the_arms_own(shop, runner, noted, schema, table) -> None:
+    shop.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}", database="shop")
+    shop.sql(f"CREATE TABLE {schema}.{table} AS SELECT 1 AS id FROM generate_series(1, 2)", database="shop")
+    server = runner.run(shop.open())
+    apply = f"CREATE UNIQUE INDEX CONCURRENTLY ON {schema}.{table} (id)"
+    change = runner.run(plan_sql(server, "shop", wanted(apply, "DROP INDEX IF EXISTS by_id")))
+    journal = noted(change)
+    with pytest.raises(TargetError, match="could not create unique index"):
+        runner.run(apply_sql(server, change, journal.note))
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    invalid = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+    ((name,),) = shop.sql(invalid, database="shop")
+    assert undone.outcome is Outcome.CHANGED, undone
+    assert f"Left over: index {name if '.' in name else f'public.{name}'}." in undone.text
 
 
 def test_an_undo_that_fails_is_open_and_says_what_to_do(shop, runner):
@@ -576,9 +602,15 @@ def test_a_step_that_was_passed_over_is_not_taken_when_the_rest_is_tried_again(s
             'DROP TABLE public."orders"; ALTER TABLE items RENAME TO orders',
         ),
         ("ALTER TABLE orders ADD a int; ALTER TABLE nowhere ADD b int", "ALTER TABLE orders DROP COLUMN id"),
+        *(
+            (f"CREATE TABLE items (); ALTER TABLE nowhere RENAME TO x; CREATE TABLE {name} ()", f"DROP TABLE {name}")
+            for name in ('"My.Shop"."Order, Lines"', '"My.Shop" . "Order, Lines"', '"a ""b"""', 'items, "a ""b"""')
+        ),
     ],
 )
 def test_what_was_there_is_not_dropped_where_only_a_part_was_applied(shop, runner, noted, apply, undo) -> None:
+    for made in ('SCHEMA "My.Shop"', 'TABLE "My.Shop"."Order, Lines" ()', 'TABLE "a ""b""" ()'):
+        shop.sql(f"CREATE {made}", database="shop")
     server, before = runner.run(shop.open()), sums(shop)
     change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
     journal = noted(change)

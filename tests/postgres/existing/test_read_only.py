@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -583,6 +584,102 @@ def test_the_file_of_a_copy_is_not_written_elsewhere_where_a_name_may_be_somethi
     assert shop.sql("SELECT FROM pg_database WHERE datname = 'shop_copy'") == []
 
 
+# The server waits with a copy that pgtrial has begun.
+_HELD_UP = """
+    SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgtrial%' AND wait_event_type = 'Lock'
+"""
+_IS_OPEN = "SELECT datallowconn FROM pg_database WHERE datname = 'shop_copy'"
+
+
+@contextlib.contextmanager
+def a_copy(shop, catalogue: str) -> Iterator["subprocess.Popen[str]"]:
+    """``pgtrial copy``, held up where the server is to write to a table of its catalogue, until the end."""
+    command = [sys.executable, "-m", "pgtrial", "copy", "shop.toml"]
+    with shop.connect() as other, other.transaction():
+        other.execute(f"LOCK TABLE pg_catalog.{catalogue} IN EXCLUSIVE MODE")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                wait_until(lambda: shop.sql(_HELD_UP) == [(1,)])
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.mark.parametrize("catalogue", ["pg_database", "pg_shdescription"])
+def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catalogue):
+    write()
+    with a_copy(shop, catalogue) as process:
+        process.kill()
+    wait_until(lambda: shop.sql(_IS_OPEN) == [(False,)])  # the server has gone on with it
+
+    again = pgtrial("copy", "shop.toml")
+    listed = pgtrial("restore", "--dry-run")
+    restored = pgtrial("restore")
+    there = shop.sql(_IS_OPEN)
+    anew = pgtrial("copy", "shop.toml")
+
+    assert again.returncode == 1
+    assert 'database "shop_copy" of the server at' in again.stderr
+    assert 'is a copy of "shop" that was not finished' in again.stderr
+    assert 'Run "pgtrial restore"' in again.stderr
+    assert 'a copy of "shop" → none, to be restored' in listed.stdout
+    assert restored.returncode == 0, restored.stderr
+    assert 'a copy of "shop" → none, restored' in restored.stdout
+    assert there == []
+    assert anew.returncode == 0, anew.stderr
+    assert shop.sql(_IS_OPEN) == [(True,)]
+    assert "nothing to restore" in pgtrial("restore").stdout
+
+
+def test_what_the_server_goes_on_with_is_ended(shop, write, pgtrial):
+    write()
+    with a_copy(shop, "pg_database") as process:
+        process.kill()
+        process.wait()
+        restored = pgtrial("restore")
+        assert shop.sql(_HELD_UP) == [(0,)]
+
+    assert restored.returncode == 0, restored.stderr
+    assert 'a copy of "shop" → none, already as before' in restored.stdout
+    assert shop.sql(_IS_OPEN) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_copy_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path, number):
+    write()
+    with a_copy(shop, "pg_database") as process:
+        busy = pgtrial("copy", "shop.toml")
+        process.send_signal(number)
+        process.communicate()
+
+    assert process.returncode == 130
+    assert "is being made by another pgtrial, process" in busy.stderr
+    assert shop.sql(_IS_OPEN) == []
+    assert "nothing to restore" in pgtrial("restore").stdout
+    assert not (tmp_path / "shop-copy.toml").exists()
+
+
+def test_what_has_the_name_of_a_copy_is_told(shop, write, pgtrial, tmp_path):
+    write()
+    shop.sql("CREATE DATABASE shop_copy OID 4000000000 ALLOW_CONNECTIONS false")
+    unfinished = pgtrial("copy", "shop.toml")
+    shop.sql("DROP DATABASE shop_copy")
+    made = pgtrial("copy", "shop.toml")
+    whole = pgtrial("copy", "shop.toml", "-o", "another.toml")
+    shop.sql("COMMENT ON DATABASE shop_copy IS NULL")
+    foreign = pgtrial("copy", "shop.toml", "-o", "another.toml")
+
+    assert "It takes no connections, and has an identifier" in unfinished.stderr
+    assert '"pgtrial restore" drops it' in unfinished.stderr
+    assert made.returncode == 0, made.stderr
+    assert 'says that it is a copy, which "pgtrial copy" has made' in whole.stderr
+    for refused in (unfinished, whole, foreign):
+        assert refused.returncode == 1
+        assert 'database "shop_copy" already exists' in refused.stderr
+        assert "dropdb shop_copy" in refused.stderr
+    assert "detail" not in foreign.stderr
+
+
 def test_a_copy_is_made_while_autovacuum_is_at_work(shop, write, pgtrial):
     write()
     shop.sql("CREATE TABLE large AS SELECT i FROM generate_series(1, 300000) AS i", database="shop")
@@ -694,6 +791,31 @@ def test_a_dump_that_lacks_a_right_says_which_grants_it_takes(shop, write, pgtri
     assert "permission denied for sequence hidden" in result.stderr
     assert "GRANT SELECT ON ALL SEQUENCES IN SCHEMA" in result.stderr
     assert list(tmp_path.glob("*.dump*")) == []
+
+
+_IS_LIKE_IT = (
+    "SELECT (pg_encoding_to_char(encoding) = 'LATIN1' AND datcollate = 'C')::int FROM pg_database "
+    "WHERE datname = current_database()"
+)
+_AS_IT_WAS = f'[arms.other.sql]\napply = "SELECT 1 / ({_IS_LIKE_IT})"\nundo = "SELECT 1"\n'
+
+
+def test_a_dump_becomes_a_database_with_the_originals_encoding_and_collation(shop, write, pgtrial, tmp_path):
+    shop.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    shop.sql("CREATE TABLE orders AS SELECT 1 AS id, 'Größe' AS amount", database="latin")
+    (tmp_path / "own.sql").write_text("SELECT amount FROM orders;\n")
+    more = _AS_IT_WAS + "[arms.other.postgresql]"
+    write(('database   = "shop"', 'database   = "latin"'), ("[arms.other.postgresql]", more))
+    text = (tmp_path / "shop.toml").read_text()
+    loaded = ('kind = "existing"', f'kind = "sql"\nload = "{tmp_path}/latin.dump"')
+    (tmp_path / "own.toml").write_text(text.replace('database   = "latin"', "").replace(*loaded))
+
+    dumped = pgtrial("copy", "shop.toml", "--dump", "latin.dump")
+    apart = pgtrial("run", "shop-copy.toml", "-q")
+    beside = pgtrial("run", "own.toml", "-q", "--allow-writes")
+
+    for result in (dumped, apart, beside):
+        assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 import pytest
 
-from pgtrial.postgres.connect import without_literals
 from pgtrial.postgres.existing.steps import Progress, split_steps
 
 
@@ -55,18 +54,6 @@ def test_progress_is_read_as_it_was_written() -> None:
     progress = Progress(done=frozenset((0, 2)), at=3, transaction="4711")
 
     assert Progress.from_text(progress.to_text()) == progress
-
-
-@pytest.mark.parametrize(
-    ("statement", "shown"),
-    [
-        ("SELECT a1 FROM \"t 1\" WHERE b = 'it''s' AND c > 4711.5", 'SELECT a1 FROM "t 1" WHERE b = … AND c > …'),
-        ("SELECT E'a\\'b', $x$ secret $x$ -- secret", "SELECT …, … "),
-        ("UPDATE t /* secret */ SET a = 'cut of", "UPDATE t  SET a = …"),
-    ],
-)
-def test_what_others_see_of_a_statement_has_no_values(statement: str, shown: str) -> None:
-    assert without_literals(statement) == shown
 
 
 def test_a_comment_does_not_make_a_statement_concurrent() -> None:

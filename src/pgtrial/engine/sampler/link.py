@@ -19,6 +19,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from pgtrial.collectors import sessions
 from pgtrial.model.load_sessions import LOAD, name_in_folder
 from pgtrial.postgres.connect import ONLY_CATALOG
+from pgtrial.safe_text import without_literals
 
 APPLICATION = "pgtrial sampler"
 _MOST_STATEMENTS = 5000  # whose texts are kept
@@ -311,7 +312,7 @@ class SessionSums:
 
     def _name_statement(self, text: str, query_id: str | None) -> str:
         """The text without its literals; of statements that the server counts as one, the same for all."""
-        name = sessions.without_literals(text)
+        name = without_literals(text)
         if query_id is None:
             return name
         if len(self.statements) >= _MOST_STATEMENTS:

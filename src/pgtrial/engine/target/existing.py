@@ -24,7 +24,7 @@ from pgtrial.engine.target.base import (
     undo_sql,
     wanted_settings,
 )
-from pgtrial.engine.target.loading import Loader
+from pgtrial.engine.target.loading import Loader, create_as_dumped
 from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room, survey_server
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
@@ -143,8 +143,14 @@ class ServerTarget:
         self.copied = await self._create(self.database, template=self.prepared)
 
     async def _create(self, name: str, *, template: str) -> tuple[JournalEntry, ...]:
-        wanted = {ServerDatabase.name: {"name": name, "template": template}}
-        return await self.changes.make(self._context(), wanted, run=None)
+        return await self._make_database({"name": name, "template": template})
+
+    async def create_prepared(self, locale: Mapping[str, str]) -> None:
+        """The database for the prepared data, with this encoding and collation."""
+        self.made += await self._make_database({"name": self.prepared, "locale": json.dumps(dict(locale))})
+
+    async def _make_database(self, wanted: Mapping[str, str]) -> tuple[JournalEntry, ...]:
+        return await self.changes.make(self._context(), {ServerDatabase.name: wanted}, run=None)
 
     def _context(self, settings: Mapping[str, str] | None = None) -> KnobContext:
         directories = self.server.directories
@@ -475,7 +481,10 @@ async def _load(
     """Make the database from which those of the load are copied."""
     experiment = target.experiment
     dataset, prepared = experiment.dataset, target.prepared
-    target.made += await target._create(prepared, template="")
+    conninfo, files = target.server.conninfo(prepared), data_files(experiment, scripts)
+    _, other_collation = await create_as_dumped(files, target.create_prepared, conninfo=conninfo)
+    if other_collation is not None:
+        target.caveats = (*target.caveats, other_collation)
     if dataset.kind in SCALED:
         tell(Preparing(step=f"loading {made_data(dataset.kind, [dataset.scale])}"))
     if dataset.kind == TPCC:
@@ -486,8 +495,7 @@ async def _load(
             initialize_argv(target.client.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys),
             environment=target.server.environment(prepared),
         )
-    conninfo = target.server.conninfo(prepared)
-    if files := data_files(experiment, scripts):
+    if files:
         account = server_account(target.here.ops)
         loader = Loader(
             host=target.here,

@@ -7,17 +7,19 @@ from copies that the account may read and not change: what it owns, root does no
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import way_to_log_in
 from pgtrial.errors import PreflightError, TargetError
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Account, Completed, Host
-from pgtrial.postgres.connect import find_roles, make_roles
+from pgtrial.postgres.connect import fetch, find_roles, make_roles
 from pgtrial.postgres.programs import Programs
 from pgtrial.safe_files import open_file
 from pgtrial.store.belongings import Belongings, Made
@@ -36,7 +38,33 @@ _OPTIONS = "-c standard_conforming_strings=on -c client_encoding=UTF8"
 _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
 
+_COLLATION = "SELECT datcollate FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
+_Made = TypeVar("_Made")
 _TABLESPACE = re.compile(r'default_tablespace|tablespace ".+" does not exist')
+
+
+async def create_as_dumped(
+    files: Sequence[DataFile], create: Callable[[Mapping[str, str]], Awaitable[_Made]], *, conninfo: str
+) -> tuple[_Made, CaveatFinding | None]:
+    """Make the database for the files by ``create``, with encoding and collation of the one that the first archive is
+    of; where the server lacks the collation, with another one, which the caveat tells. ``conninfo`` leads there.
+
+    Raises TargetError, also where it cannot have the encoding.
+    """
+    locale = next((dict(file.locale) for file in files if file.locale), {})
+    try:
+        return await create(locale), None
+    except TargetError as err:
+        if not locale:
+            raise
+        refusal = err.message
+    encoding = locale.get("ENCODING", "UTF8")
+    # With C any encoding goes.
+    without = {} if encoding == "UTF8" else {"LOCALE_PROVIDER": "libc", "LOCALE": "C"}
+    made = await create({"ENCODING": encoding, **without})
+    ((collation,),) = await fetch(conninfo, _COLLATION)
+    wanted = ", ".join(f"{name} {value}" for name, value in locale.items())
+    return made, caveat("other-collation", wanted=wanted, refusal=refusal, collation=collation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.folder import LOADED
 from pgtrial.engine.leftovers import end_all_strays
 from pgtrial.engine.target.base import DATABASE
-from pgtrial.engine.target.loading import Loader
+from pgtrial.engine.target.loading import Loader, create_as_dumped
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
@@ -30,7 +30,7 @@ from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Variant
-from pgtrial.postgres.connect import execute, execute_script
+from pgtrial.postgres.connect import create_database, execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs, has_library, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import COUNTING_SETTINGS, STATEMENTS, ThrowawayCluster
@@ -283,7 +283,14 @@ class _Preparation:
         unlimited = {name: "0" for name in _LIMITS if name in settings}
         cluster.write_settings({**settings, **_LOADING, **unlimited})
         await cluster.start()
-        await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
+        files = data_files(experiment, self.scripts)
+        _, other_collation = await create_as_dumped(
+            files,
+            lambda locale: create_database(cluster.conninfo(), DATABASE, locale),
+            conninfo=cluster.conninfo(DATABASE),
+        )
+        if other_collation is not None:
+            self.state.add_caveat(other_collation)
         if self.target.counting:
             # Not in the load's database, whose objects are the experiment's.
             await execute(cluster.conninfo(), f"CREATE EXTENSION {STATEMENTS}")
@@ -301,7 +308,7 @@ class _Preparation:
                 account=self.target.account,
                 environment=cluster.host_environment(DATABASE),
             )
-        if files := data_files(experiment, self.scripts):
+        if files:
             loader = Loader(
                 host=self.target.host,
                 programs=cluster.programs,

@@ -109,6 +109,18 @@ MEASURED_CAVEATS: Mapping[str, Entry] = {
         when="a guardrail was breached while an existing server was switched between arms, or it, the load or the "
         "file of its settings was not as it has to be. The verdict stays provisional",
     ),
+    "other-collation": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The database that was dumped has {wanted}. That cannot be had here ({refusal}), where text is compared and "
+            'sorted by "{collation}".'
+        ),
+        hint=N_(
+            "Sorting, comparing and searching text take other times by another collation, and plans may differ. Install "
+            "it where the server runs (a package of locales, localedef, or a PostgreSQL with ICU), and begin anew."
+        ),
+        when="the server lacks the collation of the database that was dumped, and sorts by another one",
+    ),
     "data-changed": Entry(
         severity=Severity.WARNING,
         text=N_('The database "{database}" was written to during the experiment. {changes}'),

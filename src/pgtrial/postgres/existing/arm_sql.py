@@ -1,10 +1,8 @@
 """The SQL of an arm in an existing database: journaled with what undoes it, and undone from the journal alone."""
 
-import asyncio
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -15,6 +13,7 @@ from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
 from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits, script_error, without_comments_before
+from pgtrial.postgres.existing.database import end_left
 from pgtrial.postgres.existing.inventory import (
     Catalogue,
     compare_catalogues,
@@ -36,12 +35,7 @@ from pgtrial.postgres.existing.steps import (
     split_steps,
 )
 
-_PATIENCE = 30.0  # s for a statement that a killed pgtrial left at work to end
-_STEP = 0.05
 _EXTENSIONS = "SELECT extname FROM pg_catalog.pg_extension"
-_END = """
-    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity WHERE application_name = %s
-"""
 # Keys of an entry: that steps are noted at all, how far the script and its undo have come, and how much of the former
 # was committed.
 _NOTED, _APPLYING, _UNDOING, _APPLIED = "steps", "applying", "undoing", "applied"
@@ -72,6 +66,11 @@ _NAMED = re.compile(
     r'(?:.*\.)?(?P<name>"(?:[^"]|"")+"|[^".()]+)(?:\(.*\))?'
 )
 _LONG = 60  # bytes; the longest has 63
+# What REINDEX CONCURRENTLY adds to the name of an index that it builds anew, and leaves where it is cut off.
+_REBUILT = re.compile(r"_cc(?:new|old)\d*\Z")
+# Names in a list of them, each with its schema or without.
+_PART = r'(?:"(?:[^"]|"")+"|[^\s".,()]+)'
+_LAST_PARTS = re.compile(rf"(?:{_PART}\s*\.\s*)*({_PART})")
 # What is to be undone is not there: apply did not come so far, or an earlier undoing did.
 _UNDEFINED = ("42P01", "42703", "42704", "42883", "3F000", "3D000")
 # What is to be put back is there, for the same reasons; the catalogue says whether it is as it was. 42P16: a primary
@@ -160,7 +159,7 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
     """
     old, new, got = entry.change.old, entry.change.new, entry.got or {}
     async with connect(control.conninfo(new["database"])) as connection:
-        await _end_left(connection, new["application"])
+        await end_left(connection, new["application"])
     script = split_steps(old["undo"])
     steps = (*script, *map(_dropping, json.loads(old["extensions"])))
     progress = Progress.from_text(got[_UNDOING]) if _UNDOING in got else Progress()
@@ -244,11 +243,20 @@ def are_of_others(before: Catalogue, after: Catalogue, scripts: Iterable[Mapping
 
 def _may_have_made(text: str, words: Set[str], name: str) -> bool:
     found = _NAMED.fullmatch(name)
-    if found is None:
+    if found is None or 'u&"' in text:  # there a letter may be written as its number
         return True
-    quoted = found["name"].strip('"').lower()  # as a statement has it
-    bare = quoted.replace('""', '"')
-    return quoted in text or len(bare.encode()) >= _LONG or any(bare.startswith(f"{word}_") for word in words)
+    bare = _unquote(found["name"])
+    quoted = bare.replace('"', '""')  # as a statement has it
+    if quoted in text or len(bare.encode()) >= _LONG or ("reindex" in words and _REBUILT.search(bare)):
+        return True
+    # The name of a table, perhaps with quotation marks, and what the server adds to it (orders_id_idx).
+    beginnings = [quoted[:place] for place, letter in enumerate(quoted) if letter == "_"]
+    return any(beginning in words or f'"{beginning}"' in text for beginning in beginnings)
+
+
+def _unquote(name: str) -> str:
+    """In small letters, as names are compared: what stands in texts for PL/pgSQL may be written in others."""
+    return (name[1:-1].replace('""', '"') if name.startswith('"') else name).lower()
 
 
 def _dropping(extension: str) -> Step:
@@ -274,13 +282,14 @@ def _changes_data(step: Step) -> bool:
 
 def _drops(step: Step, before: Mapping[str, str]) -> bool:
     """Whether rows may go that were there ``before``, the catalogue."""
-    known = {name.replace(" ", ".").split(".")[-1].strip('"').lower() for name in before}
+    known = {_unquote(found["name"]) for found in map(_NAMED.fullmatch, before) if found}
     for _, text in step.statements:
         found = _DROPS.match(without_comments_before(text))
         if found is None:
             continue
-        names = _HOW_FAR.sub("", found["names"] or "").split(",")
-        if found["names"] is None or known & {name.split(".")[-1].strip().strip('"').lower() for name in names}:
+        if found["names"] is None or 'u&"' in found["names"].lower():
+            return True
+        if known & set(map(_unquote, _LAST_PARTS.findall(_HOW_FAR.sub("", found["names"])))):
             return True
     return False
 
@@ -301,15 +310,3 @@ async def _find_applied(connection: "AsyncConnection[tuple[Any, ...]]", entry: J
     # What is in no transaction (CREATE INDEX CONCURRENTLY) may leave a part of itself.
     is_outside = noted.at is not None and not noted.transaction
     return _PARTLY if progress.done or is_outside else _NOT
-
-
-async def _end_left(connection: "AsyncConnection[tuple[Any, ...]]", application: str) -> None:
-    """End the statement that a killed pgtrial left at work, which would go on beside its undoing."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        row = await (await connection.execute(_END, [application])).fetchone()
-        if row is None or row[0] == 0:
-            return
-        if time.monotonic() > deadline:
-            raise TargetError("a statement of an earlier pgtrial is still running, and does not end")
-        await asyncio.sleep(_STEP)

@@ -1,16 +1,26 @@
-"""Copy a database within an existing server, where nobody is connected to it."""
+"""Copy a database within an existing server, where nobody is connected to it.
 
+A copy that is not whole takes no connections and has an identifier that was chosen for it. By that it is known again,
+and never by its name alone: pgtrial may be killed while the server makes it, which goes on with it nevertheless.
+"""
+
+import json
 import re
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from psycopg import AsyncConnection, Error, sql
 from psycopg.errors import DuplicateDatabase, InsufficientPrivilege, ObjectInUse
 
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.postgres.connect import connect, fetch
-from pgtrial.postgres.existing.server import ExistingServer
-from pgtrial.safe_text import sql_name
+from pgtrial.model.change import SERVER_COPY, Change, JournalEntry, Outcome, Undone
+from pgtrial.postgres.connect import connect, fetch, lift_limits
+from pgtrial.postgres.existing.address import ServerAddress
+from pgtrial.postgres.existing.database import choose_oid, end_left, is_chosen
+from pgtrial.postgres.existing.server import ExistingServer, ServerControl
+from pgtrial.safe_text import shell_word, sql_name
 
 _SIZE = "SELECT pg_catalog.pg_database_size(%s::name)"
 # Workers of autovacuum, which have no role, are ended by CREATE DATABASE itself; what a process is is told to few.
@@ -21,11 +31,17 @@ _CONNECTED = """
     GROUP BY 1 ORDER BY 2 DESC
 """
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'
-
+_MADE = 'A copy of database "{database}", made by "pgtrial copy".'  # the comment on one that is whole
+_COMMENT = re.compile(r'A copy of database ".*", made by "pgtrial copy"\.', re.DOTALL)
+_FIND = """
+    SELECT datname, oid::int8, datallowconn, pg_catalog.shobj_description(oid, 'pg_database')
+    FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s
+"""
 
 # What CREATE DATABASE takes from no template: who may connect, and settings.
 _OWNER = """
-    SELECT pg_catalog.pg_get_userbyid(datdba), pg_catalog.pg_has_role(datdba, %s), datacl IS NOT NULL
+    SELECT pg_catalog.pg_get_userbyid(datdba),
+        pg_catalog.pg_has_role(datdba, %s) AND pg_catalog.pg_has_role(datdba, 'USAGE'), datacl IS NOT NULL
     FROM pg_catalog.pg_database WHERE datname = %s
 """
 _GRANTS = """
@@ -53,44 +69,75 @@ class Copied:
     size: int
     left_out: tuple[str, ...]
 
+    @classmethod
+    def from_got(cls, got: Mapping[str, str]) -> Self:
+        """Of what ``apply_copy`` returned."""
+        return cls(size=int(got["size"]), left_out=tuple(json.loads(got["left_out"])))
 
-async def copy_database(server: ExistingServer, database: str, name: str) -> Copied:
-    """Make database ``name`` a copy of another one, for those who may connect to that one, and with its settings.
 
-    Sessions of others are never ended for it. Raises PreflightError, TargetError.
-    """
-    place = server.conninfo("postgres" if database != "postgres" else "template1")
+def name_of_copy(address: ServerAddress, name: str) -> str:
+    """By which the copies of one server are told apart in the journal."""
+    return f'database "{name}" of the server at {address.place}'
+
+
+async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
+    """What makes database ``name`` a copy of another one. Raises PreflightError, TargetError."""
+    place = server.conninfo(_aside(database))
+    for _, oid, is_open, comment in await fetch(place, _FIND, [name, None]):
+        raise _refuse_there(name, oid, comment or "", is_open=is_open)
     connected = await fetch(place, _CONNECTED, [database])
     if connected:
         raise _refuse_connected(database, [f"{who}: {count}" for who, count in connected])
-    async with connect(place) as connection:
+    return Change(
+        knob=SERVER_COPY,
+        name=name_of_copy(server.control.address, name),
+        old={},
+        new={
+            "name": name,
+            "oid": str(await choose_oid(place)),
+            "template": database,
+            "application": f"pgtrial copy {secrets.token_hex(8)}",
+            "server": server.control.address.to_text(),
+        },
+        old_text="none",
+        new_text=f'a copy of "{database}"',
+    )
+
+
+async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str]:
+    """Make the copy, for those who may connect to the original, and with its settings; what ``Copied`` is made of.
+
+    Sessions of others are never ended for it. Raises PreflightError, TargetError.
+    """
+    new = change.new
+    database, name, place = new["template"], new["name"], server.conninfo(_aside(new["template"]))
+    copy = sql.Identifier(name)
+    async with connect(place, application=new["application"]) as connection:
         try:
-            await connection.execute("SET statement_timeout = 0")
+            await lift_limits(connection)
             may = "SET" if connection.info.server_version >= 160000 else "MEMBER"
             rows = await (await connection.execute(_OWNER, [may, database])).fetchall()
             ((owner, is_able, has_grants),) = rows or [("", False, False)]
             await connection.execute(
-                # Nobody gets in before it is known who may.
-                sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy ALLOW_CONNECTIONS false {}").format(
-                    sql.Identifier(name),
-                    sql.Identifier(database),
-                    sql.SQL("OWNER {}").format(sql.Identifier(owner)) if is_able else sql.SQL(""),
+                # Nobody gets in before it is known who may. Till then it is the role's own, which can drop it.
+                sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {} STRATEGY file_copy ALLOW_CONNECTIONS false").format(
+                    copy, sql.SQL(str(int(new["oid"]))), sql.Identifier(database)
                 )
             )
-            if has_grants:
-                await _grant(connection, database, name)
-            left_out = await _set(connection, database, name)
-            await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(name)))
-            comment = f'A copy of database "{database}", made by "pgtrial copy".'
-            await connection.execute(
-                sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), sql.Literal(comment))
-            )
+            async with connection.transaction():
+                left_out = await _set(connection, database, name)
+                if is_able:
+                    owned = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(copy, sql.Identifier(owner))
+                    await connection.execute(owned)
+                if has_grants:
+                    await _grant(connection, database, name)
+                comment = sql.Literal(_MADE.format(database=database))
+                await connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(copy, comment))
+                await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(copy))
         except ObjectInUse as err:
             raise _refuse_connected(database, []) from err
         except DuplicateDatabase as err:
-            raise PreflightError(
-                f'database "{name}" already exists', hint="Name another one with --as, or drop it with dropdb."
-            ) from err
+            raise _refuse_there(name, 0, "", is_open=True) from err
         except InsufficientPrivilege as err:
             user = server.control.address.user
             raise PreflightError(
@@ -102,7 +149,56 @@ async def copy_database(server: ExistingServer, database: str, name: str) -> Cop
         except Error as err:
             raise TargetError(f'cannot copy database "{database}": {err.diag.message_primary or err}') from err
     ((size,),) = await fetch(place, _SIZE, [name])
-    return Copied(size=int(size), left_out=left_out)
+    return {**new, "size": str(size), "left_out": json.dumps(left_out)}
+
+
+async def undo_copy(control: ServerControl, entry: JournalEntry) -> Undone:
+    """Drop the copy of an entry, unless it is whole, or somebody has taken it up."""
+    new = entry.change.new
+    name, oid = new["name"], int(new["oid"])
+    statement = sql.SQL("DROP DATABASE {}").format(sql.Identifier(name))
+    async with connect(control.conninfo(_aside(new["template"]))) as connection:
+        await end_left(connection, new["application"])
+        rows = await (await connection.execute(_FIND, [name, oid])).fetchall()
+        found = {number: (called, is_open, comment) for called, number, is_open, comment in rows}
+        if not found:
+            return Undone(outcome=Outcome.ALREADY)
+        if oid not in found:
+            text = f'The database "{name}" is not the one that pgtrial made; it is left as it is.'
+            return Undone(outcome=Outcome.CHANGED, text=text)
+        called, is_open, comment = found[oid]
+        if called == name and is_open and _COMMENT.fullmatch(comment or ""):
+            text = f"The copy is whole, and is left as it is. By hand: dropdb {shell_word(name)}"
+            return Undone(outcome=Outcome.CHANGED, text=text)
+        if called != name or is_open or comment:
+            text = f'Somebody has taken up what there was of the copy, the database "{called}"; it is left as it is.'
+            return Undone(outcome=Outcome.CHANGED, text=text)
+        await lift_limits(connection)
+        try:
+            await connection.execute(statement)
+        except Error as err:
+            return Undone(
+                outcome=Outcome.FAILED,
+                text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
+            )
+    return Undone(outcome=Outcome.RESTORED)
+
+
+def _aside(database: str) -> str:
+    """The database to connect to for one that is copied, to which nobody may be connected."""
+    return "postgres" if database != "postgres" else "template1"
+
+
+def _refuse_there(name: str, oid: int, comment: str, *, is_open: bool) -> PreflightError:
+    another, by_hand = "Name another one with --as", f"dropdb {shell_word(name)}"
+    detail, hint = "", f"{another}, or drop it: {by_hand}"
+    if is_open and _COMMENT.fullmatch(comment):
+        detail = 'The comment on it says that it is a copy, which "pgtrial copy" has made.'
+    elif not is_open and not comment and is_chosen(oid):
+        detail = 'It takes no connections, and has an identifier that "pgtrial copy" gives: it was not finished.'
+        hint = f'On the machine and by the account that began it, "pgtrial restore" drops it. {another}, or drop it: '
+        hint += by_hand
+    return PreflightError(f'database "{name}" already exists', detail=detail, hint=hint)
 
 
 async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str) -> None:
@@ -134,13 +230,14 @@ async def _set(connection: AsyncConnection[tuple[Any, ...]], database: str, name
         if role is not None:
             of = sql.SQL("ALTER ROLE {} IN DATABASE {}").format(sql.Identifier(role), sql.Identifier(name))
         try:
-            await connection.execute(
-                sql.SQL("{} SET {} TO {}").format(
-                    of,
-                    sql.SQL(".").join(map(sql.Identifier, setting.split("."))),
-                    sql.SQL(", ").join(map(sql.Literal, _values(setting, value))),
+            async with connection.transaction():
+                await connection.execute(
+                    sql.SQL("{} SET {} TO {}").format(
+                        of,
+                        sql.SQL(".").join(map(sql.Identifier, setting.split("."))),
+                        sql.SQL(", ").join(map(sql.Literal, _values(setting, value))),
+                    )
                 )
-            )
         except InsufficientPrivilege:
             left_out.append(setting if role is None else f'{setting} of role "{role}"')
     return tuple(left_out)

@@ -5,6 +5,7 @@ just the name, identifies the database again, even if pgtrial was killed before 
 """
 
 import asyncio
+import json
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
-from pgtrial.postgres.connect import connect, fetch, lift_limits
+from pgtrial.postgres.connect import connect, fetch, lift_limits, locale_options
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
@@ -29,7 +30,7 @@ _FIND = """
     SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
 """
-_TAKEN = "SELECT count(*) FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s"
+_TAKEN = "SELECT FROM pg_catalog.pg_database WHERE oid::int8 = %s"
 
 
 def run_database(token: str) -> str:
@@ -51,24 +52,24 @@ def check_may_create(rights: Rights) -> None:
         )
 
 
-async def plan_database(server: ExistingServer, name: str, *, template: str | None) -> Change:
-    """What makes a database of ours: empty, or a copy of ``template``, to which nothing may be connected then."""
+async def plan_database(
+    server: ExistingServer, name: str, *, template: str | None, locale: Mapping[str, str] | None = None
+) -> Change:
+    """What makes a database of ours: empty, with encoding and collation of ``locale``, or a copy of ``template``, to
+    which nothing may be connected then.
+    """
     assert _NAME.fullmatch(name), name
-    while True:
-        oid = secrets.randbelow(_LAST_OID - _FIRST_OID) + _FIRST_OID
-        ((taken,),) = await fetch(server.conninfo(), _TAKEN, [name, oid])
-        if not taken:
-            break
-        if await fetch(server.conninfo(), _FIND, [name]):
-            raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
+    if await fetch(server.conninfo(), _FIND, [name]):
+        raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
     return Change(
         knob=OWN_DATABASE,
         name=f'database "{name}" of the server at {server.control.address.place}',
         old={},
         new={
             "name": name,
-            "oid": str(oid),
+            "oid": str(await choose_oid(server.conninfo())),
             "template": template or "",
+            "locale": json.dumps(dict(locale or {})),
             "server": server.control.address.to_text(),
         },
         old_text="none",
@@ -76,12 +77,27 @@ async def plan_database(server: ExistingServer, name: str, *, template: str | No
     )
 
 
+async def choose_oid(place: str) -> int:
+    """An identifier by which a database that is to be made is known again, and no other one is."""
+    while True:
+        oid = secrets.randbelow(_LAST_OID - _FIRST_OID) + _FIRST_OID
+        if not await fetch(place, _TAKEN, [oid]):
+            return oid
+
+
+def is_chosen(oid: int) -> bool:
+    """Whether it may come from ``choose_oid``."""
+    return _FIRST_OID <= oid <= _LAST_OID
+
+
 async def apply_database(server: ExistingServer, change: Change) -> Mapping[str, str]:
     """Make it. Raises TargetError."""
     name, template = sql.Identifier(change.new["name"]), change.new["template"]
     # The files are copied as they are, between two checkpoints. Through the WAL (wal_log) a large template would come
     # to fill the server's WAL and shared buffers, and the archive, just before it is measured.
-    source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template)) if template else sql.SQL("template0")
+    source = sql.SQL("template0{}").format(locale_options(json.loads(change.new["locale"])))
+    if template:
+        source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template))
     async with connect(server.conninfo()) as connection:
         await lift_limits(connection)
         await connection.execute(
@@ -132,6 +148,10 @@ _LEFT = """
         AND application_name = 'pgtrial' AND pg_catalog.starts_with(query, %s)
 """
 
+_END = """
+    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity WHERE application_name = %s
+"""
+
 
 def alter_system(name: str, value: str | None) -> sql.Composed:
     """ALTER SYSTEM SET, or, with None, ALTER SYSTEM RESET. ``value`` is as the configuration file has it."""
@@ -150,6 +170,21 @@ async def as_written(connection: "AsyncConnection[tuple[Any, ...]]", name: str, 
     query = "SELECT pg_catalog.string_agg(pg_catalog.quote_ident(e), ', ') FROM pg_catalog.unnest(%s::text[]) AS e"
     row = await (await connection.execute(query, [split_list(name, value)])).fetchone()
     return str(row[0]) if row and row[0] is not None else ""
+
+
+async def end_left(connection: "AsyncConnection[tuple[Any, ...]]", application: str) -> None:
+    """End the sessions of this name that a killed pgtrial left at work, which would go on beside what undoes it.
+
+    Raises TargetError after 30 s.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        row = await (await connection.execute(_END, [application])).fetchone()
+        if row is None or row[0] == 0:
+            return
+        if time.monotonic() > deadline:
+            raise TargetError("a statement of an earlier pgtrial is still running, and does not end")
+        await asyncio.sleep(_STEP)
 
 
 async def await_left(connection: "AsyncConnection[tuple[Any, ...]]", beginning: str, *, end: bool = False) -> None:

@@ -11,6 +11,7 @@ from pgtrial.knobs.base import HostKnob, KnobContext, Note, forget
 from pgtrial.knobs.declaration import About
 from pgtrial.model.change import (
     OWN_DATABASE,
+    SERVER_COPY,
     SERVER_ROLE,
     SERVER_SETTINGS,
     SERVER_SQL,
@@ -21,6 +22,7 @@ from pgtrial.model.change import (
 )
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
+from pgtrial.postgres.existing.copies import apply_copy, plan_copy, undo_copy
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
 from pgtrial.postgres.existing.lock_wait import Say, say_nothing
 from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
@@ -124,7 +126,8 @@ class ServerRole(HostKnob):
 class ServerDatabase(HostKnob):
     """A database of pgtrial's own.
 
-    ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty. Else as ServerSettings.
+    ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty, with encoding and collation of
+    ``locale``, as JSON. Else as ServerSettings.
     """
 
     name: ClassVar[str] = OWN_DATABASE
@@ -141,7 +144,9 @@ class ServerDatabase(HostKnob):
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         assert self.server is not None
-        return (await plan_database(self.server, wanted["name"], template=wanted.get("template") or None),)
+        locale = json.loads(wanted.get("locale", "{}"))
+        template = wanted.get("template") or None
+        return (await plan_database(self.server, wanted["name"], template=template, locale=locale),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         assert self.server is not None
@@ -149,6 +154,37 @@ class ServerDatabase(HostKnob):
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         return await undo_database(control_of(self.server, self.caller, host, entry), entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCopy(HostKnob):
+    """A copy of a database, as long as it is not whole.
+
+    ``wanted`` has the ``name`` and the ``template``, of which it is to be a copy. Else as ServerSettings.
+    """
+
+    name: ClassVar[str] = SERVER_COPY
+    about: ClassVar[About] = About(
+        sets="a copy of a database on an existing server",
+        takes_effect="at once",
+        rights="CREATEDB, and to be the owner of the original",
+        verified="by the server",
+        undone="dropped as long as it is not whole; then it is its maker's",
+    )
+
+    server: ExistingServer | None = None
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        return (await plan_copy(self.server, wanted["template"], wanted["name"]),)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_copy(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_copy(control_of(self.server, self.caller, host, entry), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,5 +234,5 @@ def restoring_knobs(caller: Mapping[str, str], say: Say = say_nothing) -> tuple[
     """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again;
     ``say`` hears for whom an undo waits.
     """
-    known = (ServerSettings, ServerSwitch, ServerRole, ServerDatabase)
+    known = (ServerSettings, ServerSwitch, ServerRole, ServerDatabase, ServerCopy)
     return (*HOST_KNOBS, ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))

@@ -16,8 +16,9 @@ from psycopg import AsyncConnection
 from psycopg.errors import LockNotAvailable
 
 from pgtrial.errors import TargetError
-from pgtrial.postgres.connect import connect, without_literals
+from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.steps import Progress, Step, StepError, take
+from pgtrial.safe_text import without_literals
 
 Say = Callable[[str], object]  # hears in a full sentence for whom something waits
 PAUSE = 5.0  # s in which those go on that have come behind a statement
@@ -108,7 +109,8 @@ def _describe(pid: int, application: str | None, state: str | None, query: str |
     """A server's process; of other roles' sessions not everybody is told more than the number."""
     if pid == 0:
         return "a prepared transaction"
-    known = [application or "", state or "", f'"{_shorten(without_literals(query))}"' if query and state else ""]
+    shown = f'"{_shorten(without_literals(query, mark="…"))}"' if query and state else ""
+    known = [application or "", state or "", shown]
     told = ", ".join(filter(None, known))
     return f"process {pid} ({told})" if told else f"process {pid}"
 

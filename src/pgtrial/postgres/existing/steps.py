@@ -20,7 +20,8 @@ from psycopg.errors import InvalidParameterValue
 from psycopg.pq import TransactionStatus
 
 from pgtrial.errors import TargetError
-from pgtrial.postgres.connect import split_statements, without_comments_before, without_literals
+from pgtrial.postgres.connect import split_statements, without_comments_before
+from pgtrial.safe_text import without_literals
 
 _BEGINS = re.compile(r"(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _ENDS = re.compile(r"(?:COMMIT|END|ROLLBACK|ABORT)\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b)", re.IGNORECASE)

@@ -1,0 +1,89 @@
+import pytest
+
+from pgtrial.errors import PreflightError
+from pgtrial.model.change import Outcome
+from pgtrial.postgres.existing.copies import Copied, apply_copy, plan_copy, undo_copy
+
+_OPEN = "SELECT datallowconn FROM pg_database WHERE datname = 'shop_copy'"
+
+
+@pytest.fixture
+def shop(foreign):
+    foreign.sql("CREATE DATABASE shop OWNER maker")
+    return foreign
+
+
+@pytest.mark.parametrize("user", ["boss", "maker"])
+def test_a_whole_copy_is_its_makers(shop, runner, user):
+    server = runner.run(shop.open(user))
+    shop.sql("ALTER DATABASE shop SET log_statement = 'all'")  # which not every role may
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+    copied = Copied.from_got(runner.run(apply_copy(server, change)))
+
+    undone = runner.run(undo_copy(server.control, shop.entry(change)))
+
+    assert copied.size > 1_000_000
+    assert copied.left_out == (() if user == "boss" else ("log_statement",))
+    assert (undone.outcome, undone.text) == (
+        Outcome.CHANGED,
+        "The copy is whole, and is left as it is. By hand: dropdb shop_copy",
+    )
+    assert shop.sql("SELECT datdba::regrole::text FROM pg_database WHERE datname = 'shop_copy'") == [("maker",)]
+    assert shop.sql(_OPEN) == [(True,)]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "ALTER DATABASE shop_copy ALLOW_CONNECTIONS true",
+        "COMMENT ON DATABASE shop_copy IS 'mine'",
+        "ALTER DATABASE shop_copy RENAME TO shop_mine",
+    ],
+)
+def test_what_somebody_has_taken_up_is_left(shop, runner, then):
+    server = runner.run(shop.open("maker"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+    shop.sql(f"CREATE DATABASE shop_copy OID {change.new['oid']} OWNER maker ALLOW_CONNECTIONS false")
+    shop.sql(then)
+
+    undone = runner.run(undo_copy(server.control, shop.entry(change)))
+
+    assert undone.outcome is Outcome.CHANGED
+    assert undone.text.startswith("Somebody has taken up what there was of the copy")
+    assert shop.sql("SELECT count(*) FROM pg_database WHERE datname LIKE 'shop\\__%'") == [(1,)]
+
+
+def test_a_database_that_only_has_the_name_is_left(shop, runner):
+    server = runner.run(shop.open("maker"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+    shop.sql("CREATE DATABASE shop_copy OWNER maker ALLOW_CONNECTIONS false")
+
+    undone = runner.run(undo_copy(server.control, shop.entry(change)))
+
+    assert undone.outcome is Outcome.CHANGED
+    assert undone.text == 'The database "shop_copy" is not the one that pgtrial made; it is left as it is.'
+    assert shop.sql(_OPEN) == [(False,)]
+
+
+def test_what_is_not_whole_is_dropped_by_who_made_it(shop, runner):
+    server = runner.run(shop.open("maker"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+    statement = f"CREATE DATABASE shop_copy OID {change.new['oid']} ALLOW_CONNECTIONS false"
+    shop.sql(statement)
+    refused = runner.run(undo_copy(server.control, shop.entry(change)))
+    shop.sql("ALTER DATABASE shop_copy OWNER TO maker")
+
+    undone = [runner.run(undo_copy(server.control, shop.entry(change))).outcome for _ in range(2)]
+
+    assert refused.outcome is Outcome.FAILED
+    assert refused.text.endswith('By hand: DROP DATABASE "shop_copy";')
+    assert undone == [Outcome.RESTORED, Outcome.ALREADY]
+
+
+def test_who_may_not_copy_leaves_nothing(shop, runner):
+    server = runner.run(shop.open("nobody_special"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    with pytest.raises(PreflightError, match='role "nobody_special" may not copy database "shop"'):
+        runner.run(apply_copy(server, change))
+    assert shop.sql(_OPEN) == []
