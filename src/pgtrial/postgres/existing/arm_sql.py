@@ -146,7 +146,8 @@ async def apply_sql(
                     say=say,
                 )
             except StepError as err:
-                raise _error_of(new["extensions_name"], step.text, err) from err
+                hint = "Run it when nobody else is at work on extensions."
+                raise _error_of(new["extensions_name"], step.text, err, hint=hint) from err
         for number in range(len(steps)):
             try:
                 progress = await take_in_turn(
@@ -160,20 +161,20 @@ async def apply_sql(
                     say=say,
                 )
             except StepError as err:
-                raise _error_of(new["apply_name"], new["apply"], err) from err
+                hint = (
+                    "Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it "
+                    "wait longer at once, and everybody else behind it."
+                )
+                raise _error_of(new["apply_name"], new["apply"], err, hint=hint) from err
     return {_APPLYING: progress.to_text(), _APPLIED: _WHOLLY}
 
 
-def _error_of(name: str, script: str, err: StepError) -> TargetError:
+def _error_of(name: str, script: str, err: StepError, *, hint: str) -> TargetError:
+    """``hint`` is for who has waited for a lock."""
     told = script_error(name, script, err.offset, err.cause)
     if not err.more:
         return told
-    return TargetError(
-        told.message,
-        detail=" ".join(filter(None, (told.detail, err.more))),
-        hint="Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it wait "
-        "longer at once, and everybody else behind it.",
-    )
+    return TargetError(told.message, detail=" ".join(filter(None, (told.detail, err.more))), hint=hint)
 
 
 async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = forget, say: Say = say_nothing) -> Undone:

@@ -19,14 +19,14 @@ from pgtrial.postgres.existing.server import ServerControl
 _TAKES_ROWS = re.compile(r"\bTRUNCATE\b|\bDROP\s+(?:TABLE|SCHEMA|OWNED)\b", re.IGNORECASE)
 _MOST = 64 << 20  # bytes of a table whose rows are counted one by one
 # Others may have written policies, whose functions would be called: where one would hold, it is an error.
-_TO_COUNT = "SET lock_timeout = '1s'; SET statement_timeout = '30s'; SET row_security = off"
+_TO_COUNT = "SET search_path = ''; SET lock_timeout = '1s'; SET statement_timeout = '30s'; SET row_security = off"
 # A partition goes by the names of the tables that it is a part of, too. Of a table that was never vacuumed the estimate
 # is -1, and the count is 0 where the server has lost its statistics.
 _TABLES = """
     SELECT n.nspname, c.relname, 'table ' || c.oid::regclass::text, c.oid::int8, c.relfilenode::int8,
         CASE WHEN s.n_live_tup > 0 THEN s.n_live_tup ELSE c.reltuples::int8 END,
-        ARRAY(SELECT p.relname FROM pg_catalog.pg_class AS p
-            WHERE p.oid = c.oid OR p.oid IN (SELECT a.relid FROM pg_catalog.pg_partition_ancestors(c.oid) AS a))
+        ARRAY(SELECT p.relname FROM pg_catalog.pg_partition_ancestors(c.oid) AS a
+            JOIN pg_catalog.pg_class AS p ON p.oid = a.relid WHERE c.relispartition)
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
     WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
@@ -55,8 +55,8 @@ async def note_rows(control: ServerControl, database: str, script: str) -> str:
     text = script.lower()
     words, found = set(re.findall(r"[\w$]+", text)), {}
     async with _connect_to_count(control, database) as connection:
-        for schema, table, name, number, file, estimate, names in await _fetch(connection, _TABLES):
-            if any(_is_named(each.lower(), text, words) for each in names):
+        for schema, table, name, number, file, estimate, whole in await _fetch(connection, _TABLES):
+            if any(_is_named(each.lower(), text, words) for each in (table, *whole)):
                 counted = await _count(connection, schema, table, number)
                 rows = counted if counted is not None else estimate if estimate >= 0 else None
                 found[name] = astuple(TableRows(number, file, rows, counted is not None))
