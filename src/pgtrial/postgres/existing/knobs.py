@@ -161,7 +161,7 @@ class ServerSql(HostKnob):
         takes_effect="before the load",
         rights="those of the statements",
         verified="each statement fails loudly",
-        undone="the arm's undo statements run, and what defines each object is compared with before; rows are not",
+        undone="the arm's undo statements run, and what defines each object is compared with before, and the rows of tables that it may drop",
     )
 
     server: ExistingServer | None = None
