@@ -941,7 +941,9 @@ def test_an_extension_that_gets_no_lock_is_not_created(shop, runner, noted, hurr
 
 _AGAIN = "CREATE TABLE orders (id int)"
 _KEPT = "CREATE TABLE kept AS TABLE orders; DROP TABLE orders"
-_HIDDEN = "DO $$ BEGIN EXECUTE 'DROP TABLE ' || 'or' || 'ders'; EXECUTE 'CREATE TABLE ' || 'or' || 'ders (id int)'; END $$"
+_HIDDEN = (
+    "DO $$ BEGIN EXECUTE 'DROP TABLE ' || 'or' || 'ders'; EXECUTE 'CREATE TABLE ' || 'or' || 'ders (id int)'; END $$"
+)
 
 
 @pytest.mark.parametrize(
@@ -974,8 +976,11 @@ def test_an_undo_that_makes_a_table_again_without_its_rows_has_not_restored_it(
     [
         ("SELECT", _KEPT, f"{_AGAIN}; INSERT INTO orders SELECT id FROM kept; DROP TABLE kept"),
         ("TRUNCATE orders", "DROP TABLE orders", _AGAIN),
-        ("SELECT", "ALTER TABLE orders RENAME TO kept; CREATE TABLE orders (id bigint)",
-         "DROP TABLE orders; ALTER TABLE kept RENAME TO orders"),
+        (
+            "SELECT",
+            "ALTER TABLE orders RENAME TO kept; CREATE TABLE orders (id bigint)",
+            "DROP TABLE orders; ALTER TABLE kept RENAME TO orders",
+        ),
         ("SELECT", "VACUUM FULL orders; CREATE TABLE t (); DROP TABLE t", "SELECT 1"),
     ],
     ids=["filled again", "it was empty", "it was another one", "rewritten"],

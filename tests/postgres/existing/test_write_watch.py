@@ -13,7 +13,7 @@ from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
 
 pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
-LOOKS = 15  # of the watch, of which the first few come too early to be compared
+LOOKS = 15  # of the watch, with several of the guard's between two of them
 
 
 @pytest.fixture
@@ -23,35 +23,41 @@ def shop(foreign) -> Iterator[object]:
         yield foreign
 
 
-async def watch_while(server: ExistingServer, work: Callable[[], Awaitable[object]]) -> Seen:
+async def watch_until(
+    is_over: Callable[[WriteWatch], bool], server: ExistingServer, work: Callable[[WriteWatch], Awaitable[object]]
+) -> Seen:
     """What is seen while the work is done again and again."""
     watch = WriteWatch(control=server.control, database="shop", names=["the load"], seed="1")
     watch.start()
-    while watch._looks < LOOKS:
-        await work()
-        await asyncio.sleep(0.2)  # as a guard, which asks once a second
+    async with asyncio.timeout(120):
+        while not is_over(watch):
+            await work(watch)
+            await asyncio.sleep(0.2)  # as a guard, which asks once a second
     return await watch.stop()
 
 
 def test_who_looks_after_the_server_is_nobody_else(shop, runner) -> None:
     server = runner.run(shop.open())
+    ask = asking(server.conninfo("shop"))
 
-    seen = runner.run(watch_while(server, asking(server.conninfo("shop"))))
+    def is_over(watch: WriteWatch) -> bool:
+        return watch._others is not None and watch._looks >= LOOKS
 
-    assert seen.others is False
+    assert runner.run(watch_until(is_over, server, lambda _: ask())).others is False
 
 
 def test_somebody_who_comes_once_is_seen_beside_who_looks_after_the_server(shop, runner) -> None:
-    server, place, asked = runner.run(shop.open()), shop.conninfo(database="shop"), []
+    server, place, come = runner.run(shop.open()), shop.conninfo(database="shop"), []
     ask = asking(place)
 
-    async def work() -> None:
+    async def work(watch: WriteWatch) -> None:
         await ask()
-        asked.append(1)
-        if len(asked) == 12:  # the load has been there for long enough
+        if watch._others is False and not come:  # until then nobody else was there
             psycopg.connect(place).close()
+            come.append(True)
 
-    assert runner.run(watch_while(server, work)).others is True
+    assert runner.run(watch_until(lambda watch: watch._others is True, server, work)).others is True
+    assert come
 
 
 def test_sessions_of_pgtrial_are_no_other_sessions(shop, runner) -> None:

@@ -161,7 +161,8 @@ class ServerSql(HostKnob):
         takes_effect="before the load",
         rights="those of the statements",
         verified="each statement fails loudly",
-        undone="the arm's undo statements run, and what defines each object is compared with before, and the rows of tables that it may drop",
+        undone="the arm's undo statements run, and what defines each object is compared with before; of tables that they "
+        "may drop also how many rows there are",
     )
 
     server: ExistingServer | None = None
