@@ -1,16 +1,20 @@
 import contextlib
+import hashlib
+import json
 import os
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import StoreError
-from pgtrial.model.change import Change, Outcome, Undone
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import FILE, VARIABLE, state_directory
+from pgtrial.store.journal_seal import seal
 
 OWNER = Owner(pid=4711, start_ticks=99, boot_id="boot-1")
 CHANGE = Change(
@@ -135,7 +139,7 @@ def test_an_entry_outlives_a_kill(directory: Path) -> None:
 def test_several_write_at_once_from_the_first_moment(directory: Path, tmp_path: Path) -> None:
     code = (
         "import os, sys, time\n"
-        "from pgtrial.model.change import Change, Outcome, Undone\n"
+        "from pgtrial.model.change import Change, JournalEntry, Outcome, Undone\n"
         "from pgtrial.store.journal import Journal, Owner\n"
         "change = Change(knob='k', name=sys.argv[1], old={}, new={}, old_text='', new_text='')\n"
         "open(sys.argv[1], 'w').close()\n"
@@ -233,6 +237,76 @@ def test_a_user_without_a_home_is_told_of_the_variable(monkeypatch: pytest.Monke
     assert found.value.hint == "Name a directory with PGTRIAL_STATE_DIRECTORY."
 
 
+# -- long values -------------------------------------------------------------------------------------------------
+
+LONG = json.dumps({f"table public.t{i}": hashlib.md5(str(i).encode()).hexdigest() for i in range(5000)})
+
+
+def with_long(journal: Journal) -> JournalEntry:
+    return begin(journal, change=replace(CHANGE, old={**CHANGE.old, "catalogue": LONG}))
+
+
+def bytes_of(journal: Journal) -> int:
+    """What its pages hold, those aside that are free."""
+    ((pages, free, size),) = journal.db.execute(
+        "SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+    )
+    return int((pages - free) * size)
+
+
+def test_a_long_value_is_stored_once_and_only_while_an_entry_needs_it(journal) -> None:
+    empty = bytes_of(journal)
+    entries = [with_long(journal) for _ in range(10)]
+    for number in range(10):
+        entries[0] = journal.confirm(entries[0], {"step": str(number)})
+
+    assert [record.entry for record in journal.open_entries()] == list(reversed(entries))
+    assert bytes_of(journal) - empty < len(LONG)
+    for entry in entries[1:]:
+        journal.end(entry, RESTORED, t=13.0)
+    assert [record.entry for record in journal.open_entries()] == [entries[0]]
+    journal.end(entries[0], Undone(outcome=Outcome.FAILED), t=13.0)
+    assert [record.entry for record in journal.open_entries()] == [entries[0]]
+    journal.end(entries[0], RESTORED, t=13.0)
+    assert bytes_of(journal) - empty < 20_000
+    assert {record.entry.damage for record in journal.history(20)} == {""}
+
+
+def test_a_long_value_that_is_not_as_it_was_written_is_damage(journal) -> None:
+    with_long(journal)
+    short = begin(journal)
+    with journal.db as db:
+        db.execute("UPDATE long_value SET content = zeroblob(20)")
+
+    newest, damaged = journal.open_entries()
+
+    assert newest.entry == short
+    assert "old" in damaged.entry.damage
+
+
+def test_a_journal_of_the_format_before_is_read_and_written_on(journal, directory: Path) -> None:
+    entry = begin(journal)
+    with journal.db as db:
+        old = json.dumps({**CHANGE.old, "catalogue": LONG})  # as that format has it
+        db.execute("UPDATE entry SET old = ?", (old,))
+        seal(db, entry.id)
+        db.execute("DROP TABLE long_value")
+        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+    journal.close()
+
+    found = []
+    for write in (False, True):
+        with Journal.open(write=write) as again:
+            (record,) = again.open_entries()
+            found.append((record.entry.change.old["catalogue"], record.entry.damage))
+            if write:
+                with_long(again)
+                again.end(record.entry, RESTORED, t=13.0)
+                (newest,) = again.open_entries()
+    assert found == [(LONG, "")] * 2
+    assert newest.entry.change.old["catalogue"] == LONG
+
+
 # -- what is wrong with it ---------------------------------------------------------------------------------------
 
 
@@ -244,7 +318,7 @@ def test_a_newer_format_is_refused(journal, written: str | None, shown: str) -> 
             db.execute("INSERT INTO meta VALUES ('format', ?)", (written,))
 
     for write in (False, True):
-        with pytest.raises(StoreError, match=f"has {shown}, this pgtrial knows up to format 2"):
+        with pytest.raises(StoreError, match=f"has {shown}, this pgtrial knows up to format 3"):
             Journal.open(write=write)
 
 

@@ -35,6 +35,7 @@ class HostChanges:
     owner: ProcessId
     tell: Observer
     _open: dict[int, JournalEntry] = field(default_factory=dict, init=False)
+    _given_up: dict[int, Undone] = field(default_factory=dict, init=False)  # why these stay in the journal
 
     async def make(
         self, context: KnobContext, wanted: Mapping[str, Mapping[str, str]], *, run: int | None
@@ -77,8 +78,8 @@ class HostChanges:
         """Undo the last change first: ``entries``, or all; what is undone already is left out.
 
         A cancellation takes effect when all of them have been tried. Raises RestoreError when one failed, StoreError
-        when the journal could not be written; both stay open. What somebody else has changed is left as it is
-        (Outcome.CHANGED) and no error.
+        when the journal could not be written; both stay open. One that was given up is not tried again, and an error
+        each time. What somebody else has changed is left as it is (Outcome.CHANGED) and no error.
         """
         chosen = self._open.keys() if entries is None else {entry.id for entry in entries} & self._open.keys()
         return await finish(self._undo(sorted(chosen, reverse=True)))
@@ -126,10 +127,15 @@ class HostChanges:
     async def _undo(self, ids: Sequence[int]) -> tuple[tuple[JournalEntry, Undone], ...]:
         undone: list[tuple[JournalEntry, Undone]] = []
         unwritten: StoreError | None = None
+        given_up = [(self._open[number], self._given_up[number]) for number in ids if number in self._given_up]
         for number in ids:
+            if number in self._given_up:
+                continue
             entry = self._open[number]
             result = await undo_entry(self.knobs, self.host, entry, partial(self._note, number))
             undone.append((entry, result))
+            if result.is_given_up:
+                self._given_up[number] = result
             try:
                 self.journal.end(entry, result, t=time.time())
             except StoreError as err:
@@ -141,7 +147,7 @@ class HostChanges:
             for entry, result in undone:
                 self.tell(HostRestored(entry=entry, undone=result))
         finally:
-            raise_failed(undone)
+            raise_failed([*undone, *given_up])
         if unwritten is not None:
             raise unwritten
         return tuple(undone)

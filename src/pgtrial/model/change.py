@@ -64,8 +64,10 @@ class Outcome(StrEnum):
 class Undone:
     """The outcome of undoing. ``text`` is a full sentence with details, if any: who changed what, why it failed.
 
-    After CHANGED and FAILED the host differs from its original state; only FAILED is retried.
+    After CHANGED and FAILED the host differs from its original state; only FAILED is retried. ``is_given_up``: not by
+    the same pgtrial, which has waited as long as it may.
     """
 
     outcome: Outcome
     text: str = ""
+    is_given_up: bool = False

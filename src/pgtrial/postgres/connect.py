@@ -2,8 +2,10 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 import psycopg
@@ -14,7 +16,8 @@ from psycopg.pq import TransactionStatus
 from pgtrial.errors import ConnectError, TargetError
 from pgtrial.safe_text import end_of_comment, sql_name
 
-APPLICATION = "pgtrial"
+APPLICATION, SAMPLER, WATCH = "pgtrial", "pgtrial sampler", "pgtrial watch"
+OWN_NAMES = (APPLICATION, SAMPLER, WATCH)  # of pgtrial's own sessions, which are not the load's
 NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
 NO_CONNECT = "does not have CONNECT privilege"  # the server's words, with lc_messages = C or English
 GRANT_CONNECT = "The owner of the database or a superuser can allow it: GRANT CONNECT ON DATABASE {database} TO {user}."
@@ -59,6 +62,54 @@ def _is_libpqs(name: str) -> bool:
     return name.startswith("PG") and not name.startswith(("PG_CONFIG", "PGTRIAL_"))
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How many sessions of a database this process has ``begun``; ``beginning`` are connections that may become some,
+    and ``unknown`` those that may have been some, as they were given up.
+    """
+
+    begun: int
+    beginning: int
+    unknown: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    """All of this process."""
+
+    begun: "Counter[tuple[str, int, str]]" = field(default_factory=Counter)
+    beginning: int = 0
+    unknown: int = 0
+
+
+_tally = _Tally()
+
+
+def count_begun(connection: "psycopg.AsyncConnection[Any]") -> Begun:
+    """Of the database of a connection. By the time that ``connect`` has one the server has counted it."""
+    return Begun(_tally.begun[_place_of(connection)], _tally.beginning, _tally.unknown)
+
+
+def _place_of(connection: "psycopg.AsyncConnection[Any]") -> tuple[str, int, str]:
+    return connection.info.host, connection.info.port, connection.info.dbname
+
+
+async def _begin_session(conninfo: str, application: str) -> "psycopg.AsyncConnection[tuple[Any, ...]]":
+    _tally.beginning += 1
+    try:
+        # In a database without an encoding, too, whose texts would be bytes.
+        connection = await psycopg.AsyncConnection.connect(
+            conninfo, autocommit=True, application_name=application, client_encoding="utf8"
+        )
+    except BaseException:
+        _tally.unknown += 1
+        raise
+    finally:
+        _tally.beginning -= 1
+    _tally.begun[_place_of(connection)] += 1
+    return connection
+
+
 @asynccontextmanager
 async def connect(
     conninfo: str, *, application: str = APPLICATION, as_user: bool = False
@@ -67,10 +118,7 @@ async def connect(
     user. Raises ConnectError, TargetError.
     """
     try:
-        # In a database without an encoding, too, whose texts would be bytes.
-        connection = await psycopg.AsyncConnection.connect(
-            conninfo, autocommit=True, application_name=application, client_encoding="utf8"
-        )
+        connection = await _begin_session(conninfo, application)
     except psycopg.Error as err:
         raise ConnectError("cannot connect to the server", detail=_text(err), hint=_hint_of(err, conninfo)) from err
     try:

@@ -20,6 +20,7 @@ from pgtrial.store.journal_file import (
     state_directory,
 )
 from pgtrial.store.journal_seal import is_broken, seal
+from pgtrial.store.journal_values import complete, forget_unneeded, shorten
 
 Found = TypeVar("Found")
 _OVER = tuple(outcome for outcome in Outcome if outcome is not Outcome.FAILED)
@@ -86,16 +87,15 @@ class Journal:
             "run": run,
             "knob": change.knob,
             "name": change.name,
-            "old": _json(change.old),
-            "new": _json(change.new),
             "old_text": change.old_text,
             "new_text": change.new_text,
             "owner_pid": owner.pid,
             "owner_start_ticks": owner.start_ticks,
             "owner_boot_id": owner.boot_id,
         }
-        names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
         with self._access("write") as db:
+            columns |= {"old": json.dumps(shorten(db, change.old)), "new": json.dumps(shorten(db, change.new))}
+            names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
             row = db.execute(f"INSERT INTO entry ({names}) VALUES ({values})", columns).lastrowid
             assert row is not None  # a row was inserted
             seal(db, row)
@@ -117,6 +117,8 @@ class Journal:
         """Record the outcome of undoing; a failed entry stays open."""
         with self._access("write") as db:
             self._update(db, entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
+            if undone.outcome in _OVER:
+                forget_unneeded(db, _OVER)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -139,11 +141,11 @@ class Journal:
             sealed = has_seals(db)
             try:
                 rows = db.execute(f"SELECT * FROM entry {condition}", values)
-                return tuple(_record(dict(row), sealed=sealed) for row in rows)
+                return tuple(_record(db, dict(row), sealed=sealed) for row in rows)
             except sqlite3.DatabaseError as err:
                 if getattr(err, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                     raise
-                return tuple(_record(row, sealed=sealed) for row in _readable(db, condition, *values))
+                return tuple(_record(db, row, sealed=sealed) for row in _readable(db, condition, *values))
 
     def _update_sealed(self, entry: JournalEntry, assignments: str, *values: object) -> None:
         with self._access("write") as db:
@@ -180,7 +182,7 @@ def _json(values: Mapping[str, str]) -> str:
     return json.dumps(dict(values))
 
 
-def _record(row: Mapping[str, Any], *, sealed: bool) -> JournalRecord:
+def _record(db: sqlite3.Connection, row: Mapping[str, Any], *, sealed: bool) -> JournalRecord:
     """The record; one that is damaged keeps its bytes in the journal, and what of it can be read is for people."""
     damage: list[str] = []
 
@@ -198,8 +200,7 @@ def _record(row: Mapping[str, Any], *, sealed: bool) -> JournalRecord:
             found = parse_json(row.get(name) or "")
         except (ValueError, TypeError):
             found = None
-        is_of_texts = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
-        return or_else(found if is_of_texts else None, dict, name)
+        return or_else(complete(db, found, is_open=row.get("outcome") not in _OVER), dict, name)
 
     change = Change(
         knob=text("knob"),

@@ -1,5 +1,5 @@
 -- One database per machine and user. Times are seconds since the epoch (UTC). A row is written before a host is changed,
--- completed once the change is confirmed, and again when it has been undone; no row is ever removed.
+-- completed once the change is confirmed, and again when it has been undone; no entry is ever removed.
 BEGIN;
 
 CREATE TABLE meta (
@@ -16,7 +16,7 @@ CREATE TABLE entry (
     run               INTEGER,               -- in that folder's state; NULL for a change that outlasts runs
     knob              TEXT NOT NULL,
     name              TEXT NOT NULL,
-    old               TEXT NOT NULL,         -- JSON object: item -> value; empty where there was nothing
+    old               TEXT NOT NULL,         -- JSON object: item -> value, or the digest of a long one; empty where there was nothing
     new               TEXT NOT NULL,         -- JSON object
     old_text          TEXT NOT NULL,         -- the two as a person reads them
     new_text          TEXT NOT NULL,
@@ -29,6 +29,8 @@ CREATE TABLE entry (
     ended             REAL,
     seal              TEXT                   -- SHA-256 of the row without how undoing ended, see journal_seal.py
 ) STRICT;
+
+{long_values};
 
 INSERT INTO meta VALUES ('format', '{format}');
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from pgtrial.errors import StoreError
 from pgtrial.store.journal_seal import COLUMN, seal
+from pgtrial.store.journal_values import SCHEMA as LONG_VALUES
 from pgtrial.store.own_place import find_changeable
 from pgtrial.store.sqlite import connect, connect_to_read
 
 VARIABLE = "PGTRIAL_STATE_DIRECTORY"
 FILE = "journal.sqlite"
 LOCK = "restore.lock"
-FORMAT = 2  # 1 had no seals
+FORMAT = 3  # 1 had no seals, 2 long values in its entries
 
 _SCHEMA = Path(__file__).with_name("journal.sql")
 _HINTS = {
@@ -65,8 +66,8 @@ def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
         _return_rows(db)
         try:
             _check_format(db, path)
-            if write and not has_seals(db):
-                _add_seals(db)
+            if write and _format(db) < FORMAT:
+                _upgrade(db)
         except BaseException:
             db.close()
             raise
@@ -145,15 +146,18 @@ def has_seals(db: sqlite3.Connection) -> bool:
     return COLUMN in {row["name"] for row in db.execute("PRAGMA table_info(entry)")}
 
 
-def _add_seals(db: sqlite3.Connection) -> None:
-    """To a journal of an older version, of which there is no telling whether it is as it was written."""
+def _upgrade(db: sqlite3.Connection) -> None:
+    """A journal of an older version. Of entries without seals there is no telling whether they are as written; long
+    values of those that are there stay in them.
+    """
     with db:
         db.execute("BEGIN IMMEDIATE")
         if not has_seals(db):  # no other pgtrial was quicker
             db.execute(f"ALTER TABLE entry ADD COLUMN {COLUMN} TEXT")
             for (number,) in db.execute("SELECT id FROM entry").fetchall():
                 seal(db, number)
-            db.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),))
+        db.execute(LONG_VALUES)
+        db.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),))
 
 
 def _return_rows(db: sqlite3.Connection) -> None:
@@ -169,7 +173,7 @@ def _empty() -> sqlite3.Connection:
 
 
 def _fill(db: sqlite3.Connection) -> None:
-    db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=FORMAT))
+    db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=FORMAT, long_values=LONG_VALUES))
 
 
 def _check_format(db: sqlite3.Connection, path: Path) -> None:

@@ -13,13 +13,20 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.errors import TargetError
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import HostRestored
+from pgtrial.errors import RestoreError, TargetError
+from pgtrial.hosts.processes import identify
+from pgtrial.knobs.base import KnobContext
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.existing import arm_sql, lock_wait, steps
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, are_of_others, plan_sql, undo_sql
+from pgtrial.postgres.existing.knobs import ServerSql
 from pgtrial.postgres.existing.server import control_again
 from pgtrial.postgres.existing.steps import Progress
+from pgtrial.store.journal import Journal
+from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
 # One version: what it sends is the user's SQL.
@@ -730,8 +737,11 @@ def test_an_undo_does_not_keep_others_waiting_and_is_done_when_the_lock_is_free(
     assert undone.outcome is Outcome.RESTORED
     assert indexes(shop) == set()
     assert len(told) == 1
-    assert told[0].startswith('"DROP INDEX a;" waits for a lock and is tried again. The lock is held by process ')
-    assert told[0].endswith('(their app, idle in transaction, "SELECT count(*) FROM orders WHERE id <> …").')
+    assert told[0].startswith('"DROP INDEX a;" waits for a lock and is tried again. Process ')
+    assert told[0].endswith(
+        '(their app, idle in transaction, "SELECT count(*) FROM orders WHERE id <> …") '
+        "holds AccessShareLock on table public.orders."
+    )
 
 
 def test_an_undo_that_gets_no_lock_is_left_for_later(shop, runner, noted, hurried) -> None:
@@ -743,14 +753,84 @@ def test_an_undo_that_gets_no_lock_is_left_for_later(shop, runner, noted, hurrie
     with reading(shop):
         undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
     assert undone.outcome is Outcome.FAILED
-    assert undone.text.startswith(
-        "arms.b.sql.undo: canceling statement due to lock timeout. The lock is held by process "
-    )
-    assert undone.text.endswith("By hand: DROP INDEX a;")
+    assert re.fullmatch(
+        r'arms\.b\.sql\.undo: "DROP INDEX a;" got no lock within 3 s\. '
+        r'Process \d+ \(their app, idle in transaction, "SELECT count\(\*\) FROM orders WHERE id <> …"\) '
+        r"holds AccessShareLock on table public\.orders\. "
+        r'When it is free, finish with "pgtrial restore"\. By hand: DROP INDEX a;',
+        undone.text,
+    ), undone.text
     assert indexes(shop) == {"a"}
 
     assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
     assert indexes(shop) == set()
+
+
+class Clock:
+    """What time it is for who waits for a lock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_an_undo_is_patient_as_a_whole_and_not_with_each_statement(shop, runner, noted, hurried, monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(lock_wait, "time", clock)
+    shop.sql("CREATE TABLE goods (id int)", database="shop")
+    server = runner.run(shop.open())
+    table = wanted("CREATE INDEX a ON orders (id); CREATE INDEX b ON goods (id)", "DROP INDEX a; DROP INDEX b")
+    change = runner.run(plan_sql(server, "shop", table))
+    journal, told = noted(change), []
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    with reading(shop) as reader, psycopg.connect(shop.conninfo(database="shop")) as other:
+        other.execute("TABLE goods")
+
+        def hear(text: str) -> None:
+            told.append(text)
+            clock.now += 2.95  # of 3 s
+            reader.rollback()
+
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note, hear))
+
+    assert undone.outcome is Outcome.FAILED
+    assert [text.partition(" waits")[0] for text in told] == ['"DROP INDEX a;"']
+    assert indexes(shop) == {"b"}
+
+
+def test_an_undo_that_got_no_lock_is_not_tried_again_at_the_end(shop, runner, tmp_path, hurried, monkeypatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    server, told, events = runner.run(shop.open()), [], []
+    own = identify(os.getpid())
+    assert own is not None
+    with Journal.open(write=True) as journal:
+        changes = HostChanges(
+            journal=journal,
+            host=server.host,
+            folder=tmp_path,
+            knobs=(ServerSql(server=server, database="shop", say=told.append),),
+            owner=own,
+            tell=events.append,
+        )
+        context = KnobContext(host=server.host, token="x", directory="/")
+        runner.run(changes.make(context, {ServerSql.name: wanted(*INDEXED)}, run=1))
+        errors, waited = [], []
+        with reading(shop):
+            for _ in range(2):
+                with pytest.raises(RestoreError) as failed:
+                    runner.run(changes.undo())
+                errors.append(failed.value)
+                waited.append(len(told))
+        (record,) = journal.open_entries()
+
+    assert waited[0] == waited[1] > 0
+    assert len([event for event in events if isinstance(event, HostRestored)]) == 1
+    assert errors[0].detail == errors[1].detail
+    assert 'finish with "pgtrial restore"' in errors[1].detail
+    assert record.outcome is Outcome.FAILED
 
 
 def test_what_gets_no_lock_is_not_applied(shop, runner, noted, hurried) -> None:
@@ -835,3 +915,115 @@ def test_limits_of_the_role_do_not_cut_an_arms_sql(shop, runner, noted) -> None:
 
     assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
     assert sums(shop) == (1, 100, 100)
+
+
+_WARM = "SELECT count(*) FROM pg_extension WHERE extname = 'pg_prewarm'"
+
+
+@contextmanager
+def at_work_on_an_extension(shop, statement: str) -> Iterator[psycopg.Connection]:
+    """A transaction of somebody else that stays open."""
+    with psycopg.connect(shop.conninfo(database="shop"), application_name="their app") as connection:
+        connection.execute(statement)
+        yield connection
+
+
+def test_an_extension_is_created_and_dropped_when_the_lock_is_free(shop, runner, noted, hurried) -> None:
+    server, told = runner.run(shop.open()), []
+    change = runner.run(plan_sql(server, "shop", wanted(extensions="pg_prewarm")))
+    journal = noted(change)
+
+    with at_work_on_an_extension(shop, "CREATE EXTENSION pg_prewarm") as other:
+
+        def hear(text: str) -> None:
+            told.append(text)
+            other.rollback()
+
+        journal.note(runner.run(apply_sql(server, change, journal.note, hear)))
+    assert shop.sql(_WARM, database="shop") == [(1,)]
+    with at_work_on_an_extension(shop, "COMMENT ON EXTENSION pg_prewarm IS 'x'") as other:
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note, hear))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert shop.sql(_WARM, database="shop") == [(0,)]
+    assert [text.partition(" waits")[0] for text in told] == [
+        '"CREATE EXTENSION "pg_prewarm";"',
+        '"DROP EXTENSION IF EXISTS "pg_prewarm";"',
+    ]
+    assert "their app" in told[0]
+    assert told[1].endswith("on extension pg_prewarm.")
+
+
+def test_an_extension_that_gets_no_lock_is_not_created(shop, runner, noted, hurried) -> None:
+    server, told = runner.run(shop.open()), []
+    change = runner.run(plan_sql(server, "shop", wanted(*INDEXED, extensions="pg_prewarm")))
+    journal = noted(change)
+
+    with at_work_on_an_extension(shop, "CREATE EXTENSION pg_prewarm") as other:
+        with pytest.raises(TargetError, match=r"arms\.b\.extensions, line 1: canceling .* lock timeout") as failed:
+            runner.run(apply_sql(server, change, journal.note, told.append))
+        other.rollback()
+        undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert told
+    assert "their app" in failed.value.detail
+    assert undone.outcome is Outcome.RESTORED
+    assert indexes(shop) == set()
+
+
+_AGAIN = "CREATE TABLE orders (id int)"
+_KEPT = "CREATE TABLE kept AS TABLE orders; DROP TABLE orders"
+_HIDDEN = (
+    "DO $$ BEGIN EXECUTE 'DROP TABLE ' || 'or' || 'ders'; EXECUTE 'CREATE TABLE ' || 'or' || 'ders (id int)'; END $$"
+)
+
+
+@pytest.mark.parametrize(
+    ("apply", "undo", "lost"),
+    [
+        ("DROP TABLE orders", _AGAIN, "100 rows before, 0 now"),
+        (_KEPT, f"{_AGAIN}; INSERT INTO orders SELECT id FROM kept LIMIT 3; DROP TABLE kept", "100 rows before, 3 now"),
+        ("TRUNCATE orders", "SELECT 1", "100 rows before, 0 now"),
+        (_HIDDEN, "SELECT 1", "rows before not counted, 0 now"),
+    ],
+    ids=["dropped", "a part was kept", "emptied", "by a name that is put together"],
+)
+def test_an_undo_that_makes_a_table_again_without_its_rows_has_not_restored_it(
+    shop, runner, noted, apply, undo, lost
+) -> None:
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert undone.outcome is Outcome.CHANGED
+    assert undone.text.startswith('Undone, but the database "shop" is not as before. Rows are lost of tables that ')
+    assert f"table public.orders ({lost}; " in undone.text
+
+
+@pytest.mark.parametrize(
+    ("made", "apply", "undo"),
+    [
+        ("SELECT", _KEPT, f"{_AGAIN}; INSERT INTO orders SELECT id FROM kept; DROP TABLE kept"),
+        ("TRUNCATE orders", "DROP TABLE orders", _AGAIN),
+        (
+            "SELECT",
+            "ALTER TABLE orders RENAME TO kept; CREATE TABLE orders (id bigint)",
+            "DROP TABLE orders; ALTER TABLE kept RENAME TO orders",
+        ),
+        ("SELECT", "VACUUM FULL orders; CREATE TABLE t (); DROP TABLE t", "SELECT 1"),
+    ],
+    ids=["filled again", "it was empty", "it was another one", "rewritten"],
+)
+def test_a_table_that_has_its_rows_again_is_restored(shop, runner, noted, made, apply, undo) -> None:
+    shop.sql(made, database="shop")
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(apply, undo)))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    undone = runner.run(undo_sql(server.control, journal.entry, journal.note))
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")

@@ -419,6 +419,23 @@ def test_an_undo_that_forgets_something_fails_before_anything_is_measured(shop, 
     assert not list(tmp_path.glob("results/*"))
 
 
+def test_an_undo_that_makes_a_table_again_empty_fails_before_anything_is_measured(shop, write, pgtrial, tmp_path):
+    arm = """[arms.other.sql]
+apply = "DROP TABLE history; CREATE INDEX by_amount ON orders (amount)"
+undo = "DROP INDEX by_amount; CREATE TABLE history (id int)"
+"""
+    write(("[arms.other.postgresql]", arm + "[arms.other.postgresql]"), ("# writes", "writes = true"))
+    shop.sql("CREATE TABLE history AS SELECT i AS id FROM generate_series(1, 77) AS i", database="shop")
+
+    result = pgtrial("run", "shop.toml", "--allow-writes")
+
+    assert result.returncode == 1
+    assert 'the undo of arm "other" does not put the database back as it was' in result.stderr
+    assert "Rows are lost of tables that" in result.stderr
+    assert "table public.history (77 rows before, 0 now; " in result.stderr
+    assert not list(tmp_path.glob("results/*"))
+
+
 def test_a_table_that_the_load_or_others_have_made_costs_no_verdict(shop, write, pgtrial, tmp_path):
     arm = INDEX.replace("; CREATE TABLE notes (n int)", "").replace("DROP TABLE notes; ", "")
     write(("[arms.other.postgresql]", f"{arm}[arms.other.postgresql]"), ("# writes", "writes = true"))

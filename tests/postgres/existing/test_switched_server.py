@@ -151,6 +151,29 @@ def test_a_known_effect_is_found_on_a_server_that_is_switched_and_is_as_before(f
 
 
 @on_one
+def test_a_load_that_writes_is_found_out_while_pgtrial_itself_looks_after_the_server(foreign, write, pgtrial):
+    """Its own sessions, for a look or a switch, are in the database that the load may only read."""
+    foreign.sql("CREATE DATABASE shop")
+    foreign.sql("CREATE SEQUENCE numbers", database="shop")
+    write(
+        ("dbname=postgres", "dbname=shop"),
+        ('settings   = "server"', 'settings   = "server"\ndatabase = "shop"'),
+        ("scale = 1", 'kind = "existing"'),
+        ('duration = "3s"', 'duration = "9s"'),
+        ('"1500ms"', '"4500ms"'),
+        ("blocks = 3", "blocks = 1"),
+        script="SELECT set_config('default_trans' || 'action_read_only', 'off', false);\n"
+        f"SELECT nextval('numbers');\n{SLEEP}",
+    )
+    result = pgtrial("run", "switched.toml", "--allow-host-changes", "--allow-code")
+
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert 'the load has written to database "shop", which is read-only' in " ".join(result.stderr.split())
+    assert "Drawn from: sequence public.numbers." in " ".join(result.stderr.split())
+    assert foreign.auto_conf.read_text() == HAND_MADE
+
+
+@on_one
 def test_a_breach_puts_everything_back_and_ends_it_for_who_resumes_it_too(foreign, write, pgtrial, tmp_path):
     # 20 clients can do 66 a second with the arm, and 200 come.
     write(

@@ -18,10 +18,9 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from pgtrial.collectors import sessions
 from pgtrial.model.load_sessions import LOAD, name_in_folder
-from pgtrial.postgres.connect import ONLY_CATALOG
+from pgtrial.postgres.connect import ONLY_CATALOG, SAMPLER
 from pgtrial.safe_text import without_literals
 
-APPLICATION = "pgtrial sampler"
 _MOST_STATEMENTS = 5000  # whose texts are kept
 
 # The same cost and meaning of a reading in every arm, whatever the arm's settings are.
@@ -42,7 +41,7 @@ class LinkError(Exception):
 class ServerLink:
     """One connection with prepared statements; deadlines are times of the monotonic clock."""
 
-    def __init__(self, conninfo: str, *, application: str = APPLICATION, timeout: float = 0.0) -> None:
+    def __init__(self, conninfo: str, *, application: str = SAMPLER, timeout: float = 0.0) -> None:
         """The server cancels what takes longer than ``timeout`` seconds; 0: it does not."""
         self._conninfo = make_conninfo(conninfo, application_name=application, client_encoding="UTF8").encode()
         self._session = _SESSION.format(timeout=round(timeout * 1000))

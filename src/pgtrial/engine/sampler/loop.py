@@ -25,7 +25,6 @@ from pgtrial.engine.sampler.files import (
     worth_saying,
 )
 from pgtrial.engine.sampler.link import (
-    APPLICATION,
     ConsoleLink,
     LinkError,
     ServerLink,
@@ -35,6 +34,7 @@ from pgtrial.engine.sampler.link import (
 )
 from pgtrial.engine.sampler.reader import OUT_OF_TURN, Moments, Troubles, tick_moments
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, UNANSWERED, Header
+from pgtrial.postgres.connect import SAMPLER
 
 _CONNECT_PATIENCE = 10.0  # s, for the first connection
 _FLUSH_EVERY = 5  # ticks
@@ -99,7 +99,7 @@ class Loop:
                 if isinstance(collector, QueryCollector):
                     self._queries.append(collector)
         self._resting: dict[str, float] = {}  # until when a view is not asked, by the monotonic clock
-        application, timeout = (APPLICATION, 0.0) if lasting is None else (lasting.application, lasting.timeout)
+        application, timeout = (SAMPLER, 0.0) if lasting is None else (lasting.application, lasting.timeout)
         self._link = (
             ServerLink(config["conninfo"], application=application, timeout=timeout) if config["conninfo"] else None
         )

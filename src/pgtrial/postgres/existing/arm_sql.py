@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from psycopg import AsyncConnection, Error, sql
+from psycopg import AsyncConnection, sql
+from psycopg.errors import LockNotAvailable
 
 from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
@@ -22,7 +23,15 @@ from pgtrial.postgres.existing.inventory import (
     read_catalogue,
     to_text,
 )
-from pgtrial.postgres.existing.lock_wait import APPLYING, UNDOING, Say, say_nothing, take_in_turn
+from pgtrial.postgres.existing.lock_wait import (
+    APPLYING,
+    UNDOING,
+    Patience,
+    Say,
+    no_lock_text,
+    say_nothing,
+    take_in_turn,
+)
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.postgres.existing.steps import (
     LOCK_TIMEOUT,
@@ -34,11 +43,13 @@ from pgtrial.postgres.existing.steps import (
     settle,
     split_steps,
 )
+from pgtrial.postgres.existing.table_rows import find_lost_rows, note_rows
 
 _EXTENSIONS = "SELECT extname FROM pg_catalog.pg_extension"
 # Keys of an entry: that steps are noted at all, how far the script and its undo have come, and how much of the former
 # was committed.
 _NOTED, _APPLYING, _UNDOING, _APPLIED = "steps", "applying", "undoing", "applied"
+_ROWS = "rows"  # of an entry: those of tables that its script may drop or empty
 _NOT, _PARTLY, _WHOLLY = "not", "partly", "wholly"
 # Of a function nobody knows what it does.
 _CHANGES_DATA = re.compile(
@@ -95,6 +106,7 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
             "undo_name": wanted["undo_name"],
             "extensions": json.dumps(extensions),
             "catalogue": to_text(catalogue),
+            _ROWS: await note_rows(server.control, database, f"{wanted['apply']};{wanted['undo']}"),
         },
         new={
             "apply": wanted["apply"],
@@ -118,12 +130,23 @@ async def apply_sql(
     steps, progress = split_steps(new["apply"]), Progress()
     async with connect(conninfo, application=new["application"], as_user=True) as connection:
         await lift_limits(connection, lock_timeout=LOCK_TIMEOUT)
-        for name in json.loads(change.old["extensions"]):
-            statement = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(name))
+        creating = tuple(map(_creating, json.loads(change.old["extensions"])))
+        for number, step in enumerate(creating):
             try:
-                await connection.execute(statement)
-            except Error as err:
-                raise script_error(new["extensions_name"], statement.as_string(), 0, err) from err
+                # How far it has come is not noted: each is dropped if it is there.
+                await take_in_turn(
+                    connection,
+                    creating,
+                    number,
+                    Progress(),
+                    lambda _: None,
+                    conninfo=conninfo,
+                    patience=Patience(APPLYING),
+                    say=say,
+                )
+            except StepError as err:
+                hint = "Run it when nobody else is at work on extensions."
+                raise _error_of(new["extensions_name"], step.text, err, hint=hint) from err
         for number in range(len(steps)):
             try:
                 progress = await take_in_turn(
@@ -133,24 +156,24 @@ async def apply_sql(
                     progress,
                     lambda found: note({_APPLYING: found.to_text()}),
                     conninfo=conninfo,
-                    patience=APPLYING,
+                    patience=Patience(APPLYING),
                     say=say,
                 )
             except StepError as err:
-                raise _error_of(new, err) from err
+                hint = (
+                    "Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it "
+                    "wait longer at once, and everybody else behind it."
+                )
+                raise _error_of(new["apply_name"], new["apply"], err, hint=hint) from err
     return {_APPLYING: progress.to_text(), _APPLIED: _WHOLLY}
 
 
-def _error_of(new: Mapping[str, str], err: StepError) -> TargetError:
-    told = script_error(new["apply_name"], new["apply"], err.offset, err.cause)
+def _error_of(name: str, script: str, err: StepError, *, hint: str) -> TargetError:
+    """``hint`` is for who has waited for a lock."""
+    told = script_error(name, script, err.offset, err.cause)
     if not err.more:
         return told
-    return TargetError(
-        told.message,
-        detail=" ".join(filter(None, (told.detail, err.more))),
-        hint="Run it when nobody keeps the table for long. SET lock_timeout at the beginning of apply has it wait "
-        "longer at once, and everybody else behind it.",
-    )
+    return TargetError(told.message, detail=" ".join(filter(None, (told.detail, err.more))), hint=hint)
 
 
 async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = forget, say: Say = say_nothing) -> Undone:
@@ -163,7 +186,7 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
     script = split_steps(old["undo"])
     steps = (*script, *map(_dropping, json.loads(old["extensions"])))
     progress = Progress.from_text(got[_UNDOING]) if _UNDOING in got else Progress()
-    already = ""
+    already, patience = "", Patience(UNDOING)
     # By the same name, so that one that is left at work is ended before it is undone once more.
     undoing = connect(control.conninfo(new["database"]), application=new["application"], as_user=True)
     async with undoing as connection:
@@ -195,8 +218,9 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                     progress,
                     lambda found: note({**got, _UNDOING: found.to_text()}),
                     conninfo=control.conninfo(new["database"]),
-                    patience=UNDOING,
+                    patience=patience,
                     say=say,
+                    is_undo=True,
                 )
             except StepError as err:
                 state = "" if err.cause is None or steps[number].is_transaction else err.cause.sqlstate
@@ -205,6 +229,9 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                     progress = replace(progress, done=progress.done | {number})
                     continue
                 by_hand = f"By hand: {_by_hand(steps, progress, since=number)}"
+                if err.is_settled and isinstance(err.cause, LockNotAvailable):
+                    text = f"{old['undo_name']}: {no_lock_text(steps[number], patience, err.more)} {by_hand}"
+                    return Undone(outcome=Outcome.FAILED, text=text, is_given_up=True)
                 later = "What of it was committed is asked when it is tried again."
                 told = f"{err.message}. {err.more}".rstrip()
                 text = f"{old['undo_name']}: {told} {by_hand if err.is_settled else later}"
@@ -214,9 +241,11 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                 already = already or text
     after = await read_catalogue(control, new["database"])
     differs = compare_catalogues(before, after)
-    if differs and are_of_others(before, after, [{**old, **new}]):
+    lost = await find_lost_rows(control, new["database"], old.get(_ROWS, ""), before, after)
+    if differs and not lost and are_of_others(before, after, [{**old, **new}]):
         made = ", ".join(find_added(before, after))
         return Undone(outcome=Outcome.RESTORED, text=f"Made meanwhile by others, or by the load: {made}.")
+    differs = f"{lost} {differs}".strip()
     if differs and already:
         return Undone(outcome=Outcome.FAILED, text=f"{already} {differs}")
     if differs:
@@ -259,9 +288,16 @@ def _unquote(name: str) -> str:
     return (name[1:-1].replace('""', '"') if name.startswith('"') else name).lower()
 
 
+def _creating(extension: str) -> Step:
+    return _of_extension(sql.SQL("CREATE EXTENSION {}"), extension)
+
+
 def _dropping(extension: str) -> Step:
-    statement = sql.SQL("DROP EXTENSION IF EXISTS {}").format(sql.Identifier(extension)).as_string()
-    return Step(statements=((0, statement),))
+    return _of_extension(sql.SQL("DROP EXTENSION IF EXISTS {}"), extension)
+
+
+def _of_extension(statement: sql.SQL, extension: str) -> Step:
+    return Step(statements=((0, statement.format(sql.Identifier(extension)).as_string()),))
 
 
 def _by_hand(steps: Sequence[Step], progress: Progress, *, since: int = 0) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from pgtrial.postgres.connect import connect, lift_limits
+from pgtrial.postgres.connect import OWN_NAMES, connect, lift_limits
 from pgtrial.postgres.existing.definitions import DEFINITIONS
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
@@ -51,11 +51,12 @@ _INDEXES = """
 # definitions takes longer than to run it.
 _TO_READ = "SET search_path = ''; SET jit = off"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
+# Some of pgtrial's own look after the server meanwhile, or have just ended.
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
     WHERE datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid()
-        AND coalesce(backend_type, '') NOT LIKE 'autovacuum%'
-        AND application_name IS DISTINCT FROM 'pgtrial watch' -- ours, which has just ended
+        AND coalesce(backend_type, '') NOT LIKE 'autovacuum%%'
+        AND coalesce(application_name, '') <> ALL (%s)
 """
 
 _LOST = "Values are lost, unless something has written them back, of columns that were dropped and added again"
@@ -82,7 +83,7 @@ class Inventory:
     """``catalogue`` has a digest of each object's definition, ``tables`` what the server has counted of each, by name,
     ``indexes`` the number of each one's file, ``sequences`` what was drawn last, where it can be read. ``defined``
     counts the rows of the catalogue that were ever written; ``size`` is in bytes, ``others`` the sessions connected to
-    it beside our own.
+    it beside pgtrial's own.
     """
 
     catalogue: Catalogue
@@ -113,7 +114,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
         (defined,) = await (await connection.execute(_CATALOGUE_ROWS)).fetchone() or (0,)
         sequences = await _read_sequences(connection)
         (size,) = await (await connection.execute(_SIZE)).fetchone() or (0,)
-        (others,) = await (await connection.execute(_OTHERS)).fetchone() or (0,)
+        (others,) = await (await connection.execute(_OTHERS, [list(OWN_NAMES)])).fetchone() or (0,)
     return Inventory(
         catalogue=objects,
         tables={

@@ -17,21 +17,49 @@ from psycopg.errors import LockNotAvailable
 
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.steps import Progress, Step, StepError, take
+from pgtrial.postgres.existing.steps import LONG_TIMEOUT, Progress, Step, StepError, take
 from pgtrial.safe_text import without_literals
+from pgtrial.units import format_duration
 
 Say = Callable[[str], object]  # hears in a full sentence for whom something waits
 PAUSE = 5.0  # s in which those go on that have come behind a statement
 APPLYING = 30.0  # s in which a statement of apply is taken again
-UNDOING = 300.0  # s, of undo: then it is left to "pgtrial restore"
+UNDOING = 300.0  # s for all statements of an undo together: then it is left to "pgtrial restore"
 _LOOK = 1.0  # s between two looks at who holds the lock
 _LONGEST = 60  # characters of a statement that is shown
+# Of a lock that somebody holds and the waiting process wants: which one it is, and on what.
 _HOLDERS = """
-    SELECT holder, application_name, state, query
-    FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids(%s)) AS holder
-    LEFT JOIN pg_catalog.pg_stat_activity ON pid = holder
-    ORDER BY xact_start NULLS LAST, holder
+    SELECT holder, a.application_name, a.state, a.query, (
+        SELECT pg_catalog.string_agg(DISTINCT h.mode || ' on ' || CASE w.locktype
+            WHEN 'relation' THEN pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, w.relation, 0)
+            WHEN 'object' THEN pg_catalog.pg_describe_object(w.classid, w.objid, w.objsubid)
+            WHEN 'transactionid' THEN 'its transaction ' || w.transactionid
+            WHEN 'virtualxid' THEN 'its transaction ' || w.virtualxid
+            ELSE w.locktype END, ', ')
+        FROM pg_catalog.pg_locks AS w JOIN pg_catalog.pg_locks AS h ON h.locktype = w.locktype
+            AND (h.database, h.relation, h.page, h.tuple, h.virtualxid, h.transactionid, h.classid, h.objid, h.objsubid)
+                IS NOT DISTINCT FROM
+                (w.database, w.relation, w.page, w.tuple, w.virtualxid, w.transactionid, w.classid, w.objid, w.objsubid)
+        WHERE w.pid = %(pid)s AND NOT w.granted AND h.pid = holder AND h.granted)
+    FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids(%(pid)s)) AS holder
+    LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = holder
+    ORDER BY a.xact_start NULLS LAST, holder
 """
+
+
+@dataclass(slots=True)
+class Patience:
+    """How many seconds one waits for locks, counted from now on, with however many statements."""
+
+    seconds: float
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> float:
+        return self._until - time.monotonic()
 
 
 def say_nothing(_: str) -> None:
@@ -47,7 +75,7 @@ class Holders:
     @property
     def sentence(self) -> str:
         if self.text:
-            return f"The lock is held by {self.text}."
+            return f"{self.text}."
         return "pg_blocking_pids() tells who holds a lock that somebody waits for."
 
 
@@ -59,23 +87,26 @@ async def take_in_turn(
     note: Callable[[Progress], object],
     *,
     conninfo: str,
-    patience: float,
+    patience: Patience,
     say: Say,
+    is_undo: bool = False,
 ) -> Progress:
-    """Take a step, again and again for ``patience`` seconds where it does not get a lock. ``conninfo`` is for a look at
-    who has it. Raises StepError, whose ``more`` says who that was.
+    """Take a step, again and again while there is ``patience`` where it does not get a lock. ``conninfo`` is for a look
+    at who has it. ``is_undo``: no single attempt waits longer than that either. Raises StepError, whose ``more`` says
+    who that was.
     """
-    until, holders = time.monotonic() + patience, Holders()
+    holders = Holders()
     while True:
         async with _watched(conninfo, connection.info.backend_pid, holders):
             try:
-                return await take(connection, steps, number, progress, note)
+                longest = max(1, min(LONG_TIMEOUT, round(1000 * patience.left))) if is_undo else LONG_TIMEOUT
+                return await take(connection, steps, number, progress, note, longest=longest)
             except StepError as err:
                 if not isinstance(err.cause, LockNotAvailable):
                     raise
                 err.more = holders.sentence
                 has_left_part = err.is_outside and steps[number].is_concurrent
-                if not err.is_settled or has_left_part or time.monotonic() + PAUSE > until:
+                if not err.is_settled or has_left_part or patience.left < PAUSE:
                     raise
         say(f'"{_shorten(steps[number].text)}" waits for a lock and is tried again. {holders.sentence}')
         await asyncio.sleep(PAUSE)
@@ -97,23 +128,33 @@ async def _watch(conninfo: str, pid: int, holders: Holders) -> None:
     try:
         async with connect(conninfo) as connection:
             while True:
-                found = await (await connection.execute(_HOLDERS, [pid])).fetchall()
+                found = await (await connection.execute(_HOLDERS, {"pid": pid})).fetchall()
                 if found:
-                    holders.text = ", ".join(_describe(*row) for row in found)
+                    text = ", ".join(_describe(*row) for row in found)
+                    holders.text = f"{text[:1].upper()}{text[1:]}"
                 await asyncio.sleep(_LOOK)
     except TargetError:
         return  # it is only to be told
 
 
-def _describe(pid: int, application: str | None, state: str | None, query: str | None) -> str:
-    """A server's process; of other roles' sessions not everybody is told more than the number."""
+def _describe(pid: int, application: str | None, state: str | None, query: str | None, lock: str | None) -> str:
+    """A server's process; of other roles' sessions not everybody is told more than the number. Of one that only waits
+    in front there is no lock.
+    """
+    holds = f" holds {lock}" if lock else " comes first"
     if pid == 0:
-        return "a prepared transaction"
+        return f"a prepared transaction{holds}"
     shown = f'"{_shorten(without_literals(query, mark="…"))}"' if query and state else ""
     known = [application or "", state or "", shown]
     told = ", ".join(filter(None, known))
-    return f"process {pid} ({told})" if told else f"process {pid}"
+    return f"process {pid} ({told}){holds}" if told else f"process {pid}{holds}"
 
 
 def _shorten(text: str) -> str:
     return textwrap.shorten(text, _LONGEST, placeholder=" …")
+
+
+def no_lock_text(step: Step, patience: Patience, more: str) -> str:
+    """What is said of an undo whose patience is at its end: who has what it waits for, and how it is finished."""
+    waited = f'"{_shorten(step.text)}" got no lock within {format_duration(patience.seconds)}.'
+    return f'{waited} {more} When it is free, finish with "pgtrial restore".'

@@ -46,7 +46,7 @@ _OUTSIDE = ("25001", "2D000")
 _OF_PROCEDURE = "38000"  # how languages other than PL/pgSQL say the latter
 _NUMBER = "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text"
 # What is built beside its readers and writers waits for transactions that are open, and keeps nobody waiting.
-LOCK_TIMEOUT, _LONG_TIMEOUT = 5000, 300_000  # ms
+LOCK_TIMEOUT, LONG_TIMEOUT = 5000, 300_000  # ms
 _CHANGE_TIMEOUT = """
     SELECT pg_catalog.set_config('lock_timeout', %(to)s::text, false)
     FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'lock_timeout'
@@ -181,14 +181,18 @@ async def take(
     number: int,
     progress: Progress,
     note: Callable[[Progress], object],
+    *,
+    longest: int = LONG_TIMEOUT,
 ) -> Progress:
-    """Take a step, with ``note`` putting on disk what is under way; the progress behind it. Raises StepError."""
+    """Take a step, with ``note`` putting on disk what is under way; the progress behind it. What is built beside its
+    readers and writers waits for them ``longest`` ms. Raises StepError.
+    """
     step, begun = steps[number], Progress(done=progress.done, at=number, of=len(steps))
     try:
         if step.is_transaction:
             await _take_transaction(connection, step, begun, note)
         else:
-            await _take_statement(connection, step, begun, note)
+            await _take_statement(connection, step, begun, note, longest)
     except StepError as err:
         with suppress(Error):
             await connection.execute("ROLLBACK")
@@ -216,7 +220,11 @@ async def set_up_again(
 
 
 async def _take_statement(
-    connection: "AsyncConnection[tuple[Any, ...]]", step: Step, begun: Progress, note: Callable[[Progress], object]
+    connection: "AsyncConnection[tuple[Any, ...]]",
+    step: Step,
+    begun: Progress,
+    note: Callable[[Progress], object],
+    longest: int,
 ) -> None:
     ((offset, text),) = step.statements
     outside = (*_OUTSIDE, _OF_PROCEDURE) if step.commits_by_itself else _OUTSIDE
@@ -235,14 +243,14 @@ async def _take_statement(
         note(begun)
         is_longer = False  # nor where the script has said how long it waits
         if step.is_concurrent:
-            changed = await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": _LONG_TIMEOUT})
+            changed = await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": longest})
             is_longer = changed.rowcount > 0
         try:
             await connection.execute(text.encode(), prepare=False)
         finally:
             if is_longer:
                 with suppress(Error):
-                    await connection.execute(_CHANGE_TIMEOUT, {"of": _LONG_TIMEOUT, "to": LOCK_TIMEOUT})
+                    await connection.execute(_CHANGE_TIMEOUT, {"of": longest, "to": LOCK_TIMEOUT})
     except Error as err:
         raise StepError(offset, err, is_settled=not step.commits_by_itself, is_outside=True) from err
 

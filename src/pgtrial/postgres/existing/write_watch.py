@@ -4,8 +4,9 @@ The server counts what was written, and not by whom. So while the load is at wor
 a role of their own, are looked at: one that has a transaction id and holds a lock for writing on a table writes to it.
 A transaction that may only read can have such an id, but no such lock with it, unless by LOCK TABLE.
 
-Others may come and go between two looks. The server counts who connects to the database, from version 14 on: where that
-count grew while all of the load's sessions stayed what they were, somebody else has connected.
+Others may come and go between two looks. The server counts who connects to the database: where that count grew by more
+than the sessions that pgtrial itself has begun there, while all of the load's stayed what they were, somebody else has
+connected.
 """
 
 import asyncio
@@ -16,10 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgtrial.errors import PgTrialError
-from pgtrial.postgres.connect import connect
+from pgtrial.postgres.connect import SAMPLER, WATCH, Begun, connect, count_begun
 from pgtrial.postgres.existing.server import ServerControl
 
-APPLICATION = "pgtrial watch"
 _INTERVAL = 0.5  # s between two looks, on average; at random moments, so that none keeps step with the load
 # A session that is the load's: by its name, or, where the role is the load's own, by having begun since.
 _OF_LOAD = """(
@@ -47,17 +47,17 @@ _FIND = f"""
         AND a.backend_xid IS NOT NULL
         AND {_OF_LOAD.format(session="a")}
 """
-# The load's sessions, and those that have ever connected to the database.
+# The sessions of the load and of its sampler, another process; and how many have ever connected to the database.
 _PRESENT = f"""
     SELECT pg_catalog.array_agg(ROW(a.pid, a.backend_start)::text ORDER BY a.pid),
-        coalesce(pg_catalog.max(a.backend_start) < pg_catalog.clock_timestamp() - %(counted)s * INTERVAL '1s', false),
+        coalesce(pg_catalog.bool_or({_OF_LOAD.format(session="a")})
+            AND pg_catalog.max(a.backend_start) < pg_catalog.clock_timestamp() - %(counted)s * INTERVAL '1s', false),
         (SELECT d.sessions FROM pg_catalog.pg_stat_database AS d WHERE d.datname = pg_catalog.current_database())
     FROM pg_catalog.pg_stat_get_activity(NULL) AS a
     WHERE a.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
-        AND {_OF_LOAD.format(session="a")}
+        AND (a.application_name = %(sampler)s OR {_OF_LOAD.format(session="a")})
 """
-_COUNTS_SESSIONS = 140000  # server_version_num of the first that does
-_COUNTED = 1.5  # s after which a session that has begun is in the server's count; version 14 writes it every 0.5 s
+_COUNTED = 1.5  # s after which a session that has begun is in the server's count, also where that is contended
 _NOW = "SELECT pg_catalog.clock_timestamp()"
 _WITH_SCHEMAS = "SET search_path = ''"  # as names stand in an inventory
 
@@ -91,7 +91,8 @@ class WriteWatch:
     _altered: set[str] = field(default_factory=set, init=False)
     _looks: int = field(default=0, init=False)
     _others: bool | None = field(default=None, init=False)
-    _before: "tuple[Any, bool, int] | None" = field(default=None, init=False)  # of the look before, as by _PRESENT
+    _present: "tuple[Sequence[str] | None, bool, int] | None" = field(default=None, init=False)  # at the look before
+    _most: int = field(default=0, init=False)  # sessions counted that are not pgtrial's, since those are present
     _task: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     def start(self) -> None:
@@ -113,18 +114,19 @@ class WriteWatch:
 
     async def _watch(self) -> None:
         rng = random.Random(self.seed)
-        async with connect(self.control.conninfo(self.database), application=APPLICATION) as connection:
+        async with connect(self.control.conninfo(self.database), application=WATCH) as connection:
             await connection.execute(_WITH_SCHEMAS)
             ((since,),) = await (await connection.execute(_NOW)).fetchall()
-            of_load = {"names": list(self.names), "role": self.role, "since": since, "counted": _COUNTED}
-            counts = connection.info.server_version >= _COUNTS_SESSIONS
+            of_load = {"names": list(self.names), "role": self.role, "since": since}
             while True:
                 await asyncio.sleep(rng.uniform(0, 2 * _INTERVAL))
                 rows = await (await connection.execute(_FIND, of_load)).fetchall()
                 self._note(rows)
-                if counts:
-                    ((load, are_counted, sessions),) = await (await connection.execute(_PRESENT, of_load)).fetchall()
-                    self._note_present(load, are_counted, sessions)
+                own = count_begun(connection)
+                present = {**of_load, "counted": _COUNTED, "sampler": SAMPLER}
+                ((there, are_counted, sessions),) = await (await connection.execute(_PRESENT, present)).fetchall()
+                if count_begun(connection) == own and not own.beginning:  # else the two counts are not of one moment
+                    self._note_present(there, are_counted, sessions, own)
 
     def _note(self, rows: Iterable[tuple[str, bool]]) -> None:
         self._looks += 1
@@ -133,8 +135,13 @@ class WriteWatch:
             if alters:
                 self._altered.add(name)
 
-    def _note_present(self, load: Sequence[str] | None, are_counted: bool, sessions: int) -> None:
-        """Others have connected if more are counted than at the look before, and the load's sessions are the same."""
-        before, self._before = self._before, (load, are_counted, sessions)
-        if before is not None and before[:2] == (load, True):
-            self._others = bool(self._others) or sessions > before[2]
+    def _note_present(self, there: Sequence[str] | None, are_counted: bool, sessions: int, own: Begun) -> None:
+        """Others have connected if more are counted than at a look before, while the same sessions were ``there``."""
+        before, self._present = self._present, (there, are_counted, own.unknown)
+        # A session of pgtrial's may come into the server's count late, and is then no other one.
+        counted = sessions - own.begun
+        if are_counted and before == self._present:
+            self._others = bool(self._others) or counted > self._most
+            self._most = max(self._most, counted)
+        else:
+            self._most = counted

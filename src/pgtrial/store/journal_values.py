@@ -1,0 +1,76 @@
+"""Long values of the journal's entries, as the catalogue of a database: each is stored once, by its digest, and only
+while an entry that refers to it is to be undone.
+
+An entry is written again with each step that is noted of it, so what does not change with it stands elsewhere. The seal
+of an entry is over the digest, and the digest over the value.
+"""
+
+import hashlib
+import sqlite3
+import zlib
+from collections.abc import Mapping, Sequence
+
+SHORT = 1000  # characters; longer values are stored by their digest
+_DIGEST = "sha256"  # an object with this key stands in an entry in place of a long value
+_LARGEST = 1 << 28  # bytes; more than a catalogue with a million objects has
+
+SCHEMA = """
+    CREATE TABLE IF NOT EXISTS long_value (
+        digest  TEXT PRIMARY KEY,        -- SHA-256 of the value, in hexadecimal
+        content BLOB NOT NULL            -- UTF-8, compressed by zlib
+    ) STRICT
+"""
+_STORE = "INSERT OR IGNORE INTO long_value VALUES (?, ?)"
+_FIND = "SELECT content FROM long_value WHERE digest = ?"
+_FORGET = """
+    DELETE FROM long_value WHERE NOT EXISTS (
+        SELECT 1 FROM entry
+        WHERE (outcome IS NULL OR outcome NOT IN ({outcomes})) AND (instr(old, digest) OR instr(new, digest)))
+"""
+
+
+def shorten(db: sqlite3.Connection, values: Mapping[str, str]) -> dict[str, object]:
+    """The values as they stand in an entry, of which the long ones are stored."""
+    return {name: value if len(value) <= SHORT else _store(db, value) for name, value in values.items()}
+
+
+def _store(db: sqlite3.Connection, value: str) -> dict[str, str]:
+    content = value.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(content).hexdigest()
+    db.execute(_STORE, (digest, zlib.compress(content)))
+    return {_DIGEST: digest}
+
+
+def complete(db: sqlite3.Connection, found: object, *, is_open: bool) -> object:
+    """What ``shorten`` was given, of what stands in an entry; None where that is damaged. An entry that is not open any
+    more is without its long values.
+    """
+    if not isinstance(found, dict):
+        return None
+    values: dict[str, str] = {}
+    for name, value in found.items():
+        if isinstance(value, dict):
+            if not is_open:
+                continue
+            value = _find(db, value.get(_DIGEST))
+        if not isinstance(value, str):
+            return None
+        values[name] = value
+    return values
+
+
+def _find(db: sqlite3.Connection, digest: object) -> str | None:
+    try:
+        row = db.execute(_FIND, (str(digest),)).fetchone()
+        stream = zlib.decompressobj()
+        content = stream.decompress(b"" if row is None else row[0], _LARGEST)
+    except (sqlite3.DatabaseError, TypeError, zlib.error):
+        return None
+    if not stream.eof or hashlib.sha256(content).hexdigest() != digest:
+        return None
+    return content.decode("utf-8", "surrogatepass")
+
+
+def forget_unneeded(db: sqlite3.Connection, outcomes: Sequence[str]) -> None:
+    """Remove what only entries with these outcomes refer to, which are not open any more."""
+    db.execute(_FORGET.format(outcomes=", ".join("?" * len(outcomes))), outcomes)
