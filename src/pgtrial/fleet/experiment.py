@@ -156,7 +156,7 @@ class Leader:
         blocks = dict.fromkeys(slot.block for slot in self.plan.slots)
         ran_on = self.state.block_hosts()
         done = {block: ran_on.get(block, "") for block in done_blocks(self.folder)}
-        self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
+        self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done, orders=self.plan.orders)
         around = contextlib.AsyncExitStack()
         try:
             if not self.dispatch.is_over:
