@@ -258,6 +258,37 @@ def test_a_host_that_comes_back_is_still_known_to_have_been_lost() -> None:
     assert dispatch.waiting == (1,)
 
 
+def test_a_loss_is_made_up_for_by_a_block_that_is_done_since() -> None:
+    dispatch = Dispatch(blocks=range(1, 30), hosts=["a"])
+    for _ in range(3 * MOST_LOSSES):  # hours lie between them
+        dispatch.hand_out()
+        dispatch.lose("a", "the cable")
+        assert dispatch.fence("a")
+        (handout,) = dispatch.hand_out()
+        assert dispatch.finish("a", handout.block)
+
+    assert dispatch.losses("a") == 0
+    assert dispatch.lost("a") == 3 * MOST_LOSSES
+
+
+def test_a_host_that_is_lost_more_often_than_it_does_blocks_gets_no_more() -> None:
+    dispatch = Dispatch(blocks=range(1, 30), hosts=["a"])
+    losses = 0
+    while not dispatch.away():
+        for _ in range(2):
+            dispatch.hand_out()
+            dispatch.lose("a", "lost")
+            losses += 1
+            if not dispatch.fence("a"):
+                break
+        else:
+            (handout,) = dispatch.hand_out()
+            dispatch.finish("a", handout.block)
+
+    assert losses == 2 * MOST_LOSSES - 2
+    assert dispatch.lost("a") == losses
+
+
 def test_a_host_that_cannot_be_put_back_gets_no_more_and_its_block_goes_elsewhere() -> None:
     dispatch = Dispatch(blocks=[1, 2, 3], hosts=["a", "b"])
     dispatch.hand_out()

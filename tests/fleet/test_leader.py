@@ -395,6 +395,54 @@ def test_a_host_that_leaves_the_list_while_it_is_made_ready_gets_no_block(monkey
     assert "b gets no more blocks: it is not on the list any more." in told
 
 
+def test_after_a_block_the_leader_reads_its_runs_and_those_of_no_other(monkeypatch) -> None:
+    class Watched(Simulated):
+        """Says when the leader is at work between two blocks."""
+
+        leads = False
+
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            self.leads = False
+            try:
+                return await super().run_block(host, request)
+            finally:
+                self.leads = True
+
+        async def leave(self) -> dict[str, PgTrialError]:
+            self.leads = False
+            return await super().leave()
+
+    cluster = Watched({})
+    whole: list[str] = []
+    for name in ("runs", "events", "slots", "fingerprints"):
+        monkeypatch.setattr(State, name, unless_of_one(getattr(State, name), name, cluster, whole))
+    with main_folder() as folder:
+        lead(folder, cluster, fleet(HOSTS[0]))
+
+        assert len(cluster.asked) == BLOCKS
+    assert not whole
+
+
+def unless_of_one(really: Callable[..., Any], name: str, cluster: Any, whole: list[str]) -> Callable[..., Any]:
+    """Notes where all rows of a table are read while the cluster ``leads``."""
+
+    def read(state: State, *arguments: Any, **of: Any) -> Any:
+        if cluster.leads and not {"block", "run"} & of.keys():
+            whole.append(name)
+        return really(state, *arguments, **of)
+
+    return read
+
+
+def test_a_host_that_is_lost_and_does_its_blocks_goes_on() -> None:
+    with main_folder() as folder:
+        deeds = ["cut off", "done"] * (BLOCKS - 1) + ["cut off"]
+        told = lead(folder, Simulated({"a": deeds}), fleet(HOSTS[0]))
+
+        assert_whole(folder)
+    assert sum(text.startswith("a is lost") for text in told) == BLOCKS > MOST_LOSSES
+
+
 def test_where_no_host_is_left_the_reasons_are_told_and_others_go_on() -> None:
     with main_folder() as folder:
         with pytest.raises(TargetError) as caught:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-MOST_LOSSES = 3  # of a host, before it gets no more
+MOST_LOSSES = 3  # of a host, each block that it has done since less one, before it gets no more
 Order = tuple[bool, ...]  # of the arms of a block: whether each of the others comes after the control
 
 
@@ -38,14 +38,17 @@ class Handout:
 
 @dataclass(slots=True, kw_only=True)
 class _Hand:
-    """A host: the ``block`` it holds, how many it has ``done``, how often it was lost, and why it is away. ``balance``:
-    of each arm beside the control, in how many more of them it came after the control than before it.
+    """A host: the ``block`` it holds, how many it has ``done``, how often it was ``lost``, and why it is away.
+
+    ``losses`` are those that no block makes up for. ``balance``: of each arm beside the control, in how many more of
+    its blocks it came after the control than before it.
     """
 
     standing: Standing = Standing.FREE
     block: int | None = None
     done: int = 0
     balance: tuple[int, ...] = ()
+    lost: int = 0
     losses: int = 0
     reason: str = ""
     leaves: bool = False  # as soon as it is fenced
@@ -53,6 +56,7 @@ class _Hand:
     def count(self, order: Order) -> None:
         """It has done a block of this order."""
         self.done += 1
+        self.losses = max(0, self.losses - 1)
         balance = self.balance or (0,) * len(order)
         self.balance = tuple(
             each + (1 if is_after else -1) for each, is_after in zip(balance, order, strict=True)
@@ -119,7 +123,14 @@ class Dispatch:
         return host in self._hands and self._hands[host].standing is Standing.FREE
 
     def losses(self, host: str) -> int:
+        """How often a host was lost, less what it has done since: a cable that was loose in the morning is no reason in
+        the evening, and who is lost more often than it comes to an end only costs time.
+        """
         return self._hands[host].losses
+
+    def lost(self, host: str) -> int:
+        """How often a host was lost in all."""
+        return self._hands[host].lost
 
     def away(self) -> dict[str, str]:
         """Hosts that get no more, each with the reason."""
@@ -171,6 +182,7 @@ class Dispatch:
         hand = self._hands[host]
         if hand.standing in (Standing.FENCING, Standing.AWAY):
             return False
+        hand.lost += 1
         hand.losses += 1
         hand.standing, hand.reason = Standing.FENCING, reason
         hand.leaves = hand.losses >= MOST_LOSSES
@@ -210,10 +222,12 @@ class Dispatch:
         known = self._hands.get(host)
         if known is not None and known.standing is not Standing.AWAY:
             return False
-        hand = self._hands[host] = _Hand(losses=0 if known is None else known.losses)
+        hand = self._hands[host] = _Hand()
         for block, name in self._done.items():
             if name == host:
                 hand.count(self._order(block))
+        if known is not None:
+            hand.lost, hand.losses = known.lost, known.losses
         return True
 
     def _order(self, block: int) -> Order:
