@@ -189,6 +189,7 @@ def lead(
     hosts: Fleet | None = None,
     *,
     path: Path | None = None,
+    scheduler: str | None = None,
     ask_machine: Callable[[FleetHost], Awaitable[Machine]] = own_machine,
 ) -> list[str]:
     cluster.asks = ask_machine
@@ -199,7 +200,7 @@ def lead(
         leader = Leader(
             folder=folder,
             plan=load_stored(folder),
-            hosts=HostsList(fleet=hosts, path=path),
+            hosts=HostsList(fleet=hosts, path=path, scheduler=scheduler),
             permission=Permission(),
             fence=Fence(folder=folder, caller={}, tell=lambda _: None),
             state=state,
@@ -658,6 +659,63 @@ def test_a_clock_that_is_off_is_said():
 
         (text,) = (text for text in told if "clock" in text)
         assert text.startswith("the clock of b is 5.0 s behind that of this machine")
+
+
+def test_a_clock_of_a_worker_elsewhere_is_said():
+    async def elsewhere(host: FleetHost) -> Machine:
+        ahead = 5.0 if host.name == "b" else 0.9
+        return replace(machine(host.where, ahead=-3.0), worker=ClockOffset(offset=ahead, error=0.01))
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=elsewhere)
+
+        assert_whole(folder)
+    clocks = {text.partition(";")[0] for text in told if "clock" in text}
+    assert clocks == {
+        "the clock of a is 3.0 s behind that of its worker",
+        "the clock of b is 3.0 s behind that of its worker",
+        "the clock of the worker of b is 5.0 s ahead of that of this machine",
+    }
+
+
+def test_a_clock_that_may_be_right_is_not_said_to_be_wrong():
+    async def unsure(host: FleetHost) -> Machine:
+        return replace(machine(host.where), clock=ClockOffset(offset=1.5, error=1.0))
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=unsure)
+
+        assert_whole(folder)
+    assert not [text for text in told if "clock" in text]
+
+
+def test_a_worker_that_is_kept_awake_on_the_host_itself_is_said():
+    class Scraped(Simulated):
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            return {**await super().run_block(host, request), "awake": 10.0 if host == "b" else 0.0}
+
+    with main_folder() as folder:
+        told = lead(folder, Scraped({}))
+
+        assert_whole(folder)
+    (text,) = (text for text in told if "stand still" in text)
+    assert text.startswith("the worker on b does not stand still while runs are measured")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "hint"),
+    [
+        (None, 'Run "pgtrial restore" when it can be reached, then'),
+        ("tls://one:8786", 'by "pgtrial restore" on the machine of that worker, or by'),
+    ],
+)
+def test_how_to_put_back_a_host_is_said_by_where_its_journal_is(scheduler: str | None, hint: str) -> None:
+    cluster = Simulated({})
+    cluster.stays = {"b": TargetError("no worker says anything")}
+    with main_folder() as folder, pytest.raises(RestoreError) as caught:
+        lead(folder, cluster, scheduler=scheduler)
+
+    assert hint in caught.value.hint
 
 
 def test_a_host_that_cannot_be_asked_gets_its_block_which_says_why():

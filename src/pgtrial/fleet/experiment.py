@@ -361,6 +361,12 @@ class Leader:
             return
         self.dispatch.finish(host.name, block)
         self._tell_done(host.name, block)
+        if answer.get("awake"):
+            self._tell_once(
+                f"the worker on {host.name} does not stand still while runs are measured: somebody asks it for "
+                "something, as a monitor for its metrics, or whoever started it is gone. It takes from the CPU time "
+                "of what is measured."
+            )
         if host.name in self._leaving:
             await self._set_aside(host, _OFF_LIST, hint="")
 
@@ -403,7 +409,7 @@ class Leader:
         # It is away while it waits, so that its block goes to whoever is there.
         self.dispatch.set_aside(host.name, reason)
         self.dispatch.fence(host.name)
-        after = RETURN_AFTER[min(self.dispatch.losses(host.name), len(RETURN_AFTER)) - 1]
+        after = RETURN_AFTER[max(1, min(self.dispatch.losses(host.name), len(RETURN_AFTER))) - 1]
         self._call(host, after=after)
 
     async def _set_aside(
@@ -517,9 +523,14 @@ class Leader:
         raise RestoreError(
             f"not everything could be put back on {', '.join(self._stays)}: {first.message}",
             detail=" ".join(filter(None, (self._reason, first.detail))),
-            hint=f'Finished blocks are kept. Run "pgtrial restore" when it can be reached, then "pgtrial resume '
-            f'{shell_word(self.folder)}".',
+            hint=f'Finished blocks are kept. {self._how_to_restore()} "pgtrial resume {shell_word(self.folder)}".',
         )
+
+    def _how_to_restore(self) -> str:
+        """The journal of what is to be put back is on the machine of the engine."""
+        if self.hosts.scheduler is None:
+            return 'Run "pgtrial restore" when it can be reached, then'
+        return 'It is put back when its worker is there again, by "pgtrial restore" on the machine of that worker, or by'
 
     def _nobody_left(self) -> TargetError:
         away = self.dispatch.away()
