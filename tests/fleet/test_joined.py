@@ -243,6 +243,31 @@ def test_the_clock_of_a_worker_is_compared_with_ours(tmp_path, monkeypatch):
     assert abs(machine.begun - 100.0) <= machine.worker.error + 0.001  # by our clock
 
 
+def test_one_machine_under_two_names_is_one_however_long_it_takes_to_reach_it(tmp_path, monkeypatch):
+    now = [1000.0]
+
+    async def serve(_self: Joined, address: str, what: str, _request: str) -> str:
+        if what == "who":
+            return json.dumps({"worker": "w", "version": "1", "now": now[0]})
+        now[0] += 3.0 if address == "tls://far" else 0.0  # until ssh is through
+        found = {"boot": "b", "begun": 100.0, "network": "net:[1]", "clock": {"offset": 0.0, "error": 0.0}}
+        return json.dumps({"machine": found, "now": now[0]})
+
+    monkeypatch.setattr(Joined, "_serve", serve)
+    monkeypatch.setattr(joined, "time", SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0]))
+    near, far = FleetHost(name="near", local=True), FleetHost(name="far", ssh="ssh://near")
+
+    async def ask() -> list[Machine]:
+        hosts = OfferedHosts(fleet=Fleet(host=(near, far)))
+        found = Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0)
+        for host in (near, far):
+            found._offers[host.name] = Offer(host=host, address=f"tls://{host.name}", resource=f"host:{host.name}")
+        return [await found.ask_machine(host) for host in (near, far)]
+
+    first, second = asyncio.run(ask())
+    assert first.is_same(second)
+
+
 @contextlib.contextmanager
 def standing_still(cluster: DaskCluster) -> Iterator[None]:
     """The worker of the one host does."""
