@@ -151,7 +151,10 @@ def run_all(dispatch: Dispatch, *, slow: int = 1) -> dict[str, list[int]]:
 def differences(blocks: Mapping[str, Sequence[int]], orders: Mapping[int, tuple[bool, ...]]) -> dict[str, list[int]]:
     """Of each host, by arm, in how many more of its blocks it came after the control than before it."""
     return {
-        host: [sum(1 if is_after else -1 for is_after in arm) for arm in zip(*(orders[block] for block in own))]
+        host: [
+            sum(1 if is_after else -1 for is_after in arm)
+            for arm in zip(*(orders[block] for block in own), strict=True)
+        ]
         for host, own in blocks.items()
     }
 

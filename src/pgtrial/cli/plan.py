@@ -343,7 +343,11 @@ def command(
     if as_json:
         data = plan_data(checked, previews, noise=noise)
         if spread is not None:
-            data["fleet"] = {"seconds": spread.seconds, "memory": spread.memory, "hosts": [asdict(share) for share in spread.shares]}
+            data["fleet"] = {
+                "seconds": spread.seconds,
+                "memory": spread.memory,
+                "hosts": [asdict(share) for share in spread.shares],
+            }
         echo(json.dumps(data, indent=2))
     else:
         echo(render_plan(checked, previews, noise=noise, fleet=spread), nl=False)

@@ -58,9 +58,7 @@ class _Hand:
         self.done += 1
         self.losses = max(0, self.losses - 1)
         balance = self.balance or (0,) * len(order)
-        self.balance = tuple(
-            each + (1 if is_after else -1) for each, is_after in zip(balance, order, strict=True)
-        )
+        self.balance = tuple(each + (1 if is_after else -1) for each, is_after in zip(balance, order, strict=True))
 
 
 @dataclass(slots=True, kw_only=True)

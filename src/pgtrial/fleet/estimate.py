@@ -10,7 +10,6 @@ from statistics import median
 from pgtrial.design.plan import Plan
 from pgtrial.fleet.hosts_file import Fleet
 
-
 MEMORY = 160 << 20  # bytes on the machine that leads, for each host: a worker with 60 MB, and an engine
 
 

@@ -530,7 +530,7 @@ class Leader:
         """The journal of what is to be put back is on the machine of the engine."""
         if self.hosts.scheduler is None:
             return 'Run "pgtrial restore" when it can be reached, then'
-        return 'It is put back when its worker is there again, by "pgtrial restore" on the machine of that worker, or by'
+        return 'It is put back when its worker is back, by "pgtrial restore" on the machine of that worker, or by'
 
     def _nobody_left(self) -> TargetError:
         away = self.dispatch.away()
