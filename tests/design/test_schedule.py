@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.plan import draw_seed, plan_schedule
+from pgtrial.design.plan import draw_seed, plan_pairs, plan_schedule
 from pgtrial.model.arm import Arm, Role
 
 ARMS = tuple(Arm(name=name, role=Role.CANDIDATE) for name in ("a", "b", "c", "d", "e"))
@@ -74,6 +74,30 @@ def test_the_first_six_blocks_tell_what_a_run_leaves_for_the_next_one(count: int
         whole = np.array([1, 0, 1]) @ np.linalg.inv(design.T @ design) @ design.T
         plain = np.array([1, 0]) @ np.linalg.pinv(design[:, :2])
         assert ((whole - plain) ** 2).sum() <= 2.6
+
+
+@given(count=st.integers(1, 5), blocks=st.integers(1, 20), more=st.integers(0, 5), seed=seeds)
+def test_over_hosts_each_arm_runs_as_often_before_the_control_as_after_it(
+    count: int, blocks: int, more: int, seed: int
+) -> None:
+    slots = plan_pairs(ARMS[:count], blocks=blocks, seed=seed)
+    places = {(slot.block, slot.arm): slot.position for slot in slots}
+
+    assert [slot.number for slot in slots] == list(range(1, count * blocks + 1))
+    assert set(places.values()) == set(range(1, count + 1))
+    for arm in ARMS[1:count]:
+        after = sum(places[block, arm.name] > places[block, ARMS[0].name] for block in range(1, blocks + 1))
+        assert abs(2 * after - blocks) == blocks % 2
+    assert plan_pairs(ARMS[:count], blocks=blocks + more, seed=seed)[: len(slots)] == slots
+
+
+def test_over_hosts_the_first_order_of_a_pair_is_drawn() -> None:
+    slots = plan_pairs(ARMS[:3], blocks=12_000, seed=1)
+    counts = Counter(tuple(slot.arm for slot in slots[at : at + 3]) for at in range(0, len(slots), 6))
+
+    # As below.
+    assert len(counts) == 6
+    assert all(abs(count - 1000) < 130 for count in counts.values())
 
 
 def test_a_seed_is_drawn_anew() -> None:

@@ -66,6 +66,51 @@ def test_what_the_user_has_set_for_dask_is_not_heeded(as_the_user_has_it: Path, 
     assert not as_the_user_has_it.exists()
 
 
+def test_hundreds_of_workers_start_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, most = 0, 0
+
+    async def start(_kind: str, node: Node, **_: object) -> tuple[str, str]:
+        nonlocal starting, most
+        starting += 1
+        most = max(most, starting)
+        for _ in range(3):  # others come by meanwhile
+            await asyncio.sleep(0)
+        starting -= 1
+        return node.name, ""
+
+    async def add() -> dict[str, object]:
+        made = Cluster(tmp_path / ".cluster")
+        made._node = Node(key="", certificate="")
+        await asyncio.gather(*(made.add_worker(f"h{number}") for number in range(300)))
+        return dict(made.workers)
+
+    monkeypatch.setattr(cluster, "_start", start)
+
+    assert asyncio.run(add()) == {f"h{number}": f"h{number}" for number in range(300)}
+    assert most <= 8
+
+
+def test_who_waits_to_be_started_gets_its_turn_when_another_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(_kind: str, node: Node, **_: object) -> tuple[str, str]:
+        await asyncio.sleep(0)
+        if node.name != "last":
+            raise TargetError("the worker of the fleet does not start")
+        return node.name, ""
+
+    async def add() -> dict[str, object]:
+        made = Cluster(tmp_path / ".cluster")
+        made._node = Node(key="", certificate="")
+        names = [*(f"h{number}" for number in range(20)), "last"]
+        await asyncio.gather(*map(made.add_worker, names), return_exceptions=True)
+        return dict(made.workers)
+
+    monkeypatch.setattr(cluster, "_start", start)
+
+    assert asyncio.run(add()) == {"last": "last"}
+
+
 def test_a_machine_that_has_no_descriptor_left_starts_no_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

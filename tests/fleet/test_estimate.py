@@ -5,7 +5,7 @@ import pytest
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.fleet.estimate import AtWork, estimate_fleet, seconds_left
+from pgtrial.fleet.estimate import MEMORY, AtWork, estimate_fleet, seconds_left
 from pgtrial.fleet.fit import refuse_unfit
 from pgtrial.fleet.hosts_file import parse_fleet
 from support import EXPERIMENT
@@ -32,6 +32,12 @@ def test_blocks_are_shared_and_the_largest_share_takes_the_time() -> None:
     assert [share.blocks for share in estimate.shares] == [2, 2, 1, 1]
     assert not estimate.is_balanced
     assert estimate.seconds == pytest.approx(whole.prepare + (whole.total - whole.prepare) * 2 / 6)
+
+
+def test_the_memory_of_the_machine_that_leads_is_told_for_hosts_that_get_blocks() -> None:
+    assert estimate_fleet(plan(), fleet(4)).memory == 4 * MEMORY
+    assert estimate_fleet(plan(), fleet(8)).memory == 8 * MEMORY
+    assert estimate_fleet(plan(), fleet(4), loaded_here=False).memory == 0  # its workers are elsewhere
 
 
 def test_hosts_without_a_block_are_named() -> None:

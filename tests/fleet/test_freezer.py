@@ -102,6 +102,8 @@ def test_it_goes_on_where_who_has_started_it_is_gone(often):
                 leader.stdin.close()
                 leader.wait()
                 assert_at_work(pid)
+                assert wait_until(lambda: freezer.awake > 3 * freezer_module._LOOK, bool)
+                assert freezer.take_awake() > 0.0
         finally:
             os.kill(pid, signal.SIGKILL)
 
@@ -131,6 +133,35 @@ def test_it_answers_who_asks_it_and_stands_still_again(listener, often):
             asking.sendall(b"x")
             assert asking.recv(1) == b"x"
         assert_frozen(pid)
+
+
+def test_how_long_it_is_kept_awake_while_a_run_is_measured_is_known(listener, often):
+    pid, port = listener
+    with Freezer(pid) as freezer:
+        freezer.tell(MEASURE)
+        for _ in range(3):
+            assert_frozen(pid)
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
+                asking.sendall(b"x")
+                assert asking.recv(1) == b"x"
+        assert_frozen(pid)
+        awake = freezer.take_awake()
+
+        assert awake >= 3 * freezer_module._LOOK
+        assert freezer.take_awake() == 0.0
+
+
+def test_what_was_on_its_way_as_it_was_stopped_does_not_count(listener, often):
+    pid, port = listener
+    with Freezer(pid) as freezer:
+        freezer.tell(MEASURE)
+        assert_frozen(pid)
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
+            asking.sendall(b"x")
+            assert asking.recv(1) == b"x"
+        assert_frozen(pid)
+
+        assert freezer.take_awake() == 0.0
 
 
 def test_it_has_time_to_answer(listener, monkeypatch):

@@ -8,6 +8,7 @@ import signal
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,10 @@ import pytest
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError
 from pgtrial.fleet import joined
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.hosts_file import Fleet, FleetHost
 from pgtrial.fleet.joined import Joined, OfferedHosts, ask_for_hosts
+from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.offers import Offer
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
 from support.waiting import PATIENCE, wait_until
 
@@ -214,6 +218,54 @@ def test_workers_that_come_late_are_new_hosts_and_those_that_are_gone_stay_liste
                 assert [host.name for host in fleet.host] == ["a", "b"]
 
         asyncio.run(asyncio.wait_for(use(), 60))
+
+
+def test_the_clock_of_a_worker_is_compared_with_ours(tmp_path, monkeypatch):
+    async def serve(_self: Joined, _address: str, what: str, _request: str) -> str:
+        if what == "who":
+            return json.dumps({"worker": "w", "version": "1", "now": time.time() + 5.0})
+        clock = {"offset": 0.0, "error": 0.0}  # on the host itself it has that of the host
+        found = {"boot": "b", "begun": 105.0, "network": "net:[1]", "clock": clock, "worker": None}
+        return json.dumps({"machine": found})
+
+    monkeypatch.setattr(Joined, "_serve", serve)
+    host = FleetHost(name="a", local=True)
+    offer = Offer(host=host, address="tls://w", resource="host:a")
+
+    async def ask() -> Machine:
+        found = Joined(folder=tmp_path, places=tmp_path, hosts=OfferedHosts(fleet=Fleet(host=(host,))), longest=1.0)
+        found._offers["a"] = offer
+        return await found.ask_machine(host)
+
+    machine = asyncio.run(ask())
+    assert machine.worker is not None
+    assert abs(machine.worker.offset - 5.0) <= machine.worker.error + 0.001
+    assert abs(machine.begun - 100.0) <= machine.worker.error + 0.001  # by our clock
+
+
+def test_one_machine_under_two_names_is_one_however_long_it_takes_to_reach_it(tmp_path, monkeypatch):
+    now = [1000.0]
+
+    async def serve(_self: Joined, address: str, what: str, _request: str) -> str:
+        if what == "who":
+            return json.dumps({"worker": "w", "version": "1", "now": now[0]})
+        now[0] += 3.0 if address == "tls://far" else 0.0  # until ssh is through
+        found = {"boot": "b", "begun": 100.0, "network": "net:[1]", "clock": {"offset": 0.0, "error": 0.0}}
+        return json.dumps({"machine": found, "now": now[0]})
+
+    monkeypatch.setattr(Joined, "_serve", serve)
+    monkeypatch.setattr(joined, "time", SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0]))
+    near, far = FleetHost(name="near", local=True), FleetHost(name="far", ssh="ssh://near")
+
+    async def ask() -> list[Machine]:
+        hosts = OfferedHosts(fleet=Fleet(host=(near, far)))
+        found = Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0)
+        for host in (near, far):
+            found._offers[host.name] = Offer(host=host, address=f"tls://{host.name}", resource=f"host:{host.name}")
+        return [await found.ask_machine(host) for host in (near, far)]
+
+    first, second = asyncio.run(ask())
+    assert first.is_same(second)
 
 
 @contextlib.contextmanager

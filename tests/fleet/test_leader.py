@@ -189,6 +189,7 @@ def lead(
     hosts: Fleet | None = None,
     *,
     path: Path | None = None,
+    scheduler: str | None = None,
     ask_machine: Callable[[FleetHost], Awaitable[Machine]] = own_machine,
 ) -> list[str]:
     cluster.asks = ask_machine
@@ -199,7 +200,7 @@ def lead(
         leader = Leader(
             folder=folder,
             plan=load_stored(folder),
-            hosts=HostsList(fleet=hosts, path=path),
+            hosts=HostsList(fleet=hosts, path=path, scheduler=scheduler),
             permission=Permission(),
             fence=Fence(folder=folder, caller={}, tell=lambda _: None),
             state=state,
@@ -393,6 +394,54 @@ def test_a_host_that_leaves_the_list_while_it_is_made_ready_gets_no_block(monkey
         assert_whole(folder)
     assert {host for host, _ in cluster.asked} == {"a"}
     assert "b gets no more blocks: it is not on the list any more." in told
+
+
+def test_after_a_block_the_leader_reads_its_runs_and_those_of_no_other(monkeypatch) -> None:
+    class Watched(Simulated):
+        """Says when the leader is at work between two blocks."""
+
+        leads = False
+
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            self.leads = False
+            try:
+                return await super().run_block(host, request)
+            finally:
+                self.leads = True
+
+        async def leave(self) -> dict[str, PgTrialError]:
+            self.leads = False
+            return await super().leave()
+
+    cluster = Watched({})
+    whole: list[str] = []
+    for name in ("runs", "events", "slots", "fingerprints"):
+        monkeypatch.setattr(State, name, unless_of_one(getattr(State, name), name, cluster, whole))
+    with main_folder() as folder:
+        lead(folder, cluster, fleet(HOSTS[0]))
+
+        assert len(cluster.asked) == BLOCKS
+    assert not whole
+
+
+def unless_of_one(really: Callable[..., Any], name: str, cluster: Any, whole: list[str]) -> Callable[..., Any]:
+    """Notes where all rows of a table are read while the cluster ``leads``."""
+
+    def read(state: State, *arguments: Any, **of: Any) -> Any:
+        if cluster.leads and not {"block", "run"} & of.keys():
+            whole.append(name)
+        return really(state, *arguments, **of)
+
+    return read
+
+
+def test_a_host_that_is_lost_and_does_its_blocks_goes_on() -> None:
+    with main_folder() as folder:
+        deeds = ["cut off", "done"] * (BLOCKS - 1) + ["cut off"]
+        told = lead(folder, Simulated({"a": deeds}), fleet(HOSTS[0]))
+
+        assert_whole(folder)
+    assert sum(text.startswith("a is lost") for text in told) == BLOCKS > MOST_LOSSES
 
 
 def test_where_no_host_is_left_the_reasons_are_told_and_others_go_on() -> None:
@@ -610,6 +659,63 @@ def test_a_clock_that_is_off_is_said():
 
         (text,) = (text for text in told if "clock" in text)
         assert text.startswith("the clock of b is 5.0 s behind that of this machine")
+
+
+def test_a_clock_of_a_worker_elsewhere_is_said():
+    async def elsewhere(host: FleetHost) -> Machine:
+        ahead = 5.0 if host.name == "b" else 0.9
+        return replace(machine(host.where, ahead=-3.0), worker=ClockOffset(offset=ahead, error=0.01))
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=elsewhere)
+
+        assert_whole(folder)
+    clocks = {text.partition(";")[0] for text in told if "clock" in text}
+    assert clocks == {
+        "the clock of a is 3.0 s behind that of its worker",
+        "the clock of b is 3.0 s behind that of its worker",
+        "the clock of the worker of b is 5.0 s ahead of that of this machine",
+    }
+
+
+def test_a_clock_that_may_be_right_is_not_said_to_be_wrong():
+    async def unsure(host: FleetHost) -> Machine:
+        return replace(machine(host.where), clock=ClockOffset(offset=1.5, error=1.0))
+
+    with main_folder() as folder:
+        told = lead(folder, Simulated({}), ask_machine=unsure)
+
+        assert_whole(folder)
+    assert not [text for text in told if "clock" in text]
+
+
+def test_a_worker_that_is_kept_awake_on_the_host_itself_is_said():
+    class Scraped(Simulated):
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            return {**await super().run_block(host, request), "awake": 10.0 if host == "b" else 0.0}
+
+    with main_folder() as folder:
+        told = lead(folder, Scraped({}))
+
+        assert_whole(folder)
+    (text,) = (text for text in told if "stand still" in text)
+    assert text.startswith("the worker on b does not stand still while runs are measured")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "hint"),
+    [
+        (None, 'Run "pgtrial restore" when it can be reached, then'),
+        ("tls://one:8786", 'by "pgtrial restore" on the machine of that worker, or by'),
+    ],
+)
+def test_how_to_put_back_a_host_is_said_by_where_its_journal_is(scheduler: str | None, hint: str) -> None:
+    cluster = Simulated({})
+    cluster.stays = {"b": TargetError("no worker says anything")}
+    with main_folder() as folder, pytest.raises(RestoreError) as caught:
+        lead(folder, cluster, scheduler=scheduler)
+
+    assert hint in caught.value.hint
 
 
 def test_a_host_that_cannot_be_asked_gets_its_block_which_says_why():

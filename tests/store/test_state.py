@@ -8,7 +8,7 @@ import pytest
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slot
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slice, Slot
 from pgtrial.store.sqlite import connect_to_read
 from pgtrial.store.state import State
 
@@ -258,3 +258,26 @@ def test_files_of_the_database_are_plain(state, tmp_path, name, make):
 
     with pytest.raises(StoreError, match=r"is not a plain file|is not a result folder"):
         State.open(tmp_path)
+
+
+def test_runs_and_facts_of_one_block_are_read_without_those_of_others(tmp_path):
+    slots = (*SLOTS, Slot(number=3, block=2, position=1, arm="a"), Slot(number=4, block=2, position=2, arm="b"))
+    with contextlib.closing(State.create(tmp_path)) as state:
+        state.set_plan(ARMS, [LoadLevel(index=0, clients=2)], slots)
+        for slot in (*slots, slots[0]):
+            run = state.begin_run(slot, 10.0 * slot.number)
+            state.add_phase(run.id, Phase(name=PhaseName.MEASURE, start=1.0, end=2.0, level=0))
+            state.add_slices(run.id, [Slice(level=0, number=run.id, started=1.0, counted=1.5, ended=2.0)])
+            state.add_fingerprint({"kernel/release": "6.1"}, run=run.id)
+        state.index_runs()
+        state.index_runs()  # once is enough
+        every = state.runs()
+
+        assert state.slots(block=2) == slots[2:]
+        assert state.runs(block=1) == tuple(run for run in every if run.slot.block == 1)
+        assert [run.attempt for run in state.runs(block=1)] == [1, 1, 2]
+        assert state.runs(block=7) == ()
+        assert state.count_runs() == len(every) == 5
+        assert state.fingerprints(run=3) == {3: {"kernel/release": "6.1"}}
+    with contextlib.closing(State.open(tmp_path)) as state:
+        assert state.runs() == every

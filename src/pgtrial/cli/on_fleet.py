@@ -85,9 +85,11 @@ def _check_there(check: Callable[["Place"], "Checked"], alike: "Alike") -> "Chec
 
 
 def _for_all(checked: "Checked", written: "Checked") -> "Checked":
-    """What was checked for one host, with the target that the file has."""
+    """What was checked for one host, with the target that the file has, and the orders of an experiment over hosts."""
+    from pgtrial.design.plan import over_hosts
+
     target = {"target": written.loaded.experiment.target}
-    plan = replace(checked.plan, experiment=checked.plan.experiment.model_copy(update=target))
+    plan = over_hosts(replace(checked.plan, experiment=checked.plan.experiment.model_copy(update=target)))
     return replace(checked, plan=plan, loaded=replace(checked.loaded, experiment=plan.experiment))
 
 

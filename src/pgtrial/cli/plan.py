@@ -34,7 +34,7 @@ from pgtrial.knobs import is_sql
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
 from pgtrial.postgres.connect import split_statements
-from pgtrial.units import format_duration
+from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.scenarios import scenarios_of
 
 if TYPE_CHECKING:
@@ -263,7 +263,10 @@ def _hosts(fleet: "FleetEstimate") -> list[str]:
         "Hosts take the next block as they get free: a slow one gets fewer.",
         "" if fleet.is_balanced else "Not every host gets equally many blocks: a multiple of the hosts would do that.",
         f"There is no block for {', '.join(fleet.idle)}." if fleet.idle else "",
-        "The load of all hosts is made on this machine, at the same time." if fleet.loaded_here else "",
+        f"The load of all hosts is made on this machine, at the same time. Beside it their workers and engines take "
+        f"some {format_bytes(fleet.memory)} of memory here."
+        if fleet.loaded_here
+        else "",
     ]
     return [*render_table(("host", "address", "blocks"), rows, width=_WIDTH), *(_fill(text) for text in texts if text)]
 
@@ -341,7 +344,11 @@ def command(
     if as_json:
         data = plan_data(checked, previews, noise=noise)
         if spread is not None:
-            data["fleet"] = {"seconds": spread.seconds, "hosts": [asdict(share) for share in spread.shares]}
+            data["fleet"] = {
+                "seconds": spread.seconds,
+                "memory": spread.memory,
+                "hosts": [asdict(share) for share in spread.shares],
+            }
         echo(json.dumps(data, indent=2))
     else:
         echo(render_plan(checked, previews, noise=noise, fleet=spread), nl=False)

@@ -4,7 +4,7 @@ import math
 import random
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
@@ -61,6 +61,15 @@ class Plan:
     @property
     def blocks(self) -> int:
         return max((slot.block for slot in self.slots), default=0)
+
+    @property
+    def orders(self) -> dict[int, tuple[bool, ...]]:
+        """Of each block, whether each arm but the control, in the order of ``arms``, comes after the control."""
+        places: dict[int, dict[str, int]] = {}
+        for slot in self.slots:
+            places.setdefault(slot.block, {})[slot.arm] = slot.position
+        control, *others = (arm.name for arm in self.arms)
+        return {block: tuple(place[name] > place[control] for name in others) for block, place in places.items()}
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -132,9 +141,35 @@ def plan_schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot,
     names = [arm.name for arm in arms]
     orders = _draw_first_orders(names, rng)
     orders += [shuffled(names, rng) for _ in range(blocks - _BALANCED)]
+    return _slots_of(orders[:blocks])
+
+
+def plan_pairs(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...]:
+    """The schedule of an experiment over hosts: as ``plan_schedule``, but every second block has the order of the one
+    before it from its end, so that each arm comes as often before the control as after it.
+
+    Blocks of both orders are there for every host then; what a run leaves for the next one is looked for on one host,
+    whose blocks have another sequence.
+    """
+    rng = random.Random(seed)
+    names = [arm.name for arm in arms]
+    orders = []
+    for _ in range(math.ceil(blocks / 2)):
+        order = shuffled(names, rng)
+        orders += [order, order[::-1]]
+    return _slots_of(orders[:blocks])
+
+
+def over_hosts(plan: Plan) -> Plan:
+    """The plan of an experiment whose blocks go to several hosts."""
+    return replace(plan, slots=plan_pairs(plan.arms, blocks=plan.blocks, seed=plan.seed))
+
+
+def _slots_of(orders: Sequence[Sequence[str]]) -> tuple[Slot, ...]:
+    """One block of each order."""
     return tuple(
-        Slot(number=(block - 1) * len(names) + position, block=block, position=position, arm=name)
-        for block, order in enumerate(orders[:blocks], start=1)
+        Slot(number=(block - 1) * len(order) + position, block=block, position=position, arm=name)
+        for block, order in enumerate(orders, start=1)
         for position, name in enumerate(order, start=1)
     )
 

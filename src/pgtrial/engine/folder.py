@@ -168,7 +168,7 @@ def note_begun(folder: Path, state: State) -> None:
 
     StoreError as ``refuse_older_copy``, where a copy goes on beside.
     """
-    begun, runs = _attempt_of(folder, state), len(state.runs())
+    begun, runs = _attempt_of(folder, state), state.count_runs()
     if begun is not None:
         if runs <= (known := runs_noted(begun)):
             raise _went_on(folder, runs=runs - 1, known=known)

@@ -26,8 +26,10 @@ from pgtrial.safe_text import parse_json
 if TYPE_CHECKING:
     from distributed import Client
 
-_STARTING = 60.0  # s, for a node on a busy machine
+_STARTING = 60.0  # s, for each node, on a busy machine
 _ENDING = 10.0  # s, for one that was told to end
+# So many start at a time: each is busy with imports for a second or two, and hundreds at once would all be late.
+STARTED_TOGETHER = 8
 
 
 class LostError(PgTrialError):
@@ -49,6 +51,7 @@ class Cluster:
     _node: Node | None = field(default=None, init=False)
     _asked: int = field(default=0, init=False)
     _limits: tuple[int, int] = field(default=(0, 0), init=False)  # of descriptors, as they were
+    _starting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTED_TOGETHER), init=False)
 
     async def __aenter__(self) -> "Cluster":
         try:
@@ -81,10 +84,11 @@ class Cluster:
         await self.client
 
     async def add_worker(self, host: str) -> None:
-        """Start a worker for a host, which has none that runs. Raises TargetError."""
+        """Start a worker for a host, which has none that runs, when it is its turn. Raises TargetError."""
         assert self._node is not None
-        # What it starts, as a server on this machine, has what it would have without a fleet.
-        self.workers[host], _ = await _start("worker", replace(self._node, name=host), limits=self._limits)
+        async with self._starting:
+            # What it starts, as a server on this machine, has what it would have without a fleet.
+            self.workers[host], _ = await _start("worker", replace(self._node, name=host), limits=self._limits)
 
     async def end_worker(self, host: str) -> PgTrialError | None:
         """End the worker of a host, if it has one; its engine stops by itself then, and is waited for by ``Fence``."""
@@ -135,8 +139,7 @@ class Cluster:
 
     async def close(self) -> None:
         """End everything, workers first: what their engines do is put back."""
-        for host in list(self.workers):
-            await self.end_worker(host)
+        await asyncio.gather(*map(self.end_worker, list(self.workers)))
         if self.client is not None:
             with contextlib.suppress(Exception):  # of a connection that is gone
                 await asyncio.wait_for(self.client.close(timeout=1), _ENDING)

@@ -1,10 +1,11 @@
 """What differs between the hosts of an experiment and may change its answer: it is told, and no reason to end."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.model.run import RunRow, RunState
+from pgtrial.model.run import RunState
 from pgtrial.store.state import State
 
 # Facts of a run, and what a person calls them.
@@ -18,35 +19,33 @@ SLOW = 1.5  # times the median of the others
 _FEWEST = 2  # blocks of a host before it is called slow
 
 
-def find_differences(folder: Path) -> tuple[str, ...]:
-    """Sentences about the hosts of the blocks that are done; () where there is nothing to say."""
-    with contextlib.closing(State.open(folder)) as state:
-        facts, runs = state.fingerprints(names=tuple(_FACTS)), _runs(state)
-    own = {host: facts.get(run.id, {}) for host, run in runs}
-    return (*_different(own), *find_slow(_block_seconds(runs)))
+@dataclass(slots=True, kw_only=True)
+class Shown:
+    """What the blocks that are done in the main ``folder`` have shown of their hosts; each is read once."""
 
+    folder: Path
+    seconds: dict[str, list[float]] = field(default_factory=dict, init=False)  # of each block, by host
+    facts: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # of its last run, by host
+    _known: set[int] = field(default_factory=set, init=False)
 
-def block_seconds(folder: Path) -> dict[str, list[float]]:
-    """How long its blocks have taken each host; no preparation is in it."""
-    with contextlib.closing(State.open(folder)) as state:
-        return _block_seconds(_runs(state))
+    def follow(self, done: Mapping[int, str]) -> None:
+        """Read what is new of the blocks that are ``done``, each with its host; no preparation is in their seconds."""
+        new = [block for block in done if block not in self._known]
+        with contextlib.closing(State.open(self.folder)) as state:
+            for block in new:
+                self._known.add(block)
+                runs = [run for run in state.runs(block=block) if run.state is RunState.DONE]
+                if not done[block] or not runs:
+                    continue
+                times = [time for run in runs for time in (run.started, run.ended) if time is not None]
+                if times:  # of runs that may be at the same time
+                    self.seconds.setdefault(done[block], []).append(max(times) - min(times))
+                facts = state.fingerprints(names=tuple(_FACTS), run=runs[-1].id)
+                self.facts[done[block]] = facts.get(runs[-1].id, {})
 
-
-def _runs(state: State) -> list[tuple[str, RunRow]]:
-    hosts = state.block_hosts()
-    done = [run for run in state.runs() if run.state is RunState.DONE]
-    return [(hosts[run.slot.block], run) for run in done if run.slot.block in hosts]
-
-
-def _block_seconds(runs: Sequence[tuple[str, RunRow]]) -> dict[str, list[float]]:
-    times: dict[tuple[str, int], list[float]] = {}  # of a block's runs, which may be at the same time
-    for host, run in runs:
-        if run.started is not None and run.ended is not None:
-            times.setdefault((host, run.slot.block), []).extend((run.started, run.ended))
-    seconds: dict[str, list[float]] = {}
-    for (host, _), each in times.items():
-        seconds.setdefault(host, []).append(max(each) - min(each))
-    return seconds
+    def find_differences(self) -> tuple[str, ...]:
+        """Sentences about the hosts; () where there is nothing to say."""
+        return (*_different(self.facts), *find_slow(self.seconds))
 
 
 def _different(facts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -3,13 +3,20 @@
 A block is always in one place: waiting, in the hands of one host, or done. A host that was lost keeps its block until
 it is fenced, that is until nothing of it can go on there; only then the block waits again. What comes late, from a host
 that no longer holds the block, does not count.
+
+Which block a host gets is chosen by the order of its arms. Orders are drawn for the whole experiment, and hosts that
+take blocks as they come have, by chance, the same arm first in most of theirs: what the place in the block does is then
+in the effect on that host. So a host gets the order that it has had least.
 """
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
-MOST_LOSSES = 3  # of a host, before it gets no more
+MOST_LOSSES = 3  # of a host, each block that it has done since less one, before it gets no more
+Order = tuple[bool, ...]  # of the arms of a block: whether each of the others comes after the control
 
 
 class Standing(StrEnum):
@@ -31,34 +38,52 @@ class Handout:
 
 @dataclass(slots=True, kw_only=True)
 class _Hand:
-    """A host: the ``block`` it holds, how many it has ``done``, how often it was lost, and why it is away."""
+    """A host: the ``block`` it holds, how many it has ``done``, how often it was ``lost``, and why it is away.
+
+    ``losses`` are those that no block makes up for. ``balance``: of each arm beside the control, in how many more of
+    its blocks it came after the control than before it.
+    """
 
     standing: Standing = Standing.FREE
     block: int | None = None
     done: int = 0
+    balance: tuple[int, ...] = ()
+    lost: int = 0
     losses: int = 0
     reason: str = ""
     leaves: bool = False  # as soon as it is fenced
+
+    def count(self, order: Order) -> None:
+        """It has done a block of this order."""
+        self.done += 1
+        self.losses = max(0, self.losses - 1)
+        balance = self.balance or (0,) * len(order)
+        self.balance = tuple(each + (1 if is_after else -1) for each, is_after in zip(balance, order, strict=True))
 
 
 @dataclass(slots=True, kw_only=True)
 class Dispatch:
     """The blocks that are still to be run, in their order, and the hosts, in theirs.
 
-    ``done`` are blocks that were run before, with their hosts, which need not be among those of today. Methods about a
+    ``done`` are blocks that were run before, with their hosts, which need not be among those of today. ``orders`` says
+    of every block which arms come after the control, as ``Plan.orders``; without it blocks are alike. Methods about a
     host that is not known raise KeyError.
     """
 
     blocks: Sequence[int]
     hosts: Iterable[str]
     done: Mapping[int, str] = field(default_factory=dict)
-    _waiting: list[int] = field(init=False)
+    orders: Mapping[int, Order] = field(default_factory=dict)
+    _waiting: dict[Order, list[int]] = field(init=False)
     _hands: dict[str, _Hand] = field(init=False)
     _done: dict[int, str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._done = dict(self.done)
-        self._waiting = [block for block in dict.fromkeys(self.blocks) if block not in self._done]
+        self._waiting = {}
+        for block in dict.fromkeys(self.blocks):
+            if block not in self._done:
+                self._wait(block)
         self._hands = {}
         for host in self.hosts:
             self.join(host)
@@ -67,7 +92,7 @@ class Dispatch:
 
     @property
     def waiting(self) -> tuple[int, ...]:
-        return tuple(self._waiting)
+        return tuple(sorted(chain.from_iterable(self._waiting.values())))
 
     @property
     def held(self) -> dict[int, str]:
@@ -82,7 +107,7 @@ class Dispatch:
     @property
     def is_over(self) -> bool:
         """Whether nothing is waiting and nothing in anybody's hands."""
-        return not self._waiting and not self.held
+        return not any(self._waiting.values()) and not self.held
 
     def standing(self, host: str) -> Standing:
         return self._hands[host].standing
@@ -96,7 +121,14 @@ class Dispatch:
         return host in self._hands and self._hands[host].standing is Standing.FREE
 
     def losses(self, host: str) -> int:
+        """How often a host was lost, less what it has done since: a cable that was loose in the morning is no reason in
+        the evening, and who is lost more often than it comes to an end only costs time.
+        """
         return self._hands[host].losses
+
+    def lost(self, host: str) -> int:
+        """How often a host was lost in all."""
+        return self._hands[host].lost
 
     def away(self) -> dict[str, str]:
         """Hosts that get no more, each with the reason."""
@@ -111,26 +143,36 @@ class Dispatch:
     def hand_out(self) -> tuple[Handout, ...]:
         """The next blocks for the hosts that are free, which hold them from now on.
 
-        Among free hosts the one with the fewest blocks comes first, so that hosts of equal speed get equally many.
+        Among free hosts the one with the fewest blocks comes first, so that hosts of equal speed get equally many. Each
+        gets, of those that wait, the first block of the order that it has had least.
         """
         found = []
         free = [name for name, hand in self._hands.items() if hand.standing is Standing.FREE]
         for host in sorted(free, key=lambda name: self._hands[name].done):
-            if not self._waiting:
+            if not any(self._waiting.values()):
                 break
             hand = self._hands[host]
-            hand.block, hand.standing = self._waiting.pop(0), Standing.BUSY
+            hand.block, hand.standing = self._next_for(hand), Standing.BUSY
             found.append(Handout(block=hand.block, host=host))
         return tuple(found)
+
+    def _next_for(self, hand: _Hand) -> int:
+        """Take the block that makes up most for what the host's blocks have had too often; the first of several."""
+
+        def adds(order: Order) -> tuple[int, int]:
+            balance = hand.balance or (0,) * len(order)
+            more = sum(each if is_after else -each for each, is_after in zip(balance, order, strict=True))
+            return more, self._waiting[order][0]
+
+        return self._waiting[min((order for order, blocks in self._waiting.items() if blocks), key=adds)].pop(0)
 
     def finish(self, host: str, block: int) -> bool:
         """A host says that it has run a block: whether that counts. If so, it is free again."""
         hand = self._hands[host]
         if hand.standing is not Standing.BUSY or hand.block != block:
             return False
-        self._done[block] = host
+        self._count(block, host)
         hand.block, hand.standing = None, Standing.FREE
-        hand.done += 1
         return True
 
     def lose(self, host: str, reason: str) -> bool:
@@ -138,6 +180,7 @@ class Dispatch:
         hand = self._hands[host]
         if hand.standing in (Standing.FENCING, Standing.AWAY):
             return False
+        hand.lost += 1
         hand.losses += 1
         hand.standing, hand.reason = Standing.FENCING, reason
         hand.leaves = hand.losses >= MOST_LOSSES
@@ -154,18 +197,17 @@ class Dispatch:
         return is_new
 
     def fence(self, host: str, *, returns: bool = True, is_whole: bool = False) -> bool:
-        """Nothing of a host goes on any more: its block waits again, first of all, or is done if it was found to be
+        """Nothing of a host goes on any more: its block waits again, in its place, or is done if it was found to be
         whole there. Whether the host gets more blocks, which takes that it ``returns``.
         """
         hand = self._hands[host]
         if hand.standing is not Standing.FENCING:
             return False
         if hand.block is not None and is_whole:
-            self._done[hand.block] = host
+            self._count(hand.block, host)
             hand.block = None
-            hand.done += 1
         if hand.block is not None:
-            self._waiting = sorted([hand.block, *self._waiting])
+            self._wait(hand.block)
             hand.block = None
         gets_more = returns and not hand.leaves
         hand.standing = Standing.FREE if gets_more else Standing.AWAY
@@ -178,6 +220,20 @@ class Dispatch:
         known = self._hands.get(host)
         if known is not None and known.standing is not Standing.AWAY:
             return False
-        done = sum(1 for name in self._done.values() if name == host)
-        self._hands[host] = _Hand(done=done, losses=0 if known is None else known.losses)
+        hand = self._hands[host] = _Hand()
+        for block, name in self._done.items():
+            if name == host:
+                hand.count(self._order(block))
+        if known is not None:
+            hand.lost, hand.losses = known.lost, known.losses
         return True
+
+    def _order(self, block: int) -> Order:
+        return self.orders.get(block, ())
+
+    def _wait(self, block: int) -> None:
+        insort(self._waiting.setdefault(self._order(block), []), block)
+
+    def _count(self, block: int, host: str) -> None:
+        self._done[block] = host
+        self._hands[host].count(self._order(block))

@@ -10,6 +10,8 @@ from statistics import median
 from pgtrial.design.plan import Plan
 from pgtrial.fleet.hosts_file import Fleet
 
+MEMORY = 160 << 20  # bytes on the machine that leads, for each host: a worker with 60 MB, and an engine
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostShare:
@@ -23,7 +25,7 @@ class HostShare:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetEstimate:
     """``seconds`` of the whole, and those that it takes one such host ``alone``; ``loaded_here`` where the load of all
-    hosts is made on this machine.
+    hosts is made on this machine, which has workers and engines for them then.
     """
 
     shares: tuple[HostShare, ...]
@@ -35,6 +37,11 @@ class FleetEstimate:
     def idle(self) -> tuple[str, ...]:
         """Hosts for which there is no block."""
         return tuple(share.name for share in self.shares if not share.blocks)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that workers and engines take on this machine, beside the generators of the load."""
+        return len(self.shares) * MEMORY if self.loaded_here else 0
 
     @property
     def is_balanced(self) -> bool:

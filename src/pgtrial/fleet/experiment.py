@@ -24,7 +24,7 @@ from pgtrial.engine.leftovers import sweep
 from pgtrial.engine.signals import undisturbed, until_signalled
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, RestoreError, StoreError, TargetError
 from pgtrial.fleet.cluster import Cluster, LostError
-from pgtrial.fleet.differences import block_seconds, find_differences
+from pgtrial.fleet.differences import Shown
 from pgtrial.fleet.dispatch import MOST_LOSSES, Dispatch, Handout
 from pgtrial.fleet.estimate import AtWork, seconds_left
 from pgtrial.fleet.extra import require_extra
@@ -138,6 +138,7 @@ class Leader:
     _stays: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # hosts that were not put back
     _reason: str = field(default="", init=False)  # why it came to an end before its time, in a sentence
     _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
+    _shown: Shown = field(init=False)
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
@@ -145,6 +146,7 @@ class Leader:
 
     def __post_init__(self) -> None:
         self.fleet = self.hosts.fleet
+        self._shown = Shown(folder=self.folder)
 
     async def run(self) -> None:
         """Run all that is left, and leave nothing behind, also when it is cancelled. Raises PgTrialError."""
@@ -156,7 +158,7 @@ class Leader:
         blocks = dict.fromkeys(slot.block for slot in self.plan.slots)
         ran_on = self.state.block_hosts()
         done = {block: ran_on.get(block, "") for block in done_blocks(self.folder)}
-        self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done)
+        self.dispatch = Dispatch(blocks=tuple(blocks), hosts=(), done=done, orders=self.plan.orders)
         around = contextlib.AsyncExitStack()
         try:
             if not self.dispatch.is_over:
@@ -359,11 +361,18 @@ class Leader:
             return
         self.dispatch.finish(host.name, block)
         self._tell_done(host.name, block)
+        if answer.get("awake"):
+            self._tell_once(
+                f"the worker on {host.name} does not stand still while runs are measured: somebody asks it for "
+                "something, as a monitor for its metrics, or whoever started it is gone. It takes from the CPU time "
+                "of what is measured."
+            )
         if host.name in self._leaving:
             await self._set_aside(host, _OFF_LIST, hint="")
 
     def _tell_done(self, host: str, block: int) -> None:
         took = time.monotonic() - self._begun[host]
+        self._shown.follow(self.dispatch.counted)
         count, of = len(self.dispatch.counted), len({slot.block for slot in self.plan.slots})
         left = self._seconds_left()
         still = "" if not left else f"; some {format_duration(round(left))} left"
@@ -374,7 +383,7 @@ class Leader:
 
     def _seconds_left(self) -> float | None:
         """As long as the blocks that are done make expect, on the hosts that get blocks."""
-        now, took, held = time.monotonic(), block_seconds(self.folder), self.dispatch.held
+        now, took, held = time.monotonic(), self._shown.seconds, self.dispatch.held
         return seconds_left(
             len(self.dispatch.waiting),
             [
@@ -395,12 +404,12 @@ class Leader:
         self.tell(f"{host.name} is lost{what}: {reason}.")
         fenced = await self._fence(host, reason)
         if not self._free(host, fenced, returns=True):
-            self.tell(f"{host.name} gets no more blocks. {_why(fenced, lost=self.dispatch.losses(host.name))}")
+            self.tell(f"{host.name} gets no more blocks. {self._why(host.name, fenced)}")
             return
         # It is away while it waits, so that its block goes to whoever is there.
         self.dispatch.set_aside(host.name, reason)
         self.dispatch.fence(host.name)
-        after = RETURN_AFTER[min(self.dispatch.losses(host.name), len(RETURN_AFTER)) - 1]
+        after = RETURN_AFTER[max(1, min(self.dispatch.losses(host.name), len(RETURN_AFTER))) - 1]
         self._call(host, after=after)
 
     async def _set_aside(
@@ -418,7 +427,7 @@ class Leader:
         fenced = await self._fence(host, reason, refused=refused)
         self._free(host, fenced, returns=False)
         if fenced.stays is not None:
-            self.tell(f"{host.name}: {_why(fenced, lost=0)}")
+            self.tell(f"{host.name}: {_not_put_back(fenced.stays)}")
         elif reason == _OFF_LIST and host.name not in self._leaving:
             self._call(host)  # it was put on the list again meanwhile
 
@@ -434,6 +443,12 @@ class Leader:
         fenced = replace(fenced, stays=stays or fenced.stays)
         self._note(host.name, fenced)
         return fenced
+
+    def _why(self, host: str, fenced: Fenced) -> str:
+        """Why a host that was lost gets no more, as far as its last loss does not say."""
+        if fenced.stays is not None:
+            return _not_put_back(fenced.stays)
+        return f"It was lost {self.dispatch.lost(host)} times." if self.dispatch.losses(host) >= MOST_LOSSES else ""
 
     def _free(self, host: FleetHost, fenced: Fenced, *, returns: bool) -> bool:
         """What a host had is free for others, or done if it was found to be whole; whether it gets more."""
@@ -451,7 +466,7 @@ class Leader:
 
     def _compare(self) -> None:
         """Say what differs between hosts that should know."""
-        for text in find_differences(self.folder):
+        for text in self._shown.find_differences():
             self._tell_once(text)
 
     def _tell_once(self, text: str) -> None:
@@ -508,9 +523,14 @@ class Leader:
         raise RestoreError(
             f"not everything could be put back on {', '.join(self._stays)}: {first.message}",
             detail=" ".join(filter(None, (self._reason, first.detail))),
-            hint=f'Finished blocks are kept. Run "pgtrial restore" when it can be reached, then "pgtrial resume '
-            f'{shell_word(self.folder)}".',
+            hint=f'Finished blocks are kept. {self._how_to_restore()} "pgtrial resume {shell_word(self.folder)}".',
         )
+
+    def _how_to_restore(self) -> str:
+        """The journal of what is to be put back is on the machine of the engine."""
+        if self.hosts.scheduler is None:
+            return 'Run "pgtrial restore" when it can be reached, then'
+        return 'It is put back when its worker is back, by "pgtrial restore" on the machine of that worker, or by'
 
     def _nobody_left(self) -> TargetError:
         away = self.dispatch.away()
@@ -527,7 +547,5 @@ def _given_up(host: str, reason: str) -> str:
     return f"its block was given up on {host}: {reason}"
 
 
-def _why(fenced: Fenced, *, lost: int) -> str:
-    if fenced.stays is not None:
-        return f"It could not be put back: {fenced.stays.message}."
-    return f"It was lost {lost} times." if lost >= MOST_LOSSES else ""
+def _not_put_back(stays: PgTrialError) -> str:
+    return f"It could not be put back: {stays.message}."

@@ -41,6 +41,7 @@ class Freezer:
 
     worker: int
     is_frozen: bool = field(default=False, init=False)
+    awake: float = field(default=0.0, init=False)  # s while a run was measured, for who asked it or was gone
     _is_measured: bool = field(default=False, init=False)
     _sockets: frozenset[str] = field(default=frozenset(), init=False)  # inodes
     _parent: int | None = field(default=None, init=False)
@@ -66,6 +67,12 @@ class Freezer:
             self._keeper.stdin.close()
             self._keeper.wait()
 
+    def take_awake(self) -> float:
+        """Seconds since this was asked last; none where it was once, for what was on its way as it was stopped."""
+        with self._lock:
+            awake, self.awake = self.awake, 0.0
+        return awake if awake > _LOOK else 0.0
+
     def tell(self, event: Event) -> None:
         if not isinstance(event, PhaseStarted | RunEnded | Stopping):
             return  # of which there are many, and the lock may be kept for some milliseconds
@@ -82,12 +89,13 @@ class Freezer:
     def _look(self) -> None:
         while not self._over.wait(_LOOK):
             with self._lock:
-                if not self.is_frozen and self._is_measured:
+                if not self._is_measured:
+                    continue
+                if not self.is_frozen:
                     self._freeze()
-                elif self.is_frozen and (
-                    _parent_of(self.worker) != self._parent or _have_bytes(self.worker, self._sockets)
-                ):
+                elif _parent_of(self.worker) != self._parent or _have_bytes(self.worker, self._sockets):
                     self._thaw()
+                self.awake += 0.0 if self.is_frozen else _LOOK
 
     def _freeze(self) -> None:
         if _parent_of(self.worker) == self._parent:

@@ -27,15 +27,15 @@ Digests = Mapping[str, str]  # SHA-256 by path below the folder of runs
 def digest_runs(folder: Path, block: int) -> dict[str, str]:
     """Of all files of the runs of a block that are done."""
     with contextlib.closing(State.open(folder)) as state:
-        runs = [run for run in state.runs() if run.slot.block == block and run.state is RunState.DONE]
+        runs = [run for run in state.runs(block=block) if run.state is RunState.DONE]
     return {f"{run.folder}/{path.name}": _digest(path) for run in runs for path in _files(folder, run)}
 
 
 def is_whole(folder: Path, block: int) -> bool:
     """Whether every run of a block is done in the folder."""
     with contextlib.closing(State.open(folder)) as state:
-        wanted = {slot.number for slot in state.slots() if slot.block == block}
-        return wanted == {run.slot.number for run in state.runs() if run.state is RunState.DONE} & wanted
+        wanted = {slot.number for slot in state.slots(block=block)}
+        return wanted == {run.slot.number for run in state.runs(block=block) if run.state is RunState.DONE}
 
 
 def begun_blocks(folder: Path) -> frozenset[int]:
@@ -67,8 +67,9 @@ def gather_block(source: Path, folder: Path, *, block: int, host: str, digests: 
 def _gather(source: Path, folder: Path, *, block: int, host: str, digests: Digests | None) -> int:
     with contextlib.closing(State.open(source)) as own, contextlib.closing(State.open(folder)) as main:
         born = own.meta().get("created", "")
-        runs = [run for run in own.runs() if run.slot.block == block and run.state is not RunState.RUNNING]
-        before, known = main.runs(), known_marks(main.events())
+        runs = [run for run in own.runs(block=block) if run.state is not RunState.RUNNING]
+        before = main.runs(block=block)
+        known = known_marks([event for run in before for event in main.events(run=run.id)])
     attempts = {run.slot.number: 0 for run in runs}
     for run in before:
         attempts[run.slot.number] = max(attempts.get(run.slot.number, 0), run.attempt)

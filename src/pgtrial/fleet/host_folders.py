@@ -47,6 +47,7 @@ def keep_hosts(folder: Path, fleet: Fleet, *, scheduler: str | None = None) -> N
         known = state.meta().get(IS_FLEET, "0")
         count = max(len(fleet.host), int(known) if known in map(str, range(MOST_HOSTS + 1)) else 0)
         state.set_meta(**{IS_FLEET: str(count)})
+        state.index_runs()
     try:
         make_state_directory(DIRECTORY)
         directory = fleet_directory(folder)
@@ -146,6 +147,7 @@ def _fill(part: Path, folder: Path, plan: Plan, host: FleetHost) -> None:
     design = experiment.design.model_copy(update={"stop": "never", "looks": None, "precision": None})
     own = experiment.model_copy(update={"target": target, "design": design})
     with contextlib.closing(State.create(part)) as state:
+        state.index_runs()
         write_plan(state, replace(plan, experiment=own, attempts_before=None), json.loads(meta.get(CONTENTS, "{}")))
         state.set_meta(
             **{LOADED: meta.get(LOADED, "[]")},

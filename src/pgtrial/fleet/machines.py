@@ -20,13 +20,15 @@ _SAME_BEGIN = 1.0  # s
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """``boot`` is the identifier of the kernel's boot, ``begun`` when by our clock its steady clock was at zero (s
-    since the epoch), ``network`` its network namespace, and ``clock`` how far its wall clock is ahead of ours.
+    since the epoch), ``network`` its network namespace, and ``clock`` how far its wall clock is ahead of the one by
+    which its runs are recorded. That is ours, or that of a worker elsewhere, which is ``worker`` ahead of ours.
     """
 
     boot: str
     begun: float
     network: str
     clock: ClockOffset
+    worker: ClockOffset | None = None
 
     def has_kernel_of(self, other: "Machine") -> bool:
         """Whether both are one kernel. Virtual machines that were made of one snapshot have one identifier, too, but
@@ -65,17 +67,29 @@ def find_same(machine: Machine, others: Mapping[str, Machine]) -> str | None:
 
 def describe(name: str, machine: Machine, others: Mapping[str, Machine]) -> Iterator[str]:
     """Sentences about what should be known of a host, beside the ``others`` that are known."""
-    if abs(machine.clock.offset) > NOTABLE:
-        way = "ahead of" if machine.clock.offset > 0 else "behind"
+    own = "this machine" if machine.worker is None else "its worker"
+    if text := _off(machine.clock):
         yield (
-            f"the clock of {name} is {abs(machine.clock.offset):.1f} s {way} that of this machine; times that are read"
+            f"the clock of {name} is {text} that of {own}; times that are read"
             " there are put right by what is measured around each run."
+        )
+    if machine.worker is not None and (text := _off(machine.worker)):
+        yield (
+            f"the clock of the worker of {name} is {text} that of this machine; its runs are recorded by that clock,"
+            " and how long they take is not touched by it."
         )
     if neighbours := sorted(_sharing(machine, others)):
         yield (
             f"{name} is on the same machine as {', '.join(neighbours)}, in a network of its own: what one of them does"
             " disturbs the others."
         )
+
+
+def _off(clock: ClockOffset) -> str:
+    """By how much a clock is off, where that is notable."""
+    if abs(clock.offset) - clock.error <= NOTABLE:
+        return ""
+    return f"{abs(clock.offset):.1f} s {'ahead of' if clock.offset > 0 else 'behind'}"
 
 
 def _sharing(machine: Machine, others: Mapping[str, Machine]) -> Iterable[str]:

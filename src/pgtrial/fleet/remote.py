@@ -9,7 +9,6 @@ import base64
 import contextlib
 import json
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -31,7 +30,7 @@ from pgtrial.store.state import State
 
 async def _meet(request: dict[str, Any]) -> dict[str, object]:
     """Which machine a host is, as seen from here."""
-    return {"machine": asdict(await ask_machine(FleetHost.model_validate(request["host"]))), "now": time.time()}
+    return {"machine": asdict(await ask_machine(FleetHost.model_validate(request["host"])))}
 
 
 async def _take(request: dict[str, Any]) -> dict[str, object]:

@@ -71,6 +71,7 @@ class Orders:
     folder: Path
     source: BinaryIO
     out: BinaryIO
+    take_awake: Callable[[], float] = field(default=lambda: 0.0)  # of the worker, since it was asked last
     may_end: bool = field(default=False, init=False)  # with its input: it waits, or is coming to its end
     _told: list[int | None] = field(default_factory=list, init=False)  # None: no more
     _news: Callable[[], object] = field(default=lambda: None, init=False)
@@ -101,7 +102,8 @@ class Orders:
                     return
                 self.may_end = False
                 yield block
-                self.answer({DONE: block, "files": await asyncio.to_thread(digest_runs, self.folder, block)})
+                files = await asyncio.to_thread(digest_runs, self.folder, block)
+                self.answer({DONE: block, "files": files, "awake": self.take_awake()})
         finally:
             self.may_end = True
             self._news = lambda: None
@@ -129,7 +131,11 @@ def main(folder: Path) -> int:
         permission = read_permission(source.readline())
         threading.Thread(target=orders.listen, daemon=True).start()
         is_here = read_plan(folder).experiment.target.host is None
-        tells = [orders.tell, *([stack.enter_context(Freezer(os.getppid())).tell] if is_here else [])]
+        tells = [orders.tell]
+        if is_here:
+            freezer = stack.enter_context(Freezer(os.getppid()))
+            tells.append(freezer.tell)
+            orders.take_awake = freezer.take_awake
         run_experiment(folder, permission=permission, tell=partial(_tell_all, tells), blocks=orders.blocks())
     except PgTrialError as err:
         # What failed for want of a connection may work in a while.

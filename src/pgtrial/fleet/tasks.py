@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,8 +119,8 @@ def say_patience(dask_scheduler: object) -> float | None:
 
 
 def _say_who(_request: str) -> str:
-    """Which worker this is, and its version of pgtrial."""
-    return json.dumps({"worker": _SELF, "version": __version__})
+    """Which worker this is, its version of pgtrial, and what its clock shows."""
+    return json.dumps({"worker": _SELF, "version": __version__, "now": time.time()})
 
 
 def _do(request: str) -> str:

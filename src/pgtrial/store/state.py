@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ _HOSTS_SCHEMA = f"""CREATE TABLE IF NOT EXISTS {BLOCK_HOST} (
     host  TEXT NOT NULL
 ) STRICT"""
 _SAID = "said"  # column of caveat that folders of older versions do not have
+# Whoever takes in block by block looks at the rows of one run again and again, beside those of thousands.
+_INDEXED = ("phase", "event", "setting_change", "fingerprint", "caveat")
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -169,8 +172,16 @@ class State:
             raise damaged(self._path, "table load_level: the levels do not count from 0")
         return tuple(LoadLevel(index=row.level, clients=row.clients, rate=row.rate) for row in rows)
 
-    def slots(self) -> tuple[Slot, ...]:
-        rows = self._rows(SlotRow, "ORDER BY number")
+    def index_runs(self) -> None:
+        """Have the rows of one run be found without reading those of all others."""
+        with self._write() as db:
+            for table in _INDEXED:
+                db.execute(f"CREATE INDEX IF NOT EXISTS {table}_of_run ON {table} (run)")
+
+    def slots(self, *, block: int | None = None) -> tuple[Slot, ...]:
+        """Those of the whole plan, or of one block."""
+        where, values = ("", ()) if block is None else ("WHERE block = ? ", (block,))
+        rows = self._rows(SlotRow, f"{where}ORDER BY number", values)
         self._refuse_twice("slot", [row.number for row in rows])
         return tuple(Slot(**row._asdict()) for row in rows)
 
@@ -256,10 +267,10 @@ class State:
                 [(run, s.level, s.number, s.started, s.counted, s.ended) for s in slices],
             )
 
-    def _slices(self) -> dict[int, list[Slice]]:
+    def _slices(self, where: str, values: Sequence[int]) -> dict[int, list[Slice]]:
         """By run, in order of time."""
         found: dict[int, list[Slice]] = {}
-        for row in self._rows(SliceRow, "ORDER BY started"):
+        for row in self._rows(SliceRow, f"{where} ORDER BY started", values):
             if not row.started <= row.counted <= row.ended <= row.started + LONGEST:
                 raise damaged(self._path, f"table slice: number {row.number} of run {row.run} has impossible times")
             found.setdefault(row.run, []).append(
@@ -267,11 +278,11 @@ class State:
             )
         return found
 
-    def _phases(self) -> dict[int, list[Phase]]:
+    def _phases(self, where: str, values: Sequence[int]) -> dict[int, list[Phase]]:
         """By run, in order of time. A clock that was set back may end one before it began, but nothing measured."""
         found: dict[int, list[Phase]] = {}
         measured = 0.0
-        for row in self._rows(PhaseRow, "ORDER BY started"):
+        for row in self._rows(PhaseRow, f"{where} ORDER BY started", values):
             phase = Phase(name=row.name, start=row.started, end=row.ended, level=row.level)
             length = phase.end - phase.start
             measured += length if phase.name is PhaseName.MEASURE else 0.0
@@ -280,11 +291,23 @@ class State:
             found.setdefault(row.run, []).append(phase)
         return found
 
-    def runs(self) -> tuple[RunRow, ...]:
-        """Every attempt in order."""
-        slots = {slot.number: slot for slot in self.slots()}
-        slices, phases = self._slices(), self._phases()
-        rows = self._rows(AttemptRow, "ORDER BY id")
+    def count_runs(self) -> int:
+        """How many attempts there are."""
+        try:
+            (count,) = self._db.execute("SELECT count(*) FROM run").fetchone()
+        except sqlite3.Error as err:
+            raise damaged(self._path, f"cannot read table run: {err}") from err
+        return int(count)
+
+    def runs(self, *, block: int | None = None) -> tuple[RunRow, ...]:
+        """Every attempt in order, or those of one block, for which nothing else is read."""
+        slots = {slot.number: slot for slot in self.slots(block=block)}
+        where, of_run, values = "", "", tuple[int, ...]()
+        if block is not None:
+            where, values = f"WHERE slot IN ({', '.join('?' * len(slots))})", tuple(slots)
+            of_run = f"WHERE run IN (SELECT id FROM run {where})"
+        slices, phases = self._slices(of_run, values), self._phases(of_run, values)
+        rows = self._rows(AttemptRow, f"{where} ORDER BY id", values)
         self._refuse_twice("run", [row.id for row in rows])
         self._refuse_twice("run", [(row.slot, row.attempt) for row in rows])
         known = {row.id for row in rows}
@@ -352,15 +375,19 @@ class State:
             )
 
     def fingerprints(
-        self, moment: Moment = Moment.BEFORE, *, names: Sequence[str] | None = None
+        self, moment: Moment = Moment.BEFORE, *, names: Sequence[str] | None = None, run: int | None = None
     ) -> dict[int | None, dict[str, str]]:
-        """Map of run (None: the whole experiment) to fact to value; of ``names`` alone where they are given."""
+        """Map of run (None: the whole experiment) to fact to value; of ``names`` and of a ``run`` alone where they are
+        given.
+        """
         result: dict[int | None, dict[str, str]] = {}
         condition, values = "WHERE (moment IS NULL OR moment = ?)", [str(moment)]
+        if run is not None:
+            condition = f"{condition} AND run = {run:d}"
         if names is not None:
             condition, values = f"{condition} AND name IN ({', '.join('?' * len(names))})", [*values, *names]
-        for run, _, name, value in self._rows(FactRow, condition, tuple(values)):
-            result.setdefault(run, {})[name] = value
+        for of, _, name, value in self._rows(FactRow, condition, tuple(values)):
+            result.setdefault(of, {})[name] = value
         return result
 
     def add_caveat(self, caveat: CaveatFinding, *, run: int | None = None) -> None:
@@ -412,7 +439,8 @@ def _links(folder: Path) -> Iterator[Path]:
         if place.is_symlink():
             yield place
         elif place.is_dir():
-            yield from (each for each in place.iterdir() if each.is_symlink())
+            with os.scandir(place) as entries:  # which tells links without a look at each
+                yield from (Path(entry) for entry in entries if entry.is_symlink())
 
 
 def _triples(tables: Tables) -> list[tuple[str, str, str]]:

@@ -68,10 +68,10 @@ def take_rows(source: Path, target: Path, runs: Sequence[Taken]) -> int:
 
 
 def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> int:
-    known = main.execute("SELECT 1 FROM event WHERE kind = ? AND data = ?", (FROM_HOST, taken.mark_text)).fetchone()
-    if known is not None:
-        return 0
     run = taken.run
+    query = "SELECT 1 FROM event WHERE run IN (SELECT id FROM run WHERE slot = ?) AND kind = ? AND data = ?"
+    if main.execute(query, (run.slot.number, FROM_HOST, taken.mark_text)).fetchone() is not None:
+        return 0
     if run.state is RunState.DONE:
         is_done = main.execute("SELECT 1 FROM run WHERE slot = ? AND state = ?", (run.slot.number, RunState.DONE))
         if is_done.fetchone() is not None:
