@@ -112,12 +112,13 @@ MEASURED_CAVEATS: Mapping[str, Entry] = {
     "other-collation": Entry(
         severity=Severity.WARNING,
         text=N_(
-            "The database that was dumped has {wanted}. That cannot be had here ({refusal}), where text is compared and "
-            'sorted by "{collation}".'
+            "The database that was dumped has {wanted}. That cannot be had here ({refusal}), where text is compared "
+            'and sorted by "{collation}".'
         ),
         hint=N_(
-            "Sorting, comparing and searching text take other times by another collation, and plans may differ. Install "
-            "it where the server runs (a package of locales, localedef, or a PostgreSQL with ICU), and begin anew."
+            "Sorting, comparing and searching text take other times by another collation, and plans may differ. "
+            "Install it where the server runs (a package of locales, localedef, or a PostgreSQL with ICU), and begin "
+            "anew."
         ),
         when="the server lacks the collation of the database that was dumped, and sorts by another one",
     ),
