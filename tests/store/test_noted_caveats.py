@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS
 from pgtrial.findings.caveat import CaveatFinding, caveat, caveat_in_words, read_noted, said_of
 from pgtrial.findings.message import message
@@ -53,16 +52,17 @@ def test_a_caveat_is_read_with_its_values_as_it_was_noted(tmp_path: Path, given:
 
 def test_its_sentences_stand_in_the_file_in_english_and_are_told_in_the_language_asked_for(tmp_path: Path) -> None:
     place = folder(tmp_path / "made")
+    stolen = caveat("cpu-steal", in_runs=message("in-runs", found=1, count=2), share=0.1)
     with contextlib.closing(State.open(place, write=True)) as state, speak(find_language("ru")):
-        state.add_caveat(caveat("no-host"))
+        state.add_caveat(stolen)
     with contextlib.closing(sqlite3.connect(place / "state.sqlite")) as db:
         ((text, said),) = db.execute("SELECT text, said FROM caveat").fetchall()
 
     ((_, found),) = noted(place)
     with speak(find_language("ru")):
         told = found.text
-    assert text == ENTRIES["no-host"].text
-    assert json.loads(said) == {"variant": "", "values": {}}
+    assert text == stolen.text
+    assert json.loads(said)["values"]["share"] == 0.1
     assert told != text
 
 
