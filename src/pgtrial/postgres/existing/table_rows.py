@@ -115,9 +115,7 @@ def _numbers(catalogue: Mapping[str, str]) -> dict[str, int]:
 
 
 @asynccontextmanager
-async def _connect_to_count(
-    control: ServerControl, database: str
-) -> AsyncIterator["AsyncConnection[tuple[Any, ...]]"]:
+async def _connect_to_count(control: ServerControl, database: str) -> AsyncIterator["AsyncConnection[tuple[Any, ...]]"]:
     async with connect(control.conninfo(database)) as connection:
         await lift_limits(connection)
         await connection.execute(_TO_COUNT)
@@ -130,9 +128,7 @@ async def _fetch(
     return await (await connection.execute(query, parameters or None)).fetchall()
 
 
-async def _count(
-    connection: "AsyncConnection[tuple[Any, ...]]", schema: str, table: str, number: int
-) -> int | None:
+async def _count(connection: "AsyncConnection[tuple[Any, ...]]", schema: str, table: str, number: int) -> int | None:
     """None of a large table, and where it may not be read, or not at once."""
     query = sql.SQL("SELECT pg_catalog.count(*) FROM ONLY {}").format(sql.Identifier(schema, table))
     with suppress(Error):
