@@ -22,8 +22,8 @@ from pathlib import Path
 import psycopg
 
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks, find_server
-from pgtrial.engine.sampler.link import APPLICATION
 from pgtrial.hosts.processes import end_process
+from pgtrial.postgres.connect import SAMPLER
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import make_own
 from pgtrial.stats.paired import compare_blocks
@@ -115,7 +115,7 @@ async def switch(
         )
         # The first one: others look for extensions, and go when there are none.
         found = await connection.execute(
-            "SELECT pid FROM pg_stat_activity WHERE application_name = %s ORDER BY backend_start LIMIT 1", [APPLICATION]
+            "SELECT pid FROM pg_stat_activity WHERE application_name = %s ORDER BY backend_start LIMIT 1", [SAMPLER]
         )
         ((backend,),) = await found.fetchall()
     assert sampler.pid is not None  # it has started

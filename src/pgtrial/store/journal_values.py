@@ -48,11 +48,10 @@ def complete(db: sqlite3.Connection, found: object, *, is_open: bool) -> object:
     if not isinstance(found, dict):
         return None
     values: dict[str, str] = {}
-    for name, value in found.items():
-        if isinstance(value, dict):
-            if not is_open:
-                continue
-            value = _find(db, value.get(_DIGEST))
+    for name, stands in found.items():
+        if isinstance(stands, dict) and not is_open:
+            continue
+        value = _find(db, stands.get(_DIGEST)) if isinstance(stands, dict) else stands
         if not isinstance(value, str):
             return None
         values[name] = value

@@ -239,6 +239,12 @@ async def undo_sql(control: ServerControl, entry: JournalEntry, note: Note = for
                     return Undone(outcome=Outcome.FAILED, text=text)
                 progress = replace(progress, done=progress.done | {number})
                 already = already or text
+    return await _compare(control, entry, before, already)
+
+
+async def _compare(control: ServerControl, entry: JournalEntry, before: Catalogue, already: str) -> Undone:
+    """What has come of undoing an entry; ``already`` says what of it was there, and may be something else."""
+    old, new = entry.change.old, entry.change.new
     after = await read_catalogue(control, new["database"])
     differs = compare_catalogues(before, after)
     lost = await find_lost_rows(control, new["database"], old.get(_ROWS, ""), before, after)

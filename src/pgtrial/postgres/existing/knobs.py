@@ -197,8 +197,8 @@ class ServerSql(HostKnob):
         takes_effect="before the load",
         rights="those of the statements",
         verified="each statement fails loudly",
-        undone="the arm's undo statements run, and what defines each object is compared with before; of tables that they "
-        "may drop also how many rows there are",
+        undone="the arm's undo statements run, and what defines each object is compared with before; of tables that "
+        "they may drop also how many rows there are",
     )
 
     server: ExistingServer | None = None

@@ -14,7 +14,6 @@ import random
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from pgtrial.errors import PgTrialError
 from pgtrial.postgres.connect import SAMPLER, WATCH, Begun, connect, count_begun
