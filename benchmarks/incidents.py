@@ -143,8 +143,8 @@ async def _guarded(root: Path, series: Series, options: argparse.Namespace) -> N
     if options.try_one:
         await try_out(options.try_one, seconds=options.seconds, postgres=options.postgres)
         return
-    number = 1 + max((part.number for part in series.parts), default=0)
-    await run_part(series, number, root, limit=parse_duration(options.limit), postgres=options.postgres)
+    part = 1 + max((each.number for each in series.parts), default=0)
+    await run_part(series, part, root, limit=parse_duration(options.limit), postgres=options.postgres)
 
 
 def begin_or_go_on(root: Path, seed: int | None) -> Series:
