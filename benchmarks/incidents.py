@@ -96,6 +96,7 @@ async def plant(server: WatchedServer, name: str, seconds: float) -> Stretch:
         evidence = await see(look, start + _BEFORE + seconds)
         await asyncio.sleep(start + _BEFORE + seconds - time.time())
         stretch = _stretch(server, name, start)
+    await server.warm()  # an incident that is over leaves the calm time after it nothing to read again
     return replace(stretch, evidence=evidence)
 
 
