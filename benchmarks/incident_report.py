@@ -206,11 +206,19 @@ def _calm_text(calms: "Sequence[tuple[Stretch, Stretch]]") -> str:
     )
 
 
-def publish(series: Series) -> None:
+def publish(series: Series, *, kept: Path = KEPT, page: Path = PAGE) -> None:
     """Keep the results beside the code, and write their table into the page."""
-    write_file(KEPT, _document(series))
-    text = put_between(PAGE.read_text(encoding="utf-8"), render(series), begin=BEGIN, end=END)
-    PAGE.write_text(text, encoding="utf-8")
+    write_file(kept, _document(series))
+    text = put_between(page.read_text(encoding="utf-8"), render(series), begin=BEGIN, end=END)
+    page.write_text(text, encoding="utf-8")
+
+
+def read_kept(path: Path = KEPT) -> Series:
+    """The results that were kept; none where there are none yet."""
+    if not path.exists():
+        return Series(seed=0)
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return Series(seed=found["seed"], parts=tuple(read_part(part) for part in found["parts"]))
 
 
 def write(what: Series | Part, root: Path) -> None:

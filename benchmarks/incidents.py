@@ -96,6 +96,7 @@ async def plant(server: WatchedServer, name: str, seconds: float) -> Stretch:
         evidence = await see(look, start + _BEFORE + seconds)
         await asyncio.sleep(start + _BEFORE + seconds - time.time())
         stretch = _stretch(server, name, start)
+    await server.warm()  # an incident that is over leaves the calm time after it nothing to read again
     return replace(stretch, evidence=evidence)
 
 
@@ -143,8 +144,8 @@ async def _guarded(root: Path, series: Series, options: argparse.Namespace) -> N
     if options.try_one:
         await try_out(options.try_one, seconds=options.seconds, postgres=options.postgres)
         return
-    number = 1 + max((part.number for part in series.parts), default=0)
-    await run_part(series, number, root, limit=parse_duration(options.limit), postgres=options.postgres)
+    part = 1 + max((each.number for each in series.parts), default=0)
+    await run_part(series, part, root, limit=parse_duration(options.limit), postgres=options.postgres)
 
 
 def begin_or_go_on(root: Path, seed: int | None) -> Series:

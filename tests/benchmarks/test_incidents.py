@@ -139,6 +139,17 @@ def test_what_is_not_judged_is_not_told() -> None:
     assert report.render(unjudged) == report.render(report.Series(seed=7))
 
 
+def test_the_page_has_the_table_of_the_results_that_are_kept(tmp_path: Path) -> None:
+    page, kept = tmp_path / "watch.md", tmp_path / "incidents.json"
+    page.write_text(report.PAGE.read_text())
+    report.publish(report.read_kept(), kept=kept, page=page)
+    assert page.read_text() == report.PAGE.read_text()
+    series = report.Series(seed=7, parts=(PART,))
+    report.publish(series, kept=kept, page=page)
+    assert report.read_kept(kept) == series
+    assert "| lock convoy | 7 seen | yes, 2 of 2 |" in page.read_text()
+
+
 def can_limit_disks() -> bool:
     blkio = [each for each in hierarchies(LocalHost().ops) if each.version == 1 and "blkio" in each.controllers]
     return bool(blkio) and os.geteuid() == 0

@@ -243,11 +243,11 @@ def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confiden
     drafts = [_rate(name, unit, metrics, both, rates) for name, unit, metrics in RATES]
     for name, unit, metric in GAUGES:
         drafts.append(by_mean(name, unit, [read_gauge(sums, metric) for sums in both]))
-    blocks, rows = (
+    above, below = (
         [rate_of(rate, metrics, sums.steps) for sums, rate in zip(both, rates, strict=True)]
         for metrics in (BLOCKS, ROWS)
     )
-    drafts.append(by_quotient("blocks per row", "", blocks, rows, is_ratio=True))
+    drafts.append(by_quotient("blocks per row", "", above, below, is_ratio=True))
     # Of what grows as long as nobody reads from a slot no interval tells the mean; how fast it grows is steady.
     held = [growth_of(read_gauge(sums, pg_replication_slots.HELD), sums.step) for sums in both]
     drafts.append(by_mean("growth of WAL that a replication slot holds", "B/s", held))

@@ -256,8 +256,8 @@ def _bloat_text(per_row: Row, found: Comparison) -> str:
     is_open = any(row.name == _IDLE and row.side > 0 for row in found.background)
     times, low, high = (format_count(each or 0.0) for each in (per_row.change, per_row.low, per_row.high))
     return (
-        f"{times} times as many blocks are read for each row ({low} to {high}): dead rows lie between those that count, "
-        "or another plan reads them"
+        f"{times} times as many blocks are read for each row ({low} to {high}): dead rows lie between those that "
+        "count, or another plan reads them"
         + ("; a transaction was left open, and what is deleted meanwhile cannot be removed." if is_open else ".")
     )
 
