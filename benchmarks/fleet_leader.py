@@ -10,6 +10,7 @@ the next one is handed out, the CPU time of it, and how many files, directories 
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -52,6 +53,7 @@ work_mem = "8MB"
 blocks = {blocks}
 seed = 7
 """
+ARMS = 2
 HOSTS = tuple(f"h{number}" for number in range(10))
 # Rows of a run on throw-away servers, in round figures.
 FACTS, SETTINGS, EVENTS = 120, 370, 30
@@ -115,27 +117,32 @@ class Simulated:
         wanted = parse_json(request)
         place, block = Path(wanted["folder"]), wanted["block"]
         with contextlib.closing(State.open(place, write=True)) as state:
-            write_runs(state, place, [slot for slot in state.slots() if slot.block == block], host)
+            write_runs(state, place, [slot for slot in state.slots() if slot.block == block])
         files = digest_runs(place, block)
         self.meter.start()
         return {"done": block, "files": files}
 
 
-def write_runs(state: State, folder: Path, slots: list[Slot], host: str, *, is_taken: bool = False) -> None:
-    """Runs as the engine records them; ``is_taken``: as they are in the main folder."""
+def write_runs(state: State, folder: Path, slots: list[Slot], *, born: str = "") -> None:
+    """Runs as the engine records them; ``born``: of the folder from which they were taken into the main one."""
     for slot in slots:
         began = 1000.0 + 10 * slot.number
         run = state.begin_run(slot, began)
         layout.run_folder(folder, run.folder).mkdir(parents=True)
-        if not is_taken:
+        if not born:
             (layout.run_folder(folder, run.folder) / layout.TRANSACTIONS).write_bytes(b"x" * 100_000)
         state.add_phase(run.id, Phase(name=PhaseName.MEASURE, start=began + 1, end=began + 9, level=0))
         state.add_settings(run.id, [(f"setting_{number}", "on", "default") for number in range(SETTINGS)])
         state.add_fingerprint({f"machine/fact {number}": "the same" for number in range(FACTS)}, run=run.id)
         for number in range(EVENTS):
             state.add_event(began, "note", run=run.id, number=number, text="something that was worth to be noted")
-        if is_taken:
-            state.add_event(began, FROM_HOST, run=run.id, born="1000.0", host=host, run_there=run.id)
+        if born:
+            number = slot.block % len(HOSTS)
+            there = (slot.block - (number or len(HOSTS))) // len(HOSTS) * ARMS + slot.position
+            mark = json.dumps({"born": born, "host": HOSTS[number], "run": there}, sort_keys=True)
+            event = (began, run.id, FROM_HOST, mark)
+            state._db.execute("INSERT INTO event (t, run, kind, data) VALUES (?, ?, ?, ?)", event)
+            state._db.commit()
         state.end_runs([run.id], RunState.DONE, began + 10)
 
 
@@ -155,10 +162,11 @@ def folder_with(done: int, plan: Plan) -> Iterator[Path]:
         first = FleetHost(name=HOSTS[0], ssh="ssh://h0")
         keep_hosts(folder, Fleet(host=(first,)))
         slots = [slot for slot in plan.slots if slot.block <= done]
-        own = [slot for slot in slots if slot.block % len(HOSTS) == 0]
-        fill(folder, slots, is_taken=True)
         place = host_folder(folder, first)
-        fill(place, own, is_taken=False)
+        fill(place, [slot for slot in slots if slot.block % len(HOSTS) == 0])
+        with contextlib.closing(State.open(place)) as state:
+            born = state.meta()["created"]
+        fill(folder, slots, born=born)
         for path in (place / layout.RUNS).glob("*/*"):  # what was taken in is removed
             path.unlink()
         for path in (place / layout.RUNS).glob("*"):
@@ -166,12 +174,12 @@ def folder_with(done: int, plan: Plan) -> Iterator[Path]:
         yield folder
 
 
-def fill(folder: Path, slots: list[Slot], *, is_taken: bool) -> None:
-    """Write runs, in one transaction."""
+def fill(folder: Path, slots: list[Slot], *, born: str = "") -> None:
+    """Write runs, without a wait for the disk after each row."""
     with contextlib.closing(State.open(folder, write=True)) as state:
         database = state._db
         database.execute("PRAGMA synchronous = OFF")
-        write_runs(state, folder, slots, HOSTS[0], is_taken=is_taken)
+        write_runs(state, folder, slots, born=born)
 
 
 def measure(done: int, blocks: int) -> Meter:
