@@ -49,6 +49,8 @@ async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], ou
     assert target.database is not None  # the command asks for nothing else
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
+        own = identify(os.getpid())
+        assert own is not None  # it runs
         knob, context = ServerCopy(server=server), KnobContext(host=host, token="", directory="/")
         with Journal.open(write=True) as journal:
             _refuse_unfinished(journal, name_of_copy(server.control.address, name))
@@ -59,7 +61,7 @@ async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], ou
                 boot_id=host.ops.boot_id(),
                 folder=str(output.absolute()),
                 run=None,
-                owner=owner_of(identify(os.getpid())),
+                owner=owner_of(own),
                 t=time.time(),
             )
             try:
