@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.model.fingerprint import CPU_OWN
-from pgtrial.postgres.existing import arm_sql, lock_wait
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
@@ -422,34 +420,34 @@ def test_an_undo_that_forgets_something_fails_before_anything_is_measured(shop, 
     assert not list(tmp_path.glob("results/*"))
 
 
-def test_an_undo_that_gets_no_lock_says_who_has_it_and_is_finished_by_restore(
-    shop, write, pgtrial, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(arm_sql, "LOCK_TIMEOUT", 1500)
-    monkeypatch.setattr(arm_sql, "UNDOING", 3.0)
-    monkeypatch.setattr(lock_wait, "PAUSE", 0.1)
-    monkeypatch.setattr(lock_wait, "_LOOK", 0.1)
+# Nobody waits long for a lock, and looks at once at who has it.
+HURRIED = """
+import sys
+from pgtrial.cli.main import main
+from pgtrial.postgres.existing import arm_sql, lock_wait
+arm_sql.LOCK_TIMEOUT, arm_sql.UNDOING, lock_wait.PAUSE, lock_wait._LOOK = 1500, 3.0, 0.1, 0.1
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_undo_that_gets_no_lock_says_who_has_it_and_is_finished_by_restore(shop, write, pgtrial, tmp_path):
     write(
         ("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"),
         ("# writes", "writes = true"),
         ('duration = "1s"', 'duration = "5s"'),  # long enough for somebody to come in the middle
     )
-    reader = psycopg.connect(shop.conninfo(database="shop"), application_name="their app")
-
-    def hold() -> None:
+    command = [sys.executable, "-c", HURRIED, "run", "shop.toml", "--allow-writes"]
+    with (
+        psycopg.connect(shop.conninfo(database="shop"), application_name="their app") as reader,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process,
+    ):
         wait_until(lambda: bool(list(tmp_path.glob("results/*/runs/*-other-*/pgbench"))))
         reader.execute("SELECT count(*) FROM orders")
-
-    with ThreadPoolExecutor() as threads:
-        holding = threads.submit(hold)
-        result = pgtrial("run", "shop.toml", "--allow-writes")
-        holding.result()
-    reader.close()
+        said = " ".join(process.communicate(timeout=120)[1].split())
     left = objects(shop)
     restored = pgtrial("restore")
 
-    said = " ".join(result.stderr.split())
-    assert result.returncode == 6, said
+    assert process.returncode == 6, said
     assert '(their app, idle in transaction, "SELECT count(*) FROM orders") holds AccessShareLock on table' in said
     assert 'When it is free, finish with "pgtrial restore". By hand: DROP INDEX by_amount;' in said
     assert said.count("waits for a lock and is tried again") <= 1
