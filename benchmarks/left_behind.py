@@ -188,6 +188,7 @@ def effect(root: Path, place: Path, method: str, debt: Debt, options: argparse.N
     """Run the experiment with its data in ``place``; the claim's effect on throughput, and the verdict."""
     folder = root / method
     folder.mkdir(parents=True)
+    place.mkdir(exist_ok=True)
     text = EXPERIMENT.format(
         method=method,
         margin=MARGIN,
@@ -247,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", help="blocks, and turns")
     options = parser.parse_args(arguments)
     debt = DEBTS[options.debt]
-    place = slow_disk(options.folder, options.iops) if debt.needs_slow_disk else nullcontext(options.folder)
+    place = slow_disk(options.folder, options.iops) if debt.needs_slow_disk else nullcontext(options.folder / "data")
     with place as data:
         for method in options.methods or ("blocks", debt.turns):
             show(method, effect(options.folder, data, method, debt, options))
