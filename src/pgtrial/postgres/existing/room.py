@@ -9,9 +9,9 @@ from pgtrial.safe_text import sql_name
 
 _OWN = 4  # connections of pgtrial's: the sampler's three, and one of the engine's
 _IN_DATABASE = 2  # of them are in the load's database
-# Sessions of clients. Those of pgtrial itself come and go, and are counted with what it needs. A role without pg_monitor
-# sees whose the sessions of others are and where, but not what: workers of parallel queries and of extensions, which
-# need none of these connections, look like clients. Those that send and receive replication are named elsewhere.
+# Sessions of clients. Those of pgtrial itself come and go, and are counted with what it needs. A role without
+# pg_monitor sees whose the sessions of others are and where, but not what: workers of parallel queries and of
+# extensions, which need none of these connections, look like clients. Those of replication are named elsewhere.
 # The limits are those of the role that logs in, whatever role its sessions take on then (ALTER ROLE … SET role).
 _CONNECTED = """
     SELECT pg_catalog.current_setting('max_connections')::int,
