@@ -47,6 +47,8 @@ def copy_on_server(experiment: Experiment, name: str, caller: Mapping[str, str],
 async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], output: Path) -> Copied:
     target = experiment.target
     assert target.database is not None  # the command asks for nothing else
+    own = identify(os.getpid())
+    assert own is not None  # it is this process
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
         own = identify(os.getpid())
