@@ -71,7 +71,7 @@ def test_the_plan_says_on_which_hosts_and_how_long(place: Path, capsys: pytest.C
 
     assert "Hosts host address blocks db1 ssh://me@db1 3 here local 2 Together about" in text
     assert "Not every host gets equally many blocks" in text
-    assert "their workers and engines take some 320 MB of memory here" in text
+    assert "their workers and engines take up to 460 MB of memory here" in text
 
 
 def test_the_plan_as_json_has_the_hosts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

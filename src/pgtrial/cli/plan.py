@@ -264,7 +264,7 @@ def _hosts(fleet: "FleetEstimate") -> list[str]:
         "" if fleet.is_balanced else "Not every host gets equally many blocks: a multiple of the hosts would do that.",
         f"There is no block for {', '.join(fleet.idle)}." if fleet.idle else "",
         f"The load of all hosts is made on this machine, at the same time. Beside it their workers and engines take "
-        f"some {format_bytes(fleet.memory)} of memory here."
+        f"up to {format_bytes(fleet.memory)} of memory here."
         if fleet.loaded_here
         else "",
     ]

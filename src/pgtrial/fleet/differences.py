@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunRow, RunState
 from pgtrial.store.state import State
 
 # Facts of a run, and what a person calls them.
@@ -31,17 +31,22 @@ class Shown:
     def follow(self, done: Mapping[int, str]) -> None:
         """Read what is new of the blocks that are ``done``, each with its host; no preparation is in their seconds."""
         new = [block for block in done if block not in self._known]
+        if not new:
+            return
+        by_block: dict[int, list[RunRow]] = {}
         with contextlib.closing(State.open(self.folder)) as state:
-            for block in new:
-                self._known.add(block)
-                runs = [run for run in state.runs(block=block) if run.state is RunState.DONE]
-                if not done[block] or not runs:
-                    continue
-                times = [time for run in runs for time in (run.started, run.ended) if time is not None]
-                if times:  # of runs that may be at the same time
-                    self.seconds.setdefault(done[block], []).append(max(times) - min(times))
-                facts = state.fingerprints(names=tuple(_FACTS), run=runs[-1].id)
-                self.facts[done[block]] = facts.get(runs[-1].id, {})
+            only = new[0] if len(new) == 1 else None  # of many, as after a resume, all are read at once
+            for run in state.runs(block=only):
+                if run.state is RunState.DONE:
+                    by_block.setdefault(run.slot.block, []).append(run)
+            last = {done[block]: by_block[block][-1].id for block in new if block in by_block}
+            facts = {host: state.fingerprints(names=tuple(_FACTS), run=run) for host, run in last.items() if host}
+        for block in new:
+            self._known.add(block)
+            times = [time for run in by_block.get(block, ()) for time in (run.started, run.ended) if time is not None]
+            if done[block] and times:  # of runs that may be at the same time
+                self.seconds.setdefault(done[block], []).append(max(times) - min(times))
+        self.facts |= {host: found.get(last[host], {}) for host, found in facts.items()}
 
     def find_differences(self) -> tuple[str, ...]:
         """Sentences about the hosts; () where there is nothing to say."""
