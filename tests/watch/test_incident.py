@@ -110,7 +110,9 @@ def test_more_blocks_for_the_same_rows_are_bloat_or_a_plan_and_an_open_transacti
     assert codes(compare(tmp_path / "both", A, B)) == [Suspicion.ROWS]
 
 
-@pytest.mark.parametrize(("event", "is_named"), [("IO/WALSync", True), ("IO/BufFileRead", False), ("", False)])
+@pytest.mark.parametrize(
+    ("event", "is_named"), [("IO/WALSync", True), ("LWLock/WALWrite", True), ("IO/BufFileRead", False), ("", False)]
+)
 def test_waits_for_files_point_to_the_disk_but_for_temporary_ones(tmp_path: Path, event: str, is_named: bool) -> None:
     def slow(rows: Rows, t: float, rng: np.random.Generator) -> None:
         wait(rows, t, REPORT, event, int(rng.integers(10, 20)))

@@ -33,6 +33,7 @@ _PLAN = 2.0  # times the blocks; what data that grow take more is less
 _ROUNDING = 1e-9
 _LOCK = "Lock/"
 _FILES, _TEMPORARY, _READS = "IO/", "IO/BufFile", ("IO/DataFileRead", "IO/DataFilePrefetch")
+_FOR_OTHERS = "LWLock/WALWrite"  # who waits until another session has written and flushed the WAL
 _IDLE = "sessions idle in a transaction"
 _LONGEST = 100  # characters of a statement
 
@@ -270,7 +271,7 @@ def _slow_files(found: Comparison, *, reads_more: bool) -> Row | None:
         row
         for row in found.latency[1:]
         if row.side > 0
-        and row.name.startswith(_FILES)
+        and (row.name.startswith(_FILES) or row.name == _FOR_OTHERS)
         and not row.name.startswith(_TEMPORARY)
         and not (reads_more and row.name in _READS)
     ]
