@@ -63,14 +63,14 @@ def test_power_grows_with_the_effect_and_stays_a_probability(degrees, alpha, shi
 @pytest.mark.parametrize(("cv", "n", "power"), [(0.2, 20, 0.834680), (0.3, 40, 0.815845)])
 def test_power_of_two_one_sided_tests_agrees_with_powertost(cv, n, power):
     error = math.sqrt(2 * math.log1p(cv**2) / n)
-    lower, upper = ((math.log(bound) - math.log(0.95)) / error for bound in (0.8, 1.25))
+    lower, upper = np.log([[0.8], [1.25]]) / error - math.log(0.95) / error
 
-    assert find_equivalence_power(lower, upper, degrees=n - 2, alpha=0.05) == pytest.approx(power, abs=1e-6)
+    assert find_equivalence_power(lower, upper, degrees=n - 2, alpha=0.05) == pytest.approx([power], abs=1e-6)
 
 
 def test_equivalence_has_no_power_without_room_between_the_bounds():
-    assert find_equivalence_power(-0.01, 0.01, degrees=50, alpha=0.05) < 1e-6
-    assert find_equivalence_power(0.0, 0.0, degrees=5, alpha=0.05) == 0
+    assert find_equivalence_power(np.array(-0.01), np.array(0.01), degrees=50, alpha=0.05) < 1e-6
+    assert find_equivalence_power(np.array(0.0), np.array(0.0), degrees=5, alpha=0.05) == 0
 
 
 def test_detectable_effect_is_the_one_that_is_found_with_that_power():
@@ -179,7 +179,7 @@ def test_the_range_of_what_is_needed_holds_what_four_of_five_truths_need():
 def power_of(mean, sd, blocks):
     """Of deciding better, worse or equivalent, from the published functions for one truth."""
     error = sd / math.sqrt(blocks)
-    lower, upper = ((bound - mean) / error for bound in within(0.03))
+    lower, upper = ((np.array(bound) - mean) / error for bound in within(0.03))
     inside = find_equivalence_power(lower, upper, degrees=blocks - 1, alpha=0.05)
     cut = stats.t.isf(0.025, blocks - 1)
     return inside + stats.nct.sf(cut, blocks - 1, -upper) + stats.nct.sf(cut, blocks - 1, lower)
