@@ -23,9 +23,11 @@ from pgtrial.model.run import LoadLevel, Slot
 MOST_SEEDS = 2**31
 _BALANCED = 6  # blocks at the start in which no arm is always on the same side of the control
 _LEAST_EACH = 2  # of them with the arm before the control, and as many with it after
+_CAN_BE_HALVED = 2  # arms beside the control that each come after it in half of the first blocks
 # How well the first blocks have to tell what a run leaves, in variances of a block; two and three arms always can.
 _UNSEEN = 2.6
 _DRAWS = 20  # of more arms the best of so many
+_MOST_DRAWS = 1000  # of two and three, of which one in a few is enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,14 +190,18 @@ def _draw_first_orders(names: Sequence[str], rng: random.Random) -> list[list[st
     """Orders of the first blocks: drawn again until each other arm comes before the control in some of them and after
     it in others, so that what the place does can be told from what the arm does, and until what a run leaves for the
     next one can be told as well; of many arms that is so in none of the draws, and the best of them has to do.
+
+    Of more than two arms that is best told where the control begins and ends most blocks. So its places are drawn
+    before: each as often as any other, or what is special of the first run of a block would be in every effect.
     """
     from pgtrial.stats.carry_over import unseen_variance  # with numpy, which whoever only looks at folders does without
 
     best, least = list[list[str]](), math.inf
-    for _ in range(_DRAWS):
-        orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+    places = _draw_places(len(names), rng) if len(names) > 2 else None
+    for _ in range(_DRAWS if len(names) > 3 else _MOST_DRAWS):
+        orders = _draw_orders(names, places, rng)
         while not _is_balanced(names, orders):
-            orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+            orders = _draw_orders(names, places, rng)
         unseen = max((unseen_variance(orders, arm=name, control=names[0]) for name in names[1:]), default=0.0)
         if unseen < least or not best:
             best, least = orders, unseen
@@ -204,10 +210,32 @@ def _draw_first_orders(names: Sequence[str], rng: random.Random) -> list[list[st
     return best
 
 
+def _draw_places(count: int, rng: random.Random) -> list[int]:
+    """Of the control in each of the first blocks, where there are ``count`` of them; no two differ by more than one
+    in how often they come up.
+    """
+    places: list[int] = []
+    while len(places) < _BALANCED:
+        places += shuffled(range(count), rng)
+    return places[:_BALANCED]
+
+
+def _draw_orders(names: Sequence[str], places: Sequence[int] | None, rng: random.Random) -> list[list[str]]:
+    """Orders of the first blocks, with the control at each of ``places`` in one of them; None: at any place."""
+    if places is None:
+        return [shuffled(names, rng) for _ in range(_BALANCED)]
+    control, *others = names
+    orders = [shuffled(others, rng) for _ in places]
+    for order, place in zip(orders, shuffled(places, rng), strict=True):
+        order.insert(place, control)
+    return orders
+
+
 def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
     control, *others = names
     after = (sum(order.index(name) > order.index(control) for order in orders) for name in others)
-    return all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after)
+    least = len(orders) // 2 if len(others) == _CAN_BE_HALVED else _LEAST_EACH
+    return all(least <= count <= len(orders) - least for count in after)
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:
