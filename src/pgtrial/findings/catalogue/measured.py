@@ -20,7 +20,12 @@ MEASURED_PARTS: Mapping[str, Entry] = {
     "read-only": Entry(text=_READ_ONLY),
     "read-only.looks": Entry(text=N_("In {looks} looks none of the load's sessions was writing.")),
     "read-only.others": Entry(text=N_("Others have connected to the database meanwhile.")),
-    "load-stays": Entry(text=N_("What the load has written stays, beside what others have.")),
+    "load-stays": Entry(
+        text=N_(
+            "What the load and others have written stays; of what arms' SQL has written, what its undo does not put "
+            "back."
+        )
+    ),
     "not-named": Entry(text=N_("No arm's SQL names them: others have made them, or the load. {connected}")),
     "silent-log": Entry(text="{what} ({name} = {value})"),
     "silent-autovacuum": Entry(text=N_("autovacuum of a table in less than {seconds:duration} ({name})")),
