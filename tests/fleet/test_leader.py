@@ -318,6 +318,36 @@ def test_a_host_that_cannot_run_it_is_said_to_and_the_other_does_all() -> None:
     assert "b gets no more blocks: no space. Make some." in told
 
 
+def test_a_resume_reads_the_folder_of_each_host_once_for_its_name_however_many_hosts_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each host read those of all others, and all runs were read for each host: minutes with a hundred."""
+    read: Counter[str] = Counter()
+
+    def counting(really: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        def call(folder: Path) -> Any:
+            read[f"{really.__name__} {folder.name}"] += 1
+            return really(folder)
+
+        return call
+
+    monkeypatch.setattr(experiment, "load_stored", counting(experiment.load_stored))
+    monkeypatch.setattr(experiment, "done_blocks", counting(experiment.done_blocks))
+    with main_folder() as folder:
+        with pytest.raises(TargetError):
+            lead(folder, Simulated({host: [WELL, "out of order"] for host in "abc"}), of_names("abc"))
+        read.clear()
+        lead(folder, Simulated({}), of_names("abcdefgh"))
+
+        assert_whole(folder)
+    assert max(read[f"load_stored {host}"] for host in "abc") == 2  # for its name, and to remove its data
+    assert read["done_blocks small"] == 3  # before, at the beginning, and in the end
+
+
+def of_names(names: str) -> Fleet:
+    return fleet(*(f'name = "{name}"\nssh = "ssh://{name}"' for name in names))
+
+
 def test_a_host_that_comes_back_gets_blocks_again() -> None:
     with main_folder() as folder:
         told = lead(folder, Simulated({"a": ["cut off"]}), fleet(HOSTS[0]))

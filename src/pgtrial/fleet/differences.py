@@ -1,7 +1,7 @@
 """What differs between the hosts of an experiment and may change its answer: it is told, and no reason to end."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ _FACTS = {
 }
 SLOW = 1.5  # times the median of the others
 _FEWEST = 2  # blocks of a host before it is called slow
+_MOST_NAMED = 4  # hosts with one value: with all of them the sentence would be another with each host that comes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,24 +51,29 @@ class Shown:
 
     def find_differences(self) -> tuple[str, ...]:
         """Sentences about the hosts; () where there is nothing to say."""
-        return (*_different(self.facts), *find_slow(self.seconds))
+        return (*find_differing(self.facts), *find_slow(self.seconds))
 
 
-def _different(facts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def find_differing(facts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What is not the same on all hosts; ``facts`` of a run, by host."""
     for fact, name in _FACTS.items():
         values: dict[str, list[str]] = {}
         for host, known in facts.items():
             if fact in known:
                 values.setdefault(known[fact], []).append(host)
         if len(values) > 1:
-            listed = "; ".join(f"{value} on {', '.join(sorted(hosts))}" for value, hosts in sorted(values.items()))
+            listed = "; ".join(f"{value} on {_names(sorted(hosts))}" for value, hosts in sorted(values.items()))
             yield f"the {name} is not the same on all hosts: {listed}. The effect may differ between them, too."
+
+
+def _names(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts[:_MOST_NAMED]) + (" and others" if len(hosts) > _MOST_NAMED else "")
 
 
 def find_slow(seconds: Mapping[str, list[float]]) -> Iterator[str]:
     """Hosts whose blocks take much longer than those of the others; ``seconds`` of each block, by host."""
     means = {host: sum(each) / len(each) for host, each in seconds.items() if len(each) >= _FEWEST}
+    ranked, middle = sorted(means.values()), (len(means) - 1) // 2
     for host, mean in means.items():
-        others = sorted(other for name, other in means.items() if name != host)
-        if others and mean > SLOW * others[len(others) // 2]:
+        if len(ranked) > 1 and mean > SLOW * ranked[middle + (mean <= ranked[middle])]:  # the median of the others
             yield f"{host} is slow: a block takes it more than {SLOW:g} times as long as the others."

@@ -140,6 +140,7 @@ class Leader:
     _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
     _shown: Shown = field(init=False)
     _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
+    _ran: dict[str, FleetHost] = field(default_factory=dict, init=False)  # hosts with blocks, as their folders say
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list
     _coming: set[str] = field(default_factory=set, init=False)  # hosts that are being made ready, or will be
@@ -298,13 +299,12 @@ class Leader:
 
     def _refuse_renamed(self, host: FleetHost) -> None:
         """Raises PreflightError where the host has blocks under another name: they would count as two hosts."""
-        places = host_folders(self.folder)
-        earlier = {name for name in self.dispatch.counted.values() if name in places and name != host.name}
-        known = [
-            FleetHost(name=name, ssh=address) if address else FleetHost(name=name, local=True)
-            for name in sorted(earlier)
-            for address in [load_stored(places[name]).experiment.target.host]
-        ]
+        if unread := set(self.dispatch.counted.values()) - self._ran.keys():
+            for name, place in host_folders(self.folder).items():  # of one that was copied there are none
+                if name in unread:
+                    address = load_stored(place).experiment.target.host
+                    self._ran[name] = FleetHost(name=name, ssh=address) if address else FleetHost(name=name, local=True)
+        known = [self._ran[name] for name in sorted(self._ran) if name != host.name]
         if not self.hosts.without_doubles((host,), known=known):
             name = next(other.name for other in known if other.where == host.where)
             raise PreflightError(
@@ -499,10 +499,10 @@ class Leader:
         """Fence every host that has a folder, also of an earlier list: what an earlier pgtrial left is undone, and what
         it had finished is taken in.
         """
+        done = done_blocks(self.folder)  # once: it reads all runs, and nobody else takes any in now
         for name, place in host_folders(self.folder).items():
-            fenced = await self.fence.fence(
-                place, host=name, reason=_given_up(name, "pgtrial ended"), done=done_blocks(self.folder)
-            )
+            fenced = await self.fence.fence(place, host=name, reason=_given_up(name, "pgtrial ended"), done=done)
+            done |= fenced.whole
             self._note(name, fenced)
             for block in fenced.whole:
                 self.state.assign_block(block, name)
