@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgtrial.design.plan import draw_seed, plan_pairs, plan_schedule
 from pgtrial.model.arm import Arm, Role
 
-ARMS = tuple(Arm(name=name, role=Role.CANDIDATE) for name in ("a", "b", "c", "d", "e"))
+ARMS = tuple(Arm(name=name, role=Role.CANDIDATE) for name in "abcdef")
 
 seeds = st.integers(0, 2**63 - 1)
 
@@ -26,9 +26,9 @@ def test_every_block_runs_every_arm_exactly_once(count: int, blocks: int, seed: 
 
 @given(blocks=st.integers(1, 20), more=st.integers(0, 20), seed=seeds)
 def test_a_longer_schedule_begins_with_the_shorter_one(blocks: int, more: int, seed: int) -> None:
-    short = plan_schedule(ARMS, blocks=blocks, seed=seed)
+    short = plan_schedule(ARMS[:5], blocks=blocks, seed=seed)
 
-    assert plan_schedule(ARMS, blocks=blocks + more, seed=seed)[: len(short)] == short
+    assert plan_schedule(ARMS[:5], blocks=blocks + more, seed=seed)[: len(short)] == short
 
 
 def test_the_order_of_a_seed_never_changes() -> None:
@@ -41,13 +41,14 @@ def test_the_order_of_a_seed_never_changes() -> None:
 FIXED = ["cba", "cab", "abc", "bac"]
 
 
-@given(count=st.integers(2, 5), seed=seeds)
+@given(count=st.one_of(st.integers(2, 12), st.just(64)), seed=seeds)
 def test_each_arm_runs_before_and_after_the_control_in_two_of_the_first_six_blocks(count: int, seed: int) -> None:
-    slots = plan_schedule(ARMS[:count], blocks=6, seed=seed)
+    arms = tuple(Arm(name=f"arm {number}", role=Role.CANDIDATE) for number in range(count))
+    slots = plan_schedule(arms, blocks=6, seed=seed)
     places = {(slot.block, slot.arm): slot.position for slot in slots}
 
-    for arm in ARMS[1:count]:
-        after = sum(places[block, arm.name] > places[block, ARMS[0].name] for block in range(1, 7))
+    for arm in arms[1:]:
+        after = sum(places[block, arm.name] > places[block, arms[0].name] for block in range(1, 7))
         assert 2 <= after <= 4
 
 
@@ -59,7 +60,7 @@ def test_of_three_arms_the_control_has_each_place_as_often_and_each_arm_comes_af
     assert all(sum(places[block, arm] > places[block, "a"] for block in range(1, 7)) == 3 for arm in "bc")
 
 
-@pytest.mark.parametrize(("count", "experiments"), [(3, 1000), (4, 600)])
+@pytest.mark.parametrize(("count", "experiments"), [(3, 1000), (4, 600), (6, 600)])
 def test_what_is_special_of_the_first_run_of_a_block_is_in_no_effect_on_average(count: int, experiments: int) -> None:
     effects = []
     for seed in range(experiments):

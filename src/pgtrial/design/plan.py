@@ -28,6 +28,7 @@ _CAN_BE_HALVED = 2  # arms beside the control that each come after it in half of
 _UNSEEN = 2.6
 _DRAWS = 20  # of more arms the best of so many
 _MOST_DRAWS = 1000  # of two and three, of which one in a few is enough
+_MOST_AS_DRAWN = 5  # arms; of more hardly a draw has each of them on both sides of the control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,14 +222,20 @@ def _draw_places(count: int, rng: random.Random) -> list[int]:
 
 
 def _draw_orders(names: Sequence[str], places: Sequence[int] | None, rng: random.Random) -> list[list[str]]:
-    """Orders of the first blocks, with the control at each of ``places`` in one of them; None: at any place."""
+    """Orders of the first blocks, with the control at each of ``places`` in one of them; None: at any place.
+
+    Many arms have each order from its end as well, so every arm comes after the control in half of the blocks, and the
+    control has half of the places and those that mirror them.
+    """
     if places is None:
         return [shuffled(names, rng) for _ in range(_BALANCED)]
     control, *others = names
-    orders = [shuffled(others, rng) for _ in places]
-    for order, place in zip(orders, shuffled(places, rng), strict=True):
+    is_mirrored = len(names) > _MOST_AS_DRAWN
+    chosen = places[: _BALANCED // 2] if is_mirrored else places
+    orders = [shuffled(others, rng) for _ in chosen]
+    for order, place in zip(orders, shuffled(chosen, rng), strict=True):
         order.insert(place, control)
-    return orders
+    return shuffled([*orders, *(order[::-1] for order in orders)], rng) if is_mirrored else orders
 
 
 def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
