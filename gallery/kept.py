@@ -8,7 +8,9 @@ from pathlib import Path
 
 from gallery.entries import FOLDER
 from pgtrial.findings.causes import Causes
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
 from pgtrial.findings.findings import Findings
+from pgtrial.model.caveat import Severity
 from pgtrial.report.charts.panels import main_block, run_panels
 from pgtrial.report.words import throughput_of
 from pgtrial.safe_files import share_file
@@ -18,6 +20,7 @@ from pgtrial.store.findings_file import read_findings
 KEPT = FOLDER / "findings"
 TOPICS = frozenset({"waits", "disk", "memory", "write-back"})  # of panels that charts.py draws
 # Of the machine that measured as much as a page tells; the rest is nobody's business.
+TARGET = frozenset({"kind", "postgres version"})
 FACTS = frozenset({("machine", "CPUs"), ("machine", "memory"), ("kernel", "release")})
 
 
@@ -37,12 +40,20 @@ def read_kept(name: str, folder: Path = KEPT) -> Findings | None:
 
 
 def extract_findings(findings: Findings) -> Findings:
-    """The findings without what no page shows: each run's observations, latencies one by one, settings, other runs."""
+    """The findings without what no page shows: each run's observations, latencies one by one, settings, other runs, and
+    where on the machine that measured things lay.
+    """
     block = main_block(run_panels(findings))
     last = findings.experiment.levels[-1].index if findings.experiment.levels else None
     facts = tuple(fact for fact in findings.fingerprint.facts if (fact.group, fact.name) in FACTS)
+    target = {name: text for name, text in findings.experiment.target.items() if name in TARGET}
     return findings.model_copy(
         update={
+            "experiment": findings.experiment.model_copy(update={"target": target}),
+            "hosts": None,
+            "noise": findings.noise.model_copy(update={"calibration": None}),
+            "runs": tuple(run.model_copy(update={"reason": ""}) for run in findings.runs),
+            "caveats": tuple(map(_without_words_of_remarks, findings.caveats)),
             "observations": (),
             "distributions": (),
             "latency_maps": (),
@@ -57,6 +68,13 @@ def extract_findings(findings: Findings) -> Findings:
             "causes": findings.causes and _extract_causes(findings.causes, block, last),
         }
     )
+
+
+def _without_words_of_remarks(caveat: CaveatFinding) -> CaveatFinding:
+    """A page counts remarks, and no more."""
+    if caveat.severity is not Severity.INFO:
+        return caveat
+    return caveat_in_words(caveat.code, caveat.severity, caveat.code)
 
 
 def _extract_causes(causes: Causes, block: int | None, last: int | None) -> Causes:
