@@ -477,10 +477,8 @@ def test_a_journal_of_the_version_before_gets_checksums(journal, directory: Path
     assert [record.entry for record in records] == [newer, entry]
 
 
-def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:
-    entries = [begin(journal, folder=f"/results/{number}") for number in range(60)]
-    journal.close()
-    path = directory / FILE
+def damage_page(path: Path) -> None:
+    """Make one page unreadable that has entries of the folders "/results/3…"."""
     content = bytearray(path.read_bytes())
     size = int.from_bytes(content[16:18], "big")
     # SQLite, "Database File Format", 1.6: the first byte of a page is 13 where it has rows of a table.
@@ -492,6 +490,12 @@ def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory
     content[leaves[0] : leaves[0] + 8] = b"\xff" * 8
     path.write_bytes(content)
 
+
+def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:
+    entries = [begin(journal, folder=f"/results/{number}") for number in range(60)]
+    journal.close()
+    damage_page(directory / FILE)
+
     with Journal.open(write=False) as again:
         records = again.open_entries()
         newest = again.history(5)
@@ -501,3 +505,21 @@ def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory
     assert readable == [entry for entry in reversed(entries) if entry.id not in damaged]
     assert 0 < len(damaged) < 60
     assert [record.entry.id for record in newest] == [60, 59, 58, 57, 56]
+
+
+def test_beside_a_damaged_page_an_entry_is_ended_for_good(journal, directory: Path) -> None:
+    for number in range(60):
+        begin(journal, folder=f"/results/{number}")
+    newest = with_long(journal)
+    journal.close()
+    damage_page(directory / FILE)
+
+    with Journal.open(write=True) as again:
+        again.end(newest, RESTORED, t=13.0)
+    with Journal.open(write=False) as again:
+        (record,) = again.history(1)
+        still_open = [record.entry.id for record in again.open_entries()]
+
+    assert (record.entry.id, record.outcome, record.ended) == (newest.id, Outcome.RESTORED, 13.0)
+    assert 60 in still_open
+    assert newest.id not in still_open
