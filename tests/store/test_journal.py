@@ -12,9 +12,11 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store import journal_file
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import FILE, VARIABLE, state_directory
 from pgtrial.store.journal_seal import seal
+from pgtrial.store.sqlite import connect
 
 OWNER = Owner(pid=4711, start_ticks=99, boot_id="boot-1")
 CHANGE = Change(
@@ -246,6 +248,14 @@ def with_long(journal: Journal) -> JournalEntry:
     return begin(journal, change=replace(CHANGE, old={**CHANGE.old, "catalogue": LONG}))
 
 
+def make_old(journal: Journal) -> None:
+    """What has no long values yet as the format before has it, and no larger than it has to be."""
+    with contextlib.closing(sqlite3.connect(journal.path, isolation_level=None)) as db:
+        db.execute("DROP TABLE long_value")
+        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+        db.execute("VACUUM")
+
+
 def bytes_of(journal: Journal) -> int:
     """What its pages hold, those aside that are free."""
     ((pages, free, size),) = journal.db.execute(
@@ -290,8 +300,7 @@ def test_a_journal_of_the_format_before_is_read_and_written_on(journal, director
         old = json.dumps({**CHANGE.old, "catalogue": LONG})  # as that format has it
         db.execute("UPDATE entry SET old = ?", (old,))
         seal(db, entry.id)
-        db.execute("DROP TABLE long_value")
-        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+    make_old(journal)
     journal.close()
 
     found = []
@@ -305,6 +314,42 @@ def test_a_journal_of_the_format_before_is_read_and_written_on(journal, director
                 (newest,) = again.open_entries()
     assert found == [(LONG, "")] * 2
     assert newest.entry.change.old["catalogue"] == LONG
+
+
+@pytest.mark.parametrize(("limit", "is_writable"), [("max_page_count = 1", True), ("query_only = ON", False)])
+def test_a_journal_of_the_format_before_is_used_where_nothing_can_be_added_to_it(
+    journal, directory: Path, monkeypatch: pytest.MonkeyPatch, limit: str, *, is_writable: bool
+) -> None:
+    """As on a disk that is full, or can only be read; a page in the middle of the file can be written all the same."""
+    entry = begin(journal)
+    make_old(journal)
+    journal.close()
+
+    def connect_in_need(path: Path, *, mode: str) -> sqlite3.Connection:
+        db = connect(path, mode=mode)
+        db.execute(f"PRAGMA {limit}")  # no fewer pages than there are
+        return db
+
+    monkeypatch.setattr(journal_file, "connect", connect_in_need)
+    with Journal.open(write=True) as again:
+        (record,) = again.open_entries()
+        with contextlib.nullcontext() if is_writable else pytest.raises(StoreError, match="cannot write to"):
+            again.end(record.entry, RESTORED, t=13.0)
+        left = again.open_entries()
+        (kept,) = again.db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+
+    assert record.entry == entry
+    assert len(left) == (0 if is_writable else 1)
+    assert kept == "2"
+
+
+def test_an_entry_whose_long_values_are_gone_with_their_table_is_damaged(journal) -> None:
+    with_long(journal)
+    make_old(journal)
+
+    (record,) = journal.open_entries()
+
+    assert "old" in record.entry.damage
 
 
 # -- what is wrong with it ---------------------------------------------------------------------------------------
