@@ -1,5 +1,6 @@
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import boot_id, identify
 from pgtrial.knobs.base import HostKnob
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store import journal_file
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import VARIABLE
+from pgtrial.store.sqlite import connect
 
 DEAD = Owner(pid=1, start_ticks=0, boot_id="an earlier boot")
 
@@ -190,3 +193,26 @@ def test_a_journal_that_cannot_be_used_is_an_error(
 
     assert main(["restore"]) == 1
     assert capsys.readouterr().err.startswith("error: PGTRIAL_STATE_DIRECTORY is not an absolute path")
+
+
+def test_a_journal_of_the_format_before_that_can_only_be_read_is_put_back(
+    change, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = change("a")
+    with Journal.open(write=True) as journal, journal.db as db:
+        db.execute("DROP TABLE long_value")
+        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+
+    def connect_to_look(path: Path, *, mode: str) -> sqlite3.Connection:
+        db = connect(path, mode=mode)
+        db.execute("PRAGMA query_only = ON")
+        return db
+
+    monkeypatch.setattr(journal_file, "connect", connect_to_look)
+
+    assert main(["restore"]) == 1
+
+    captured = capsys.readouterr()
+    assert path.read_text() == "old"
+    assert captured.out == "#1 local, files: a new → old, restored\n"
+    assert captured.err.startswith("error: cannot write to the journal of host changes")

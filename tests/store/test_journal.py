@@ -12,9 +12,11 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store import journal_file
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import FILE, VARIABLE, state_directory
 from pgtrial.store.journal_seal import seal
+from pgtrial.store.sqlite import connect
 
 OWNER = Owner(pid=4711, start_ticks=99, boot_id="boot-1")
 CHANGE = Change(
@@ -246,6 +248,14 @@ def with_long(journal: Journal) -> JournalEntry:
     return begin(journal, change=replace(CHANGE, old={**CHANGE.old, "catalogue": LONG}))
 
 
+def make_old(journal: Journal) -> None:
+    """What has no long values yet as the format before has it, and no larger than it has to be."""
+    with contextlib.closing(sqlite3.connect(journal.path, isolation_level=None)) as db:
+        db.execute("DROP TABLE long_value")
+        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+        db.execute("VACUUM")
+
+
 def bytes_of(journal: Journal) -> int:
     """What its pages hold, those aside that are free."""
     ((pages, free, size),) = journal.db.execute(
@@ -290,8 +300,7 @@ def test_a_journal_of_the_format_before_is_read_and_written_on(journal, director
         old = json.dumps({**CHANGE.old, "catalogue": LONG})  # as that format has it
         db.execute("UPDATE entry SET old = ?", (old,))
         seal(db, entry.id)
-        db.execute("DROP TABLE long_value")
-        db.execute("UPDATE meta SET value = '2' WHERE key = 'format'")
+    make_old(journal)
     journal.close()
 
     found = []
@@ -305,6 +314,42 @@ def test_a_journal_of_the_format_before_is_read_and_written_on(journal, director
                 (newest,) = again.open_entries()
     assert found == [(LONG, "")] * 2
     assert newest.entry.change.old["catalogue"] == LONG
+
+
+@pytest.mark.parametrize(("limit", "is_writable"), [("max_page_count = 1", True), ("query_only = ON", False)])
+def test_a_journal_of_the_format_before_is_used_where_nothing_can_be_added_to_it(
+    journal, directory: Path, monkeypatch: pytest.MonkeyPatch, limit: str, *, is_writable: bool
+) -> None:
+    """As on a disk that is full, or can only be read; a page in the middle of the file can be written all the same."""
+    entry = begin(journal)
+    make_old(journal)
+    journal.close()
+
+    def connect_in_need(path: Path, *, mode: str) -> sqlite3.Connection:
+        db = connect(path, mode=mode)
+        db.execute(f"PRAGMA {limit}")  # no fewer pages than there are
+        return db
+
+    monkeypatch.setattr(journal_file, "connect", connect_in_need)
+    with Journal.open(write=True) as again:
+        (record,) = again.open_entries()
+        with contextlib.nullcontext() if is_writable else pytest.raises(StoreError, match="cannot write to"):
+            again.end(record.entry, RESTORED, t=13.0)
+        left = again.open_entries()
+        (kept,) = again.db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+
+    assert record.entry == entry
+    assert len(left) == (0 if is_writable else 1)
+    assert kept == "2"
+
+
+def test_an_entry_whose_long_values_are_gone_with_their_table_is_damaged(journal) -> None:
+    with_long(journal)
+    make_old(journal)
+
+    (record,) = journal.open_entries()
+
+    assert "old" in record.entry.damage
 
 
 # -- what is wrong with it ---------------------------------------------------------------------------------------
@@ -477,10 +522,8 @@ def test_a_journal_of_the_version_before_gets_checksums(journal, directory: Path
     assert [record.entry for record in records] == [newer, entry]
 
 
-def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:
-    entries = [begin(journal, folder=f"/results/{number}") for number in range(60)]
-    journal.close()
-    path = directory / FILE
+def damage_page(path: Path) -> None:
+    """Make one page unreadable that has entries of the folders "/results/3…"."""
     content = bytearray(path.read_bytes())
     size = int.from_bytes(content[16:18], "big")
     # SQLite, "Database File Format", 1.6: the first byte of a page is 13 where it has rows of a table.
@@ -492,6 +535,12 @@ def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory
     content[leaves[0] : leaves[0] + 8] = b"\xff" * 8
     path.write_bytes(content)
 
+
+def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory: Path) -> None:
+    entries = [begin(journal, folder=f"/results/{number}") for number in range(60)]
+    journal.close()
+    damage_page(directory / FILE)
+
     with Journal.open(write=False) as again:
         records = again.open_entries()
         newest = again.history(5)
@@ -501,3 +550,21 @@ def test_a_damaged_page_takes_no_entry_of_another_one_with_it(journal, directory
     assert readable == [entry for entry in reversed(entries) if entry.id not in damaged]
     assert 0 < len(damaged) < 60
     assert [record.entry.id for record in newest] == [60, 59, 58, 57, 56]
+
+
+def test_beside_a_damaged_page_an_entry_is_ended_for_good(journal, directory: Path) -> None:
+    for number in range(60):
+        begin(journal, folder=f"/results/{number}")
+    newest = with_long(journal)
+    journal.close()
+    damage_page(directory / FILE)
+
+    with Journal.open(write=True) as again:
+        again.end(newest, RESTORED, t=13.0)
+    with Journal.open(write=False) as again:
+        (record,) = again.history(1)
+        still_open = [record.entry.id for record in again.open_entries()]
+
+    assert (record.entry.id, record.outcome, record.ended) == (newest.id, Outcome.RESTORED, 13.0)
+    assert 60 in still_open
+    assert newest.id not in still_open

@@ -20,6 +20,7 @@ from pgtrial.store.transfer import Taken, take_rows
 SATURATED = caveat("load-machine-saturated", host="load-1", share=0.97)
 AUTOVACUUM = message("silent-autovacuum", seconds=60.0, name="log_autovacuum_min_duration")
 LOG = caveat("server-log-silent", silent=(AUTOVACUUM,))
+WORDS = "INSERT INTO caveat (run, code, severity, text, hint) VALUES (?, 'load-machine-saturated', 'warning', ?, ?)"
 SLOT = Slot(number=1, block=1, position=1, arm="a")
 
 
@@ -34,6 +35,11 @@ def folder(place: Path, *, is_old: bool = False) -> Path:
             db.execute("ALTER TABLE caveat DROP COLUMN said")
             db.execute("INSERT INTO caveat VALUES (NULL, 'no-host', 'info', 'It is out of reach.', 'Move.')")
     return place
+
+
+def in_words(given: CaveatFinding) -> CaveatFinding:
+    """As older versions have noted it."""
+    return caveat_in_words(given.code, given.severity, given.text, given.hint)
 
 
 def noted(place: Path) -> list[tuple[int | None, CaveatFinding]]:
@@ -90,6 +96,36 @@ def test_caveats_are_taken_between_folders_of_two_versions(tmp_path: Path, own: 
     assert (2, caveat_in_words("x", Severity.INFO, "It is so.")) in noted(target)
 
 
+def test_what_two_versions_have_noted_is_told_once(tmp_path: Path) -> None:
+    place = folder(tmp_path / "made", is_old=True)
+    with contextlib.closing(sqlite3.connect(place / "state.sqlite")) as db, db:
+        db.executemany(WORDS, [(None, SATURATED.text, SATURATED.hint), (1, SATURATED.text, SATURATED.hint)])
+    with contextlib.closing(State.open(place, write=True)) as state:
+        state.add_caveat(SATURATED)
+
+    told = [(run, found) for run, found in noted(place) if found.code == SATURATED.code]
+    assert told == [(1, in_words(SATURATED)), (None, SATURATED)]
+
+
+@pytest.mark.parametrize(("own", "main"), [("words", "code"), ("code", "words"), ("both", "code"), ("both", "none")])
+def test_what_two_versions_have_noted_is_taken_as_told_once(tmp_path: Path, own: str, main: str) -> None:
+    source, target = folder(tmp_path / "own"), folder(tmp_path / "main")
+    for place, has in ((source, own), (target, main)):
+        if has in ("words", "both"):
+            with contextlib.closing(sqlite3.connect(place / "state.sqlite")) as db, db:
+                db.execute(WORDS, (None, SATURATED.text, SATURATED.hint))
+        if has in ("code", "both"):
+            with contextlib.closing(State.open(place, write=True)) as state:
+                state.add_caveat(SATURATED)
+
+    take_rows(source, target, [])
+
+    assert noted(target) == [(None, SATURATED)]
+    with contextlib.closing(sqlite3.connect(target / "state.sqlite")) as db:
+        rows = db.execute("SELECT said IS NULL FROM caveat").fetchall()
+    assert rows == ([(1,), (0,)] if main == "words" else [(0,)])  # what is there stays
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -102,7 +138,10 @@ def test_caveats_are_taken_between_folders_of_two_versions(tmp_path: Path, own: 
         '{"variant": "none", "values": {"host": "a", "share": 1}}',
         '{"variant": "", "values": {"host": "a", "share": "many"}}',
         '{"variant": [], "values": 3}',
+        f'{{"variant": "", "values": {{"host": "a", "share": 1}}, "more": {"[" * 200}{"]" * 200}}}',
+        f'{{"variant": "", "values": {{"host": "a", "share": 1}}, "more": [0{",0" * 300_000}]}}',
     ],
+    ids=lambda said: said and said[:60],
 )
 def test_of_values_that_make_no_sense_the_words_are_left(said: str | None) -> None:
     found = read_noted("load-machine-saturated", Severity.WARNING, "It was busy.", "Add one.", said)

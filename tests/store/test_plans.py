@@ -1,3 +1,5 @@
+import contextlib
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +9,7 @@ from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import StoreError
+from pgtrial.store.layout import STATE
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
 from support.experiments import load_experiment
@@ -67,4 +70,18 @@ def test_numbers_of_a_plan_that_cannot_be_are_damage(tmp_path: Path, key: str, v
     state.close()
 
     with pytest.raises(StoreError, match="is damaged"):
+        read_plan(tmp_path)
+
+
+def test_a_block_that_lacks_a_run_of_an_arm_is_damage(tmp_path: Path) -> None:
+    (path,) = [path for path in EXAMPLES if path.stem == "first"]
+    plan = make_plan(load_experiment(path, check_files=False).experiment, FACTS)
+    state = State.create(tmp_path, durable=False)
+    write_plan(state, plan)
+    state.close()
+    control = plan.arms[0].name
+    with contextlib.closing(sqlite3.connect(tmp_path / STATE)) as db, db:
+        db.execute("DELETE FROM slot WHERE block = 2 AND arm = ?", (control,))
+
+    with pytest.raises(StoreError, match=f'is damaged: table slot has no run of arm "{control}" in block 2'):
         read_plan(tmp_path)

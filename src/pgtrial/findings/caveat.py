@@ -13,6 +13,7 @@ from pgtrial.findings.record import Record
 from pgtrial.findings.rendering import render
 from pgtrial.language import ENGLISH, find_language, speak
 from pgtrial.model.caveat import Severity
+from pgtrial.safe_text import parse_json
 
 # Codes of what is said wherever a verdict is: that it is not the first attempt, of runs that do not count, and of a
 # host that is unlike the others.
@@ -115,7 +116,7 @@ def caveat_in_words(code: str, severity: Severity, text: str, hint: str = "") ->
 def read_noted(code: str, severity: Severity, text: str, hint: str, said: str | None) -> CaveatFinding:
     """A caveat as ``said_of`` wrote it beside its sentences; by these alone where that is missing or makes no sense."""
     try:
-        given = json.loads(said or "{}")
+        given = parse_json(said or "{}")
         key = _key(code, given["variant"])
         if is_known(key, given["values"]):
             found = caveat(key, severity=severity, **read_values(given["values"]))

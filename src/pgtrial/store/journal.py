@@ -49,7 +49,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """An open journal; every method is one transaction and durable when it returns. All raise StoreError."""
+    """An open journal; what a method writes is whole, and durable when it returns. All raise StoreError."""
 
     path: Path
     db: sqlite3.Connection
@@ -117,7 +117,9 @@ class Journal:
         """Record the outcome of undoing; a failed entry stays open."""
         with self._access("write") as db:
             self._update(db, entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
-            if undone.outcome in _OVER:
+        if undone.outcome in _OVER:
+            # It reads all entries, so it fails where one of them is on a damaged page. What is kept only takes room.
+            with contextlib.suppress(sqlite3.DatabaseError), self.db as db:
                 forget_unneeded(db, _OVER)
 
     # -- reading ---------------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ VARIABLE = "PGTRIAL_STATE_DIRECTORY"
 FILE = "journal.sqlite"
 LOCK = "restore.lock"
 FORMAT = 3  # 1 had no seals, 2 long values in its entries
+_SEALED_FORMAT = 2  # from which on all entries have their seals
 
 _SCHEMA = Path(__file__).with_name("journal.sql")
+_NO_WRITING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on its disk.",
     sqlite3.SQLITE_BUSY: "Another pgtrial has been writing to it for long; try again.",
@@ -67,7 +69,7 @@ def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
         try:
             _check_format(db, path)
             if write and _format(db) < FORMAT:
-                _upgrade(db)
+                _upgrade_or_bear(db)
         except BaseException:
             db.close()
             raise
@@ -158,6 +160,17 @@ def _upgrade(db: sqlite3.Connection) -> None:
                 seal(db, number)
         db.execute(LONG_VALUES)
         db.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),))
+
+
+def _upgrade_or_bear(db: sqlite3.Connection) -> None:
+    """Have a journal of an older version as this one writes it, or leave it where its disk is full or can only be read
+    and what it lists can be undone as it is: that is not to wait for the disk.
+    """
+    try:
+        _upgrade(db)
+    except sqlite3.OperationalError as err:
+        if _format(db) < _SEALED_FORMAT or err.sqlite_errorcode & 0xFF not in _NO_WRITING:
+            raise
 
 
 def _return_rows(db: sqlite3.Connection) -> None:

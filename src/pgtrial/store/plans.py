@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -113,6 +114,10 @@ def plan_of(state: State, folder: Path) -> Plan:
     unknown = {slot.arm for slot in plan.slots} - {arm.name for arm in plan.arms}
     if unknown:
         raise damaged(folder / layout.STATE, f'table slot names arm "{min(unknown)}", which is not in the plan')
+    there = {(slot.block, slot.arm) for slot in plan.slots}
+    for block, arm in product(sorted({slot.block for slot in plan.slots}), plan.arms):
+        if (block, arm.name) not in there:
+            raise damaged(folder / layout.STATE, f'table slot has no run of arm "{arm.name}" in block {block}')
     return plan
 
 

@@ -402,9 +402,16 @@ class State:
             )
 
     def caveats(self) -> tuple[tuple[int | None, CaveatFinding], ...]:
-        if self._has_said():
-            return tuple((row.run, read_noted(*row[1:])) for row in self._rows(CaveatRow))
-        return tuple((row.run, caveat_in_words(*row[1:])) for row in self._rows(OldCaveatRow))
+        """Each with its run. One that an older version noted in words is left out where this version noted it again."""
+        if not self._has_said():
+            return tuple((row.run, caveat_in_words(*row[1:])) for row in self._rows(OldCaveatRow))
+        rows = self._rows(CaveatRow)
+        again = {(row.run, row.code, row.text, row.hint) for row in rows if row.said is not None}
+        return tuple(
+            (row.run, read_noted(*row[1:]))
+            for row in rows
+            if row.said is not None or (row.run, row.code, row.text, row.hint) not in again
+        )
 
     def _has_said(self) -> bool:
         """Whether caveats are more than sentences, as they were in folders of older versions."""

@@ -101,8 +101,10 @@ def _take_whole(own: sqlite3.Connection, main: sqlite3.Connection) -> None:
         main.executemany("INSERT INTO fingerprint (run, moment, name, value) VALUES (NULL, ?, ?, ?)", facts)
     columns = _in_both(own, main, "caveat")
     query = f"SELECT {', '.join(columns)} FROM caveat WHERE run IS NULL"
-    known = set(main.execute(query).fetchall())
-    new = [row for row in dict.fromkeys(own.execute(query).fetchall()) if row not in known]
+    known, found = set(main.execute(query).fetchall()), dict.fromkeys(own.execute(query).fetchall())
+    if columns == _OF_RUN["caveat"]:  # an older version noted the same in words: ``said``, which is last, is NULL
+        known |= {(*row[:-1], None) for row in (*known, *found) if row[-1] is not None}
+    new = [row for row in found if row not in known]
     marks = ", ".join("?" * len(columns))
     main.executemany(f"INSERT INTO caveat (run, {', '.join(columns)}) VALUES (NULL, {marks})", new)
 
