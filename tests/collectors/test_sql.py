@@ -66,6 +66,7 @@ def test_every_number_of_a_view_is_read(connection: psycopg.Connection) -> None:
     # Read under the newer names, or not a quantity.
     known |= {"datid", "op_bytes", "checkpoints_timed", "checkpoints_req", "checkpoint_write_time"}
     known |= {"checkpoint_sync_time", "buffers_checkpoint", "pid", "client_port", "sync_priority"}
+    known |= {"active_pid", "safe_wal_size"}
     views = [collector.name for collector in QUERIES]
 
     rows = connection.execute(
@@ -217,7 +218,7 @@ def test_sessions_are_grouped_by_what_they_wait_for(server: ThrowawayCluster, co
                 state="active",
                 wait_type="Timeout",
                 wait_event="PgSleep",
-                query="SELECT pg_sleep(?), ?, ?, ? AS col1 -- of ?",
+                query="SELECT pg_sleep(?), ?, ?, ? AS col1",
                 sessions=3,
             ),
         )

@@ -14,7 +14,7 @@ from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.postgres.connect import connect, create_database, execute, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.belongings import Belongings
-from pgtrial.workloads.data_files import DataFile, Kind
+from pgtrial.workloads.data_files import DataFile, DumpFormat
 from support.loading import empty_database, load, read_files
 
 SOURCE = r"""
@@ -127,7 +127,7 @@ def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
         name="x",
         root=Path(),
         path=Path("x"),
-        kind=Kind.ARCHIVE,
+        kind=DumpFormat.ARCHIVE,
         files=(),
         roles=nothing,
         extensions=nothing,
@@ -141,6 +141,27 @@ def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
     assert caveat is not None
     assert f"has ENCODING {encoding}, LOCALE_PROVIDER libc, LOCALE xx_YY.UTF-8. That cannot be had here" in caveat.text
     assert caveat.text.endswith(f'sorted by "{collation}".')
+
+
+def test_a_caveat_shows_no_more_than_the_beginning_of_a_long_value(served: ThrowawayCluster) -> None:
+    nothing: frozenset[str] = frozenset()
+    file = DataFile(
+        name="x",
+        root=Path(),
+        path=Path("x"),
+        kind=DumpFormat.ARCHIVE,
+        files=(),
+        roles=nothing,
+        extensions=nothing,
+        uses=(),
+        locale=(("ENCODING", "UTF8"), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "x" * 1000)),
+    )
+
+    _, caveat = create_for(served, file)
+
+    assert caveat is not None
+    assert f"LOCALE {'x' * 199}…. That" in caveat.text
+    assert "x" * 200 not in caveat.text
 
 
 def test_file_for_psql_reads_others_and_a_second_file_follows(

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.workloads.archive import read_locale
+from pgtrial.workloads.archive import ArchiveError, read_locale
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,11 @@ from pgtrial.workloads.archive import read_locale
 )
 def test_encoding_and_collation_are_read_from_the_databases_statement(statement: str, options: dict[str, str]) -> None:
     assert dict(read_locale(statement)) == options
+
+
+def test_a_value_that_is_longer_than_any_is_refused() -> None:
+    statement = "CREATE DATABASE shop WITH ENCODING = 'UTF8' ICU_RULES = '{}' LOCALE = 'C';"
+
+    assert dict(read_locale(statement.format("x" * 1000)))["ICU_RULES"] == "x" * 1000
+    with pytest.raises(ArchiveError, match=r"ICU_RULES of its database has 1,001 characters"):
+        read_locale(statement.format("x" * 1001))

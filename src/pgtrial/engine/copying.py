@@ -51,8 +51,6 @@ async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], ou
     assert own is not None  # it is this process
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
-        own = identify(os.getpid())
-        assert own is not None  # it runs
         knob, context = ServerCopy(server=server), KnobContext(host=host, token="", directory="/")
         with Journal.open(write=True) as journal:
             _refuse_unfinished(journal, name_of_copy(server.control.address, name))

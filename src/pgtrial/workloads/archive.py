@@ -21,6 +21,7 @@ _TAR_HEADER, _TAR_NAME, _TAR_KIND, _TAR_PREFIX = 512, slice(0, 100), slice(156, 
 _NAMED_AS_IT_IS = ("BLOB", "BLOB METADATA")
 _BLOBS = "BLOBS"  # its data are large objects, which are no statements
 _LONGEST = 64 << 20  # bytes of one statement; a damaged file may claim any number
+_LONGEST_VALUE = 1000  # characters of an option of CREATE DATABASE
 _MOST_ENTRIES = 10_000_000
 # Of the statement that would make the database: what decides how its texts are stored and compared. Source:
 # dumpDatabase of pg_dump.c. No text takes longer for being written so that it would.
@@ -69,11 +70,19 @@ def read_entries(path: Path) -> Iterator[Entry]:
 
 
 def read_locale(statements: str) -> tuple[tuple[str, str], ...]:
-    """Encoding and collation of the database that an archive's entry makes, as options of CREATE DATABASE."""
+    """Encoding and collation of the database that an archive's entry makes, as options of CREATE DATABASE.
+
+    Raises ArchiveError where one is longer than any that a server has.
+    """
     made = _DATABASE.match(statements)
     found = _LOCALE.finditer(made["options"]) if made else ()
     values = ((each["name"], each["word"], each["text"]) for each in found if each["name"])
-    return tuple((name, word or text[1:-1].replace("''", "'")) for name, word, text in values)
+    options = tuple((name, word or text[1:-1].replace("''", "'")) for name, word, text in values)
+    for name, value in options:
+        if len(value) > _LONGEST_VALUE:
+            most = f"{len(value):,} characters, and {_LONGEST_VALUE:,} are the most that pgtrial takes"
+            raise ArchiveError(f"{name} of its database has {most}")
+    return options
 
 
 def _enter_tar(header: bytes) -> None:

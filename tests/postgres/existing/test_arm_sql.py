@@ -805,6 +805,54 @@ def test_an_undo_is_patient_as_a_whole_and_not_with_each_statement(shop, runner,
     assert indexes(shop) == {"b"}
 
 
+def test_the_time_in_which_an_undo_works_is_not_counted_as_waiting(shop, runner, noted, hurried, monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(lock_wait, "time", clock)
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(*INDEXED)))
+    change = replace(change, old={**change.old, "undo": "SELECT 1; DROP INDEX a"})
+    journal, told = noted(change), []
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+
+    def work(got: Mapping[str, str]) -> None:
+        progress = Progress.from_text(got["undoing"])
+        clock.now += 1000.0 if progress.at == 0 else 0.0
+        journal.note(got)
+
+    with reading(shop) as reader:
+
+        def hear(text: str) -> None:
+            told.append(text)
+            reader.rollback()
+
+        undone = runner.run(undo_sql(server.control, journal.entry, work, hear))
+
+    assert clock.now >= 1000.0
+    assert undone.outcome is Outcome.RESTORED, undone.text
+    assert [text.partition(" waits")[0] for text in told] == ['"DROP INDEX a;"']
+
+
+def test_what_is_dropped_beside_others_is_given_a_whole_wait_to_the_end(
+    shop, runner, noted, hurried, monkeypatch
+) -> None:
+    monkeypatch.setattr(arm_sql, "UNDOING", 0.0)
+    given = []
+
+    async def take(*args, longest: int) -> Progress:
+        given.append(longest)
+        return await steps.take(*args, longest=longest)
+
+    monkeypatch.setattr(lock_wait, "take", take)
+    server = runner.run(shop.open())
+    change = runner.run(plan_sql(server, "shop", wanted(INDEXED[0], "DROP INDEX CONCURRENTLY a")))
+    journal = noted(change)
+    journal.note(runner.run(apply_sql(server, change, journal.note)))
+    given.clear()
+
+    assert runner.run(undo_sql(server.control, journal.entry, journal.note)).outcome is Outcome.RESTORED
+    assert given == [steps.LOCK_TIMEOUT]
+
+
 def test_an_undo_that_got_no_lock_is_not_tried_again_at_the_end(shop, runner, tmp_path, hurried, monkeypatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     server, told, events = runner.run(shop.open()), [], []

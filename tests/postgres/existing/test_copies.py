@@ -87,3 +87,15 @@ def test_who_may_not_copy_leaves_nothing(shop, runner):
     with pytest.raises(PreflightError, match='role "nobody_special" may not copy database "shop"'):
         runner.run(apply_copy(server, change))
     assert shop.sql(_OPEN) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 64, "é" * 32])
+def test_a_name_that_the_server_would_cut_off_is_refused(shop, runner, name):
+    server = runner.run(shop.open("maker"))
+
+    with pytest.raises(PreflightError, match=r"is too long for the copy: 64 bytes") as refused:
+        runner.run(plan_copy(server, "shop", name))
+
+    assert "63" in refused.value.hint
+    assert "--as" in refused.value.hint
+    assert runner.run(plan_copy(server, "shop", "x" * 63)).new["name"] == "x" * 63

@@ -39,6 +39,7 @@ _MOST_SAID = 6  # lines of what a program said
 _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
 
 _COLLATION = "SELECT datcollate FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
+_MOST_SHOWN = 200  # characters of an archive's value, which may be anything
 _Made = TypeVar("_Made")
 _TABLESPACE = re.compile(r'default_tablespace|tablespace ".+" does not exist')
 
@@ -63,8 +64,14 @@ async def create_as_dumped(
     without = {} if encoding == "UTF8" else {"LOCALE_PROVIDER": "libc", "LOCALE": "C"}
     made = await create({"ENCODING": encoding, **without})
     ((collation,),) = await fetch(conninfo, _COLLATION)
-    wanted = ", ".join(f"{name} {value}" for name, value in locale.items())
+    wanted = ", ".join(f"{name} {_shorten(value)}" for name, value in locale.items())
+    for value in locale.values():
+        refusal = refusal.replace(value, _shorten(value))
     return made, caveat("other-collation", wanted=wanted, refusal=refusal, collation=collation)
+
+
+def _shorten(value: str) -> str:
+    return value if len(value) <= _MOST_SHOWN else f"{value[: _MOST_SHOWN - 1]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ _CONNECTED = """
     WHERE datname = %s AND usesysid IS NOT NULL
     GROUP BY 1 ORDER BY 2 DESC
 """
+_LONGEST_NAME = 63  # bytes (NAMEDATALEN of pg_config_manual.h)
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'
 _MADE = 'A copy of database "{database}", made by "pgtrial copy".'  # the comment on one that is whole
 _COMMENT = re.compile(r'A copy of database ".*", made by "pgtrial copy"\.', re.DOTALL)
@@ -82,6 +83,11 @@ def name_of_copy(address: ServerAddress, name: str) -> str:
 
 async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     """What makes database ``name`` a copy of another one. Raises PreflightError, TargetError."""
+    if (size := len(name.encode())) > _LONGEST_NAME:
+        raise PreflightError(
+            f'"{name}" is too long for the copy: {size} bytes',
+            hint=f"PostgreSQL cuts off names behind {_LONGEST_NAME} bytes. Name another one with --as.",
+        )
     place = server.conninfo(_aside(database))
     for _, oid, is_open, comment in await fetch(place, _FIND, [name, None]):
         raise _refuse_there(name, oid, comment or "", is_open=is_open)

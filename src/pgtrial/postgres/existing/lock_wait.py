@@ -17,14 +17,14 @@ from psycopg.errors import LockNotAvailable
 
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.steps import LONG_TIMEOUT, Progress, Step, StepError, take
+from pgtrial.postgres.existing.steps import LOCK_TIMEOUT, LONG_TIMEOUT, Progress, Step, StepError, take
 from pgtrial.safe_text import without_literals
 from pgtrial.units import format_duration
 
 Say = Callable[[str], object]  # hears in a full sentence for whom something waits
 PAUSE = 5.0  # s in which those go on that have come behind a statement
 APPLYING = 30.0  # s in which a statement of apply is taken again
-UNDOING = 300.0  # s for all statements of an undo together: then it is left to "pgtrial restore"
+UNDOING = 300.0  # s that all statements of an undo wait together: then it is left to "pgtrial restore"
 _LOOK = 1.0  # s between two looks at who holds the lock
 _LONGEST = 60  # characters of a statement that is shown
 # Of a lock that somebody holds and the waiting process wants: which one it is, and on what.
@@ -49,17 +49,21 @@ _HOLDERS = """
 
 @dataclass(slots=True)
 class Patience:
-    """How many seconds one waits for locks, counted from now on, with however many statements."""
+    """How many seconds one waits for locks, with however many statements. The time in which they work is not counted:
+    an index that is built anew takes as long as it takes.
+    """
 
     seconds: float
-    _until: float = field(init=False)
+    left: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._until = time.monotonic() + self.seconds
+        self.left = self.seconds
 
-    @property
-    def left(self) -> float:
-        return self._until - time.monotonic()
+    def count(self, since: float) -> float:
+        """Take off what has passed ``since`` a time of the clock; the time now."""
+        now = time.monotonic()
+        self.left -= now - since
+        return now
 
 
 def say_nothing(_: str) -> None:
@@ -92,24 +96,28 @@ async def take_in_turn(
     is_undo: bool = False,
 ) -> Progress:
     """Take a step, again and again while there is ``patience`` where it does not get a lock. ``conninfo`` is for a look
-    at who has it. ``is_undo``: no single attempt waits longer than that either. Raises StepError, whose ``more`` says
-    who that was.
+    at who has it. Attempts that got none are counted, and the pauses between them. ``is_undo``: no single attempt waits
+    longer than what is left, but as long as any other statement. Raises StepError, whose ``more`` says who has it.
     """
     holders = Holders()
     while True:
+        since = time.monotonic()
         async with _watched(conninfo, connection.info.backend_pid, holders):
             try:
-                longest = max(1, min(LONG_TIMEOUT, round(1000 * patience.left))) if is_undo else LONG_TIMEOUT
+                left = max(LOCK_TIMEOUT, round(1000 * patience.left))
+                longest = min(LONG_TIMEOUT, left) if is_undo else LONG_TIMEOUT
                 return await take(connection, steps, number, progress, note, longest=longest)
             except StepError as err:
                 if not isinstance(err.cause, LockNotAvailable):
                     raise
+                since = patience.count(since)
                 err.more = holders.sentence
                 has_left_part = err.is_outside and steps[number].is_concurrent
                 if not err.is_settled or has_left_part or patience.left < PAUSE:
                     raise
         say(f'"{_shorten(steps[number].text)}" waits for a lock and is tried again. {holders.sentence}')
         await asyncio.sleep(PAUSE)
+        patience.count(since)
 
 
 @asynccontextmanager

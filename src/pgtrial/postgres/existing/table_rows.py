@@ -17,22 +17,29 @@ from pgtrial.postgres.connect import connect, lift_limits
 from pgtrial.postgres.existing.server import ServerControl
 
 _TAKES_ROWS = re.compile(r"\bTRUNCATE\b|\bDROP\s+(?:TABLE|SCHEMA|OWNED)\b", re.IGNORECASE)
+_EMPTIES_OTHERS = re.compile(r"\bTRUNCATE\b[^;]*\bCASCADE\b", re.IGNORECASE)
 _MOST = 64 << 20  # bytes of a table whose rows are counted one by one
+# What stands before the name of a table, which may then be a word of SQL that is not reserved (DROP TABLE data).
+_BEFORE_NAME = r"(?:\b(?:table|only|exists|truncate|into|from|join|update)\s+|[.,]\s*)"
 # Others may have written policies, whose functions would be called: where one would hold, it is an error.
 _TO_COUNT = "SET search_path = ''; SET lock_timeout = '1s'; SET statement_timeout = '30s'; SET row_security = off"
-# A partition goes by the names of the tables that it is a part of, too. Of a table that was never vacuumed the estimate
-# is -1, and the count is 0 where the server has lost its statistics.
+# A table goes by the names of those that it is a part of or inherits from, too: it is emptied and dropped with them. Of
+# a table that was never vacuumed the estimate is -1, and the count is 0 where the server has lost its statistics.
 _TABLES = """
     SELECT n.nspname, c.relname, 'table ' || c.oid::regclass::text, c.oid::int8, c.relfilenode::int8,
         CASE WHEN s.n_live_tup > 0 THEN s.n_live_tup ELSE c.reltuples::int8 END,
-        ARRAY(SELECT p.relname FROM pg_catalog.pg_partition_ancestors(c.oid) AS a
-            JOIN pg_catalog.pg_class AS p ON p.oid = a.relid WHERE c.relispartition)
+        ARRAY(WITH RECURSIVE above AS (
+                SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid
+                UNION SELECT i.inhparent FROM pg_catalog.pg_inherits AS i JOIN above ON i.inhrelid = above.inhparent)
+            SELECT p.relname FROM above JOIN pg_catalog.pg_class AS p ON p.oid = above.inhparent)
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
     WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
         AND n.nspname !~ '^pg_toast'
 """
 _SIZE = "SELECT pg_catalog.pg_table_size(%s::oid)"
+_IS_EMPTY = "SELECT pg_catalog.pg_relation_size(%s::oid) = 0"
+_KEYWORDS = "SELECT word, catcode IN ('R', 'T') FROM pg_catalog.pg_get_keywords()"  # and whether it is reserved
 _LOST = "Rows are lost of tables that were dropped and made again, or emptied"
 
 
@@ -49,22 +56,36 @@ class TableRows:
 
 
 async def note_rows(control: ServerControl, database: str, script: str) -> str:
-    """For the journal, before a ``script``: the tables that it names; "" where it takes no table's rows."""
+    """For the journal, before a ``script``: the tables that it names, and all where it may empty others with them; ""
+    where it takes no table's rows.
+    """
     if not _TAKES_ROWS.search(script):
         return ""
-    text = script.lower()
-    words, found = set(re.findall(r"[\w$]+", text)), {}
+    text, found = script.lower(), {}
+    words, empties_others = set(re.findall(r"[\w$]+", text)), _EMPTIES_OTHERS.search(script) is not None
     async with _connect_to_count(control, database) as connection:
+        keywords = dict(await _fetch(connection, _KEYWORDS))
         for schema, table, name, number, file, estimate, whole in await _fetch(connection, _TABLES):
-            if any(_is_named(each.lower(), text, words) for each in (table, *whole)):
-                counted = await _count(connection, schema, table, number)
-                rows = counted if counted is not None else estimate if estimate >= 0 else None
-                found[name] = astuple(TableRows(number, file, rows, counted is not None))
+            is_named = any(_is_named(each.lower(), text, words, keywords) for each in (table, *whole))
+            if not is_named and not empties_others:
+                continue
+            rows = await _count(connection, schema, table, number) if is_named else None
+            if rows is None and await _is_empty(connection, number):
+                rows = 0
+            is_counted = rows is not None
+            if rows is None and estimate >= 0:
+                rows = estimate
+            found[name] = astuple(TableRows(number, file, rows, is_counted))
     return json.dumps(found)
 
 
-def _is_named(name: str, text: str, words: Set[str]) -> bool:
-    return name in words or (re.fullmatch(r"[\w$]+", name) is None and name.replace('"', '""') in text)
+def _is_named(name: str, text: str, words: Set[str], keywords: Mapping[str, bool]) -> bool:
+    """Whether a table is named, and not only a word of SQL that is spelt like it."""
+    quoted = name.replace('"', '""')
+    if name in keywords:
+        unquoted = rf"{_BEFORE_NAME}{re.escape(name)}(?![\w$])"
+        return f'"{quoted}"' in text or (not keywords[name] and re.search(unquoted, text) is not None)
+    return name in words or (re.fullmatch(r"[\w$]+", name) is None and quoted in text)
 
 
 async def find_lost_rows(
@@ -84,7 +105,7 @@ async def find_lost_rows(
             if was.table == number and was.file in (0, file):
                 continue
             rows = await _count(connection, schema, table, number)
-            if rows is None and await _is_empty(connection, schema, table):
+            if rows is None and await _is_empty(connection, number):
                 rows = 0
             now = TableRows(number, file, rows, rows is not None)
             if _has_lost(was, now):
@@ -129,18 +150,26 @@ async def _fetch(
 
 
 async def _count(connection: "AsyncConnection[tuple[Any, ...]]", schema: str, table: str, number: int) -> int | None:
-    """None of a large table, and where it may not be read, or not at once."""
-    query = sql.SQL("SELECT pg_catalog.count(*) FROM ONLY {}").format(sql.Identifier(schema, table))
+    """None of a large table, and where it may not be read, or not at once.
+
+    By COPY, which reads a table and nothing else: a query is planned, and the planner calls what others have put into
+    the expressions of its indexes, as pgtrial's role; a view that took the table's name would be executed.
+    """
+    query = sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(schema, table))
     with suppress(Error):
         ((size,),) = await _fetch(connection, _SIZE, number)
         if size is not None and size <= _MOST:
-            ((rows,),) = await _fetch(connection, query)
-            return int(rows)
+            async with connection.cursor() as cursor:
+                async with cursor.copy(query) as copying:
+                    async for _ in copying:
+                        pass
+                return cursor.rowcount
     return None
 
 
-async def _is_empty(connection: "AsyncConnection[tuple[Any, ...]]", schema: str, table: str) -> bool:
-    query = sql.SQL("SELECT FROM ONLY {} LIMIT 1").format(sql.Identifier(schema, table))
+async def _is_empty(connection: "AsyncConnection[tuple[Any, ...]]", number: int) -> bool:
+    """Whether there is nothing in its file."""
     with suppress(Error):
-        return not await _fetch(connection, query)
+        ((is_empty,),) = await _fetch(connection, _IS_EMPTY, number)
+        return is_empty is True
     return False
