@@ -34,7 +34,7 @@ _PARTS = 4  # of the counted time of a slice
 
 def order_seed(experiment: Experiment) -> int:
     """That of the file, or always the same one."""
-    return 1 if experiment.design.seed is None else experiment.design.seed
+    return 12 if experiment.design.seed is None else experiment.design.seed
 
 
 def simulate_run(
