@@ -36,7 +36,7 @@ def stolen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight blocks of on and off, which is twice as fast, beside others who take a tenth of the CPU time in bursts."""
     text = (
         EXPERIMENT.replace("placebo = true", 'covariate = "steal"')
-        .replace("blocks = 6", "blocks = 8")
+        .replace("blocks = 6", "blocks = 8\nseed = 1")
         .replace('"10s"', '"3s"')
     )
     simulation = Simulation(steal=0.1, run_sd=0.01, seed=4)

@@ -25,7 +25,7 @@ within = CURRENT.log_bounds
 BLOCKS = 20
 DECISION = (
     EXPERIMENT.replace('"10s"', '"2s"')
-    .replace("blocks = 6", f'blocks = {BLOCKS}\nstop = "decision"')
+    .replace("blocks = 6", f'blocks = {BLOCKS}\nstop = "decision"\nseed = 1')
     .replace("placebo = true", "placebo = false")
 )
 Stopped = Callable[..., tuple[Evidence, Estimated | None]]
