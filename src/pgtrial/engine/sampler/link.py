@@ -311,7 +311,7 @@ class SessionSums:
 
     def _name_statement(self, text: str, query_id: str | None) -> str:
         """The text without its literals; of statements that the server counts as one, the same for all."""
-        name = without_literals(text)
+        name = without_literals(text).strip()  # a comment may have stood at its end
         if query_id is None:
             return name
         if len(self.statements) >= _MOST_STATEMENTS:
