@@ -308,7 +308,10 @@ def forge_rows_that_share_their_text(path: Path) -> None:
         ((root,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'caveat'").fetchall()
         for more in range(0, size, 200):  # what of a payload is on the page itself depends on its length
             db.execute("DELETE FROM caveat")
-            db.execute("INSERT INTO caveat VALUES (NULL, 'x', 'warning', ?, '')", ["x" * ((8 << 20) + more)])
+            db.execute(
+                "INSERT INTO caveat (run, code, severity, text, hint) VALUES (NULL, 'x', 'warning', ?, '')",
+                ["x" * ((8 << 20) + more)],
+            )
             db.commit()
             content = bytearray(path.read_bytes())
             page = content[(root - 1) * size : root * size]

@@ -14,7 +14,11 @@ from support.attack.__main__ import import_all
 from support.attack.trial import attack
 from support.folder import write_result_folder
 
-RUN = "0002-off-b1"
+
+def run_folder(folder: Path) -> Path:
+    """That of the second run, whichever arm it is of."""
+    [run] = folder.glob(f"{layout.RUNS}/0002-*")
+    return run
 
 
 def rewrite(path: Path, query: str, *, rows_of_a_group: int = 122_880) -> None:
@@ -36,7 +40,7 @@ def repeat(path: Path, times: int, *, rows: int = 20, where: str = "true", chang
 def make_rows(folder: Path) -> None:
     """Of every kind of file: each row half a million times."""
     for name in (layout.SAMPLES, layout.WAITS, layout.TRANSACTIONS):
-        repeat(folder / layout.RUNS / RUN / name, 500_000)
+        repeat(run_folder(folder) / name, 500_000)
 
 
 def pad(path: Path, size: int) -> None:
@@ -50,7 +54,7 @@ def make_padded(
     folder: Path, *, name: str = layout.SAMPLES, rows: int = 20, size: int = 2_000_000, change: str = ""
 ) -> None:
     """Two million rows, in a file that is as large as that of so many is."""
-    path = folder / layout.RUNS / RUN / name
+    path = run_folder(folder) / name
     repeat(path, 2_000_000 // rows, rows=rows, change=change)
     pad(path, size)
 
@@ -60,7 +64,7 @@ def make_hours(folder: Path) -> None:
     with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db:
         db.execute("UPDATE phase SET ended = started + 7200 WHERE name = 'measure'")
         db.commit()
-    path = folder / layout.RUNS / RUN / layout.SAMPLES
+    path = run_folder(folder) / layout.SAMPLES
     repeat(path, 600_000, change="t + i / 1e2 AS t")
     pad(path, 4_000_000)
 
@@ -76,36 +80,36 @@ def make_lists(folder: Path) -> None:
     query = (
         "SELECT * REPLACE (list_resize([1], 20000000, 1) AS buckets, list_resize([1], 20000000, 1) AS bucket_counts)"
     )
-    rewrite(folder / layout.RUNS / RUN / layout.TRANSACTIONS, f"{query} FROM old LIMIT 1")
+    rewrite(run_folder(folder) / layout.TRANSACTIONS, f"{query} FROM old LIMIT 1")
 
 
 def make_texts(folder: Path) -> None:
     """In each row the same text of a megabyte, which is in the file once."""
     query = "SELECT * REPLACE (repeat('x', 1000000) AS object) FROM old, range(50)"
-    rewrite(folder / layout.RUNS / RUN / layout.SAMPLES, query)
+    rewrite(run_folder(folder) / layout.SAMPLES, query)
 
 
 def make_objects(folder: Path) -> None:
     """In each row another object, at another time."""
     change = "i::VARCHAR AS object, t + i / 1e5 AS t"
-    repeat(folder / layout.RUNS / RUN / layout.SAMPLES, 60_000, rows=1, change=change)
+    repeat(run_folder(folder) / layout.SAMPLES, 60_000, rows=1, change=change)
 
 
 def make_events(folder: Path) -> None:
     """In each row another wait, at another time."""
     change = "i::VARCHAR AS wait_event, t + i / 1e5 AS t"
-    repeat(folder / layout.RUNS / RUN / layout.WAITS, 60_000, rows=1, where="state = 'active'", change=change)
+    repeat(run_folder(folder) / layout.WAITS, 60_000, rows=1, where="state = 'active'", change=change)
 
 
 def make_waits(folder: Path) -> None:
     """Six hundred times as many waits as there are, each with its own name."""
     change = "i::VARCHAR || wait_event AS wait_event"
-    repeat(folder / layout.RUNS / RUN / layout.WAITS, 600, rows=1_000_000, change=change)
+    repeat(run_folder(folder) / layout.WAITS, 600, rows=1_000_000, change=change)
 
 
 def make_groups(folder: Path) -> None:
     """Thousands of groups of rows, as small as DuckDB makes them: the footer is most of the file."""
-    path = folder / layout.RUNS / RUN / layout.SAMPLES
+    path = run_folder(folder) / layout.SAMPLES
     rewrite(path, "SELECT old.* FROM (FROM old LIMIT 1) AS old, range(6_000 * 2048)", rows_of_a_group=2048)
 
 
