@@ -14,11 +14,13 @@ from psycopg import generators, pq
 from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
+from pgtrial.workloads.replay.arrivals import Arrivals, timed
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
+_EARLY = 1.0  # s before its first statement that a session connects
 _ROWS = 1000  # of a result that are taken at once
 
 Tell = Callable[[Mapping[str, object]], None]
@@ -26,8 +28,9 @@ Tell = Callable[[Mapping[str, object]], None]
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """What became of the statements. ``lags`` are seconds by which they were sent later than they could have been, and
-    ``behind`` later than they were due: a server slower than that of the log holds them up, or CPUs that are busy.
+    """What became of the statements. ``lags`` are seconds by which they ended later than in a replay that has no delays
+    of its own, and ``behind`` those by which they were sent later than they were due: a server slower than that of the
+    log holds them up, or the replay itself, which was at work in the share ``busy`` of the time.
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     """
@@ -36,30 +39,37 @@ class Played:
     differ: int = 0
     waits: int = 0
     given_up: int = 0
+    busy: float = 0.0
     lags: list[float] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
 
 
-async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event) -> Played:
-    """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log. Raises ConnectError."""
+async def play(
+    sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event, arrivals: Arrivals
+) -> Played:
+    """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log; ``arrivals`` is what the
+    event loop looks with. Raises ConnectError.
+    """
     steps = put_in_order(sessions)
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
-        tell({"ready": True})
-        player = _Player(conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=waits)
+        begin = time.time() + _EARLY
+        player = _Player(conninfo=conninfo, begin=begin, speed=speed, tell=tell, waits=waits, arrivals=arrivals)
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
         everything = asyncio.gather(*tasks)
+        beginning = asyncio.create_task(player.begin_at(begin - _HEAD_START))
         try:
             await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
             if everything.done():
                 everything.result()
         finally:
-            for task in (*tasks, stopped):
+            for task in (*tasks, stopped, beginning):
                 task.cancel()
-            await asyncio.gather(everything, *tasks, stopped, return_exceptions=True)
+            await asyncio.gather(everything, *tasks, stopped, beginning, return_exceptions=True)
+    player.played.busy = arrivals.busy
     return player.played
 
 
@@ -72,53 +82,60 @@ class _Player:
     speed: float
     tell: Tell
     waits: Waits
+    arrivals: Arrivals
     played: Played = field(default_factory=Played)
+
+    async def begin_at(self, moment: float) -> None:
+        await _sleep_until(moment)
+        self.arrivals.begin()
+        self.tell({"ready": True})
 
     async def play(self, steps: Sequence[Step]) -> None:
         """One session."""
-        await _sleep_until(self._due(steps[0]) - _HEAD_START)
+        await _sleep_until(self._due(steps[0]) - _EARLY)
         application = os.environ.get("PGAPPNAME", APPLICATION)
         async with connect(self.conninfo, application=application, as_user=True) as connection:
             connection.prepare_threshold = None
             self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
-            free = time.time()  # since when the session could send its next statement
+            free = 0.0  # since when the session could have sent its next statement, were the replay never late
             for step in steps:
                 due = self._due(step)
                 await _sleep_until(due)
-                free = await self._wait_for_others(step) or max(free, due)
+                await self._wait_for_others(step)
+                could = max(due, free, self.waits.find_end(step))
                 sent = time.time()
-                with self.waits.sending(step.statement):
-                    failed = await _fails(connection, step.statement)
+                with self.waits.sending(step.statement, at=could):
+                    failed, served = await _send(connection, step.statement, self.arrivals)
                 ended = time.time()
+                free = could + (ended - sent if served is None else served)
                 if step.ends:
-                    self.waits.note(step.transaction)
+                    self.waits.note(step.transaction, at=free)
+                lag = max(0.0, ended - free)
                 self.played.statements += 1
-                self.played.lags.append(sent - free)
+                self.played.lags.append(lag)
                 self.played.behind.append(sent - due)
                 if failed is step.statement.failed:
-                    self.tell({"t": ended, "latency": ended - due, "lag": sent - free})
+                    self.tell({"t": ended, "latency": ended - due, "lag": lag})
                 else:
                     self.played.differ += 1
                     self.tell({"t": ended, "failed": True})
-                free = ended
             del self.waits.pids[steps[0].transaction.session]
         for step in steps:  # also those of a transaction that the log does not end
-            self.waits.note(step.transaction)
+            self.waits.note(step.transaction, at=free)
 
-    async def _wait_for_others(self, step: Step) -> float | None:
-        """Since when the statement could be sent; None: it had nothing to wait for."""
-        waited = await self.waits.wait_before(step)
-        if waited is None:
-            return None
-        self.played.waits += 1
-        self.played.given_up += waited.in_vain
-        return waited.since if waited.in_vain else time.time()
+    async def _wait_for_others(self, step: Step) -> None:
+        if (to_the_end := await self.waits.wait_before(step)) is not None:
+            self.played.waits += 1
+            self.played.given_up += not to_the_end
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
 
 
-async def _fails(connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement) -> bool:
+async def _send(
+    connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement, arrivals: Arrivals
+) -> tuple[bool, float | None]:
+    """Whether it fails, and for how many seconds it was the server's turn, where that is known."""
     server = connection.pgconn
     text = statement.text.encode()
     try:
@@ -129,9 +146,9 @@ async def _fails(connection: psycopg.AsyncConnection[tuple[Any, ...]], statement
             server.send_query(text)
         if psycopg.capabilities.has_stream_chunked():
             server.set_chunked_rows_mode(_ROWS)
-        return await connection.wait(_take(server))
+        return await connection.wait(timed(_take(server), server.socket, arrivals))
     except psycopg.Error:
-        return True
+        return True, None
 
 
 def _take(server: "pq.abc.PGconn") -> PQGen[bool]:
