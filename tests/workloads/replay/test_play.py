@@ -197,7 +197,7 @@ def test_results_are_thrown_away_as_they_come(tables, write_log) -> None:
     ]
 
     done = subprocess.run(
-        [sys.executable, "-c", WITH_MEMORY, "replay", str(write_log(rows))],
+        [sys.executable, "-c", WITH_MEMORY, "replay", "--most-lag", "60000", str(write_log(rows))],
         env={**os.environ, **tables.cluster.environment(DATABASE)},
         capture_output=True,
         text=True,
