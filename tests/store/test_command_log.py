@@ -142,6 +142,34 @@ def test_a_generator_that_falls_behind_its_rate_is_refused(tmp_path: Path) -> No
     assert read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=90.0)).requests == 900
 
 
+def test_a_generator_that_does_not_keep_to_its_rate_is_refused(tmp_path: Path) -> None:
+    """It sends one after the other, as fast as it can: no open loop."""
+    requests = [request(k / 190, 0.005, lag=0.0) for k in range(1900)]
+
+    with pytest.raises(WorkloadError, match=r"did not keep its rate: 190 requests per second, of 20") as caught:
+        read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=20.0))
+    assert caught.value.hint == "Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload]."
+
+
+def test_arrivals_at_random_may_be_more_than_the_rate(tmp_path: Path) -> None:
+    # A hundred are due; 4 standard deviations and 5 % are 45 more.
+    requests = [request((k + 0.5) * 10 / 145, lag=0.0) for k in range(145)]
+
+    assert read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=10.0)).requests == 145
+    with pytest.raises(WorkloadError, match="did not keep its rate"):
+        read_command(make_log(tmp_path, *requests, request(5, lag=0.0), HEARTBEAT, rate=10.0))
+
+
+def test_what_was_due_before_the_measured_time_does_not_exceed_the_rate(tmp_path: Path) -> None:
+    """The server had stood still for ten seconds, and got round to a thousand requests at once."""
+    late = [request(0.5, 1 + k / 100, lag=k / 100) for k in range(1000)]
+    requests = [request(k / 100, lag=0.0) for k in range(1000)]
+
+    found = read_command(make_log(tmp_path, *late, *requests, HEARTBEAT, rate=100.0))
+
+    assert sum(row.count for row in found.rows) == 2000
+
+
 def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
     log = make_log(tmp_path, request(0.5), request(1.5), {"t": STARTED + 1.6, "failed": True}, request(-1), HEARTBEAT)
 

@@ -13,6 +13,7 @@ from pgtrial.store.command_line import LONGEST_INTERVAL, LineError, Told, parse_
 from pgtrial.store.fio_log import SecondRow
 
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
+_MOST_SHARE = 1.05  # of a rate, above which the generator keeps none
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random
 MOST_LINES = 50_000_000  # of one load level
 
@@ -86,6 +87,7 @@ def read_command(log: CommandLog) -> CommandRead:
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
     inside: list[float] = []
+    carried = 0  # requests of the window that were due before it
     kinds: set[tuple[bool, bool]] = set()
     for told in _lines(log):
         kinds |= {(told.counted > 0, told.mean is not None)} if told.done else set()
@@ -93,6 +95,7 @@ def read_command(log: CommandLog) -> CommandRead:
         until = max(until, told.t)
         if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
+            carried += _count_longer(told, told.t - log.window[0])
         if told.seconds > LONGEST_INTERVAL:
             _check_whole(told, log)
             inside += log.window
@@ -118,7 +121,7 @@ def read_command(log: CommandLog) -> CommandRead:
     if len(kinds) > 1:
         raise WorkloadError("the command tells the latencies of some requests, and not those of others")
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
-    _check_rate(log, sum(row.count + row.failed for row in rows))
+    _check_rate(log, sum(row.count + row.failed for row in rows), carried)
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
 
@@ -167,15 +170,29 @@ def _check_whole(told: Told, log: CommandLog) -> None:
         )
 
 
-def _check_rate(log: CommandLog, arrived: int) -> None:
+def _count_longer(told: Told, seconds: float) -> int:
+    """How many of its requests took so long, or longer."""
+    counted = told.counted if told.mean is not None and told.mean >= seconds else 0
+    return counted + sum(count for latency, count in told.latencies if latency >= seconds)
+
+
+def _check_rate(log: CommandLog, arrived: int, carried: int) -> None:
+    """``carried`` of those that ``arrived`` were due before: a server that stood still gets round to them at once."""
     if log.rate is None:
         return
     seconds = log.window[1] - log.window[0]
     wanted = log.rate * seconds
-    if arrived < _LEAST_SHARE * wanted - _CHANCE * math.sqrt(wanted):
+    chance = _CHANCE * math.sqrt(wanted)
+    if arrived < _LEAST_SHARE * wanted - chance:
         raise WorkloadError(
             f"the command fell behind its rate: {arrived / seconds:.4g} requests per second of {log.rate:g}",
             detail="Latencies of those that it did not send are not known.",
+        )
+    if arrived - carried > _MOST_SHARE * wanted + chance:
+        raise WorkloadError(
+            f"the command did not keep its rate: {arrived / seconds:.4g} requests per second, of {log.rate:g}",
+            detail="Where its requests do not come when they are due, their latencies are no open loop's.",
+            hint="Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload].",
         )
 
 
