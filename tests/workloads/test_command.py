@@ -168,8 +168,8 @@ def test_a_line_without_an_end_that_a_program_has_left_is_not_read_as_a_whole(tm
 
 
 @pytest.fixture
-def work(served, tmp_path, runner):
-    """What a command of the examples does on a server in a second, by its log."""
+def drive(served, tmp_path, runner):
+    """How a command of the examples ends on a server, after a second or a few; its lines are in a record."""
 
     def run(
         workload: WorkloadTable,
@@ -177,6 +177,7 @@ def work(served, tmp_path, runner):
         files: dict[str, str],
         seconds: float = SECONDS,
         on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+        **variables: str,
     ):
         generator = plan(
             workload,
@@ -187,16 +188,26 @@ def work(served, tmp_path, runner):
             directory=str(tmp_path),
             record=tmp_path / "record",
         )
-        outcome = runner.run(
+        return runner.run(
             run_generators(
                 LocalHost(mark=str(tmp_path)),
                 program_of(workload),
                 [generator],
-                environment=served.environment("postgres"),
+                environment={**served.environment("postgres"), **variables},
                 output=OUTPUT,
                 on_second=on_second,
             )
         )
+
+    return run
+
+
+@pytest.fixture
+def work(drive, tmp_path):
+    """What a command of the examples does on a server, by its log."""
+
+    def run(workload: WorkloadTable, **others):
+        outcome = drive(workload, **others)
         assert outcome.errors == ()
         lines = (tmp_path / "record").read_text().splitlines()
         parsed = [parse_line(line, longest=LONGEST_WHOLE) for line in lines]
@@ -238,6 +249,20 @@ def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, wor
 
     assert found.requests > 0
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
+
+
+@needs_psql
+@pytest.mark.parametrize("words", [("python3", "load.py"), ("sh", "load.sh"), ("python3", "own_clock.py")])
+def test_in_the_examples_a_statement_that_fails_is_a_failure(drive, accounts, tmp_path, words):
+    files = {words[1]: (EXAMPLES / words[1]).read_text()}
+
+    outcome = drive(command(*words), files=files, PGOPTIONS="-c search_path=pg_catalog")
+
+    assert outcome.errors == ()
+    (summary,) = outcome.summaries
+    assert summary.processed == 0
+    assert summary.failed > 0
+    assert "pgbench_" in summary.said
 
 
 @pytest.fixture(scope="module")
