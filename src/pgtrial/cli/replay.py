@@ -2,15 +2,22 @@
 
 import asyncio
 import json
+import math
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pgtrial.cli.terminal import echo
 
+if TYPE_CHECKING:
+    from pgtrial.workloads.replay.play import Played
+
+_CHANCE = 4.0  # standard deviations of a count
+_CODES = 5  # SQLSTATEs that are named
 _QUICK = 0.99  # of the statements are to be sent in time
 
 
@@ -27,8 +34,18 @@ _QUICK = 0.99  # of the statements are to be sent in time
     type=click.IntRange(1, 60_000),
     help="Fail if the replay itself makes more than 1 % of the statements so many milliseconds late.",
 )
+@click.option(
+    "--most-differ",
+    default=1.0,
+    show_default=True,
+    metavar="PERCENT",
+    type=click.FloatRange(0, 100),
+    help="Fail if more of the statements end otherwise than in the log, by more than chance.",
+)
 @click.option("--allow-code", is_flag=True, help="Also send what executes code, or reaches files or other hosts.")
-def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag: int, allow_code: bool) -> None:
+def command(
+    *, log: Path, speed: float, database: str | None, dsn: str, most_lag: int, most_differ: float, allow_code: bool
+) -> None:
     """Replay LOG, the csvlog of a server, for "kind = command".
 
     Each session of the log becomes one, and sends its statements when they are
@@ -65,14 +82,20 @@ def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(arrivals)) as runner:
         played = runner.run(run())
     late, behind = _most(played.lags), _most(played.behind)
+    differ, share = played.differ.total(), most_differ / 100
     largest = max(played.lags, default=0.0)
     echo(
-        f"replayed {played.statements} statements, {played.differ} with another outcome than in the log; 99 % were "
-        f"sent within {behind * 1000:.1f} ms of when they were due; the replay itself, at work for "
+        f"replayed {played.statements} statements, {differ} with another outcome than in the log{_codes(played)}; "
+        f"99 % were sent within {behind * 1000:.1f} ms of when they were due; the replay itself, at work for "
         f"{played.busy:.0%} of the time, made 99 % at most {late * 1000:.1f} ms late, and all at most "
         f"{largest * 1000:.1f} ms; {played.waits} waited for another session, {played.given_up} of them in vain",
         err=True,
     )
+    if differ > played.statements * share + _CHANCE * math.sqrt(played.statements * share * (1 - share)):
+        raise WorkloadError(
+            f"{differ} of {played.statements} statements ended otherwise than in the log{_codes(played)}",
+            hint="Replay it to the data that there were when it began, or raise --most-differ.",
+        )
     if late > most_lag / 1000:
         raise WorkloadError(
             f"the replay itself made 1 % of the statements {late * 1000:.0f} ms late or more: their times are its own, "
@@ -80,6 +103,14 @@ def command(*, log: Path, speed: float, database: str | None, dsn: str, most_lag
             detail=f"It was at work, or waited for a CPU, for {played.busy:.0%} of the time.",
             hint="Give it a CPU of its own, replay fewer sessions or more slowly, or raise --most-lag.",
         )
+
+
+def _codes(played: "Played") -> str:
+    """Of the statements that ended otherwise than in the log: they have values, and codes have none."""
+    if not played.differ:
+        return ""
+    told = [f"{count} {code or 'without an error'}" for code, count in played.differ.most_common(_CODES)]
+    return f" ({', '.join(told)}{', …' if len(played.differ) > _CODES else ''})"
 
 
 def _most(times: Sequence[float]) -> float:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,6 +18,7 @@ from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
+from pgtrial.workloads.replay.types import Types, find_types
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
@@ -33,10 +35,11 @@ class Played:
     log holds them up, or the replay itself, which was at work in the share ``busy`` of the time.
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
+    ``differ``: those that ended otherwise than in the log, by SQLSTATE, which is "" of those that failed there alone.
     """
 
     statements: int = 0
-    differ: int = 0
+    differ: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     given_up: int = 0
     busy: float = 0.0
@@ -53,10 +56,14 @@ async def play(
     steps = put_in_order(sessions)
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
+    async with connect(conninfo, application=_application(), as_user=True) as asking:
+        types = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
         begin = time.time() + _EARLY
-        player = _Player(conninfo=conninfo, begin=begin, speed=speed, tell=tell, waits=waits, arrivals=arrivals)
+        player = _Player(
+            conninfo=conninfo, begin=begin, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals
+        )
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
         everything = asyncio.gather(*tasks)
@@ -82,6 +89,7 @@ class _Player:
     speed: float
     tell: Tell
     waits: Waits
+    types: Mapping[str, Types]  # of parameters, by text
     arrivals: Arrivals
     played: Played = field(default_factory=Played)
 
@@ -93,8 +101,7 @@ class _Player:
     async def play(self, steps: Sequence[Step]) -> None:
         """One session."""
         await _sleep_until(self._due(steps[0]) - _EARLY)
-        application = os.environ.get("PGAPPNAME", APPLICATION)
-        async with connect(self.conninfo, application=application, as_user=True) as connection:
+        async with connect(self.conninfo, application=_application(), as_user=True) as connection:
             connection.prepare_threshold = None
             self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
             free = 0.0  # since when the session could have sent its next statement, were the replay never late
@@ -105,7 +112,7 @@ class _Player:
                 could = max(due, free, self.waits.find_end(step))
                 sent = time.time()
                 with self.waits.sending(step.statement, at=could):
-                    failed, served = await _send(connection, step.statement, self.arrivals)
+                    error, served = await self._send(connection, step.statement)
                 ended = time.time()
                 free = could + (ended - sent if served is None else served)
                 if step.ends:
@@ -114,11 +121,11 @@ class _Player:
                 self.played.statements += 1
                 self.played.lags.append(lag)
                 self.played.behind.append(sent - due)
-                if failed is step.statement.failed:
+                if (error is not None) is step.statement.failed:
                     self.tell({"t": ended, "latency": ended - due, "lag": lag})
                 else:
-                    self.played.differ += 1
-                    self.tell({"t": ended, "failed": True})
+                    self.played.differ[error or ""] += 1
+                    self.tell({"t": ended, "differs": True})  # no request, and no failure of the server
             del self.waits.pids[steps[0].transaction.session]
         for step in steps:  # also those of a transaction that the log does not end
             self.waits.note(step.transaction, at=free)
@@ -128,37 +135,42 @@ class _Player:
             self.played.waits += 1
             self.played.given_up += not to_the_end
 
+    async def _send(
+        self, connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement
+    ) -> tuple[str | None, float | None]:
+        """With which SQLSTATE it fails, if it does, and for how many seconds it was the server's turn, if known."""
+        server = connection.pgconn
+        text = statement.text.encode()
+        try:
+            if statement.parameters:
+                values = [None if value is None else value.encode() for value in statement.parameters]
+                server.send_query_params(text, values, self.types.get(statement.text, ())[: len(values)] or None)
+            else:  # as it is, several statements in one as well
+                server.send_query(text)
+            if psycopg.capabilities.has_stream_chunked():
+                server.set_chunked_rows_mode(_ROWS)
+            return await connection.wait(timed(_take(server), server.socket, self.arrivals))
+        except psycopg.Error as err:
+            return err.sqlstate or "08006", None
+
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
 
 
-async def _send(
-    connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement, arrivals: Arrivals
-) -> tuple[bool, float | None]:
-    """Whether it fails, and for how many seconds it was the server's turn, where that is known."""
-    server = connection.pgconn
-    text = statement.text.encode()
-    try:
-        if statement.parameters:
-            values = [None if value is None else value.encode() for value in statement.parameters]
-            server.send_query_params(text, values)
-        else:  # as it is, several statements in one as well
-            server.send_query(text)
-        if psycopg.capabilities.has_stream_chunked():
-            server.set_chunked_rows_mode(_ROWS)
-        return await connection.wait(timed(_take(server), server.socket, arrivals))
-    except psycopg.Error:
-        return True, None
+def _application() -> str:
+    return os.environ.get("PGAPPNAME", APPLICATION)
 
 
-def _take(server: "pq.abc.PGconn") -> PQGen[bool]:
-    """Whether one of the results is an error. They are thrown away as they come: all of them may have no room."""
+def _take(server: "pq.abc.PGconn") -> PQGen[str | None]:
+    """The SQLSTATE of the last result that is an error, if one is. They are thrown away as they come: all of them may
+    have no room.
+    """
     yield from generators.send(server)
-    failed = False
+    failed = None
     while (result := (yield from generators.fetch(server))) is not None:
         match result.status:
             case pq.ExecStatus.FATAL_ERROR:
-                failed = True
+                failed = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or "XX000"
             case pq.ExecStatus.COPY_IN:
                 server.put_copy_end(b"the log does not have the data")
             case pq.ExecStatus.COPY_OUT:
