@@ -54,6 +54,18 @@ def test_a_warm_up_that_ended_by_its_cap_is_told_of_valid_runs(assess: Assess) -
     assert caveat.text.startswith("In 2 of 18 runs the warm-up was ended by its cap")
 
 
+def test_what_the_load_said_beside_its_results_is_told_once(assess: Assess) -> None:
+    events = tuple(
+        Event(run=run, t=float(run), kind="load-said", data={"level": 0, "text": f"left out {run}"})
+        for run in (5, 2, 99)
+    )
+    (caveat,) = runs.check_said(assess(events=events))
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("load-said", Severity.INFO, (2, 5))
+    assert caveat.text.startswith("In 2 of 18 runs the program that is the load said something")
+    assert caveat.text.endswith("in run 2: “left out 2”")
+
+
 def test_throughput_that_falls_inside_the_runs_is_told(
     assess: Assess, evidence: Evidence, reduction: Reduction
 ) -> None:

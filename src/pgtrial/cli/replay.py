@@ -68,8 +68,9 @@ def command(
     except ValueError as err:
         raise SpecError(f"--dsn: {err}") from err
     found = read_log(log, database=database, allow_code=allow_code)
-    for reason, count in found.left_out.items():
-        echo(f"left out {count} of the statements: {reason}", err=True)
+    if found.left_out:
+        reasons = "; ".join(f"{count} of the statements: {reason}" for reason, count in found.left_out.items())
+        echo(f"left out {reasons}", err=True)
 
     arrivals = Arrivals(len(found.sessions))
 

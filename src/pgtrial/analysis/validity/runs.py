@@ -44,7 +44,7 @@ CHECKPOINT_DIFFERENCE = 0.5  # checkpoints per run
 BUSY_SHARE = 0.95
 ACTIVE_SHARE = 0.5  # of the clients
 
-WARMUP_CAPPED = "warmup-capped"  # kind of event
+WARMUP_CAPPED, LOAD_SAID = "warmup-capped", "load-said"  # kinds of events
 
 
 def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -279,6 +279,18 @@ def check_told(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("generator-tells.at-end")
     if workload.results in _SAID:
         yield caveat(f"generator-tells.{_SAID[workload.results]}")
+
+
+def check_said(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What a program of the user's choice had to say beside its results, though it ended well."""
+    evidence = assessment.evidence
+    valid = {run.id for run in evidence.valid}
+    said = [event for event in evidence.events if event.kind == LOAD_SAID and event.run in valid]
+    if said:
+        runs = sorted({event.run for event in said if event.run is not None})
+        first = min(said, key=lambda event: event.t)
+        begin = in_runs(len(runs), len(valid))
+        yield caveat("load-said", about=runs, in_runs=begin, run=first.run, said=str(first.data.get("text", "")))
 
 
 # Checks of loads on files whose latencies are not the whole time of a request.

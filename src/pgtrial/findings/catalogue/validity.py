@@ -451,6 +451,14 @@ VALIDITY_CAVEATS = {
         ),
         hint=N_("Compare mean latencies, or what the server used."),
     ),
+    "load-said": Entry(
+        severity=Severity.INFO,
+        text=N_("{in_runs} the program that is the load said something beside its results, in run {run}: “{said}”"),
+        hint=N_(
+            "What it left out, or did otherwise, is not in the numbers. Each run's words are in the folder's events."
+        ),
+        when="a program of kind command that ended well wrote to its standard error; the last lines of one run are shown",
+    ),
     "emulated-disk": Entry(
         severity=Severity.INFO,
         text=plural(
