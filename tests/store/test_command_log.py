@@ -170,6 +170,30 @@ def test_what_was_due_before_the_measured_time_does_not_exceed_the_rate(tmp_path
     assert sum(row.count for row in found.rows) == 2000
 
 
+def test_latencies_for_which_its_clients_have_no_time_are_refused(tmp_path: Path) -> None:
+    """884 requests a second of 0.45 s each, by one client."""
+    log = make_log(tmp_path, *[request(k / 884, 0.45) for k in range(8840)], HEARTBEAT)
+
+    with pytest.raises(
+        WorkloadError, match=r"cannot be: they are 3,888 s together, .* no more than 1 × 10 s"
+    ) as caught:
+        read_command(replace(log, clients=1))
+    assert "A latency is in seconds" in caught.value.hint
+    with pytest.raises(WorkloadError, match=r"3,888 s together, and its clients have no more than 200 × 10 s"):
+        read_command(replace(log, clients=200))
+    assert read_command(replace(log, clients=400)).requests == 8840
+
+
+def test_latencies_may_begin_before_the_measured_time_or_when_a_request_was_due(tmp_path: Path) -> None:
+    waited = [request(k, 3600.0) for k in range(2)]
+    due = [request(k / 884, 0.45, lag=0.4) for k in range(8840)]
+    counted = {"t": STARTED + 9, "seconds": 1, "count": 10, "mean": 0.1}
+
+    assert read_command(replace(make_log(tmp_path, *waited, HEARTBEAT), clients=1)).requests == 2
+    assert read_command(replace(make_log(tmp_path, *due, HEARTBEAT), clients=1)).requests == 8840
+    assert read_command(replace(make_log(tmp_path, counted, HEARTBEAT), clients=1)).requests == 10
+
+
 def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
     log = make_log(tmp_path, request(0.5), request(1.5), {"t": STARTED + 1.6, "failed": True}, request(-1), HEARTBEAT)
 

@@ -457,7 +457,7 @@ VALIDITY_CAVEATS = {
         hint=N_(
             "What it left out, or did otherwise, is not in the numbers. Each run's words are in the folder's events."
         ),
-        when="a program of kind command that ended well wrote to its standard error; the last lines of one run are shown",
+        when="a program of kind command that ended well wrote to its standard error; one run's last lines are shown",
     ),
     "emulated-disk": Entry(
         severity=Severity.INFO,
