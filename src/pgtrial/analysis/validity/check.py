@@ -46,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     runs.check_generator,
     runs.check_told,
     runs.check_said,
+    runs.check_units,
     runs.check_standard,
     slices.check_shared_counters,
     slices.check_slice_lengths,

@@ -451,6 +451,25 @@ VALIDITY_CAVEATS = {
         ),
         hint=N_("Compare mean latencies, or what the server used."),
     ),
+    "other-work": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "A unit of work may not be the same in both: one of {arm} writes {own:decimal1} rows, one of {control} "
+            "{other:decimal1}."
+        ),
+        hint=N_(
+            "Throughput and latencies are by unit. Let a transaction, or request, do as much in all arms; unit in "
+            "[workload] says what that is."
+        ),
+        when="arms whose scripts, variables or commands differ from the control's write five times as many rows per "
+        "unit as it does, or a fifth; or ten times as much WAL, or a tenth",
+    ),
+    "other-work.wal": Entry(
+        text=N_(
+            "A unit of work may not be the same in both: one of {arm} writes {own:bytes} of WAL, one of {control} "
+            "{other:bytes}."
+        ),
+    ),
     "load-said": Entry(
         severity=Severity.INFO,
         text=N_("{in_runs} the program that is the load said something beside its results, in run {run}: “{said}”"),
