@@ -92,7 +92,8 @@ def command(
         f"{largest * 1000:.1f} ms; {played.waits} waited for another session, {played.given_up} of them in vain",
         err=True,
     )
-    if differ > played.statements * share + _CHANCE * math.sqrt(played.statements * share * (1 - share)):
+    chance = _CHANCE * math.sqrt(played.statements * share * (1 - share))
+    if differ > max(played.statements * share + chance, 1 if share else 0):
         raise WorkloadError(
             f"{differ} of {played.statements} statements ended otherwise than in the log{_codes(played)}",
             hint="Replay it to the data that there were when it began, or raise --most-differ.",

@@ -296,6 +296,15 @@ def test_how_far_it_fell_behind_the_log_is_told(tables, write_log) -> None:
     assert all(line["lag"] < line["latency"] - 0.35 for line in lines[1:])
 
 
+@pytest.mark.parametrize(("most", "fails"), [("1", False), ("0", True)])
+def test_one_statement_is_too_many_only_where_none_may_differ(tables, write_log, most, fails) -> None:
+    rows = [(0.0, "a", "statement: SELECT * FROM nowhere")]
+
+    status, _, said = replay(tables, write_log(rows), "--most-differ", most)
+
+    assert (status == 1) is fails, said
+
+
 def test_a_replay_that_has_no_time_left_refuses_its_figures(tables, write_log) -> None:
     """All are due at once, and the server takes no time for them."""
     rows = [(0.0, f"s{number % 16}", "statement: SELECT 1") for number in range(2400)]

@@ -66,7 +66,7 @@ class Waits:
             yield
         finally:
             arrival.cancel()
-            note()
+            self.note(statement, at=at)  # where it was answered sooner
 
     async def wait_before(self, step: Step) -> bool | None:
         """Whether it waited to the end, None: there was nothing to wait for."""
