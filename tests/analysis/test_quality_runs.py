@@ -81,6 +81,26 @@ def test_a_unit_that_writes_ten_times_as_much_may_be_other_work(
     assert list(runs.check_units(assess(reduced=written(10.0, 1.0)))) == []  # where the load is the same
 
 
+def test_what_a_replay_adds_to_its_latencies_is_told(assess: Assess, evidence: Evidence, reduction: Reduction) -> None:
+    workload = evidence.experiment.workload.model_copy(update={"kind": "command", "command": ("pgtrial", "replay")})
+    experiment = evidence.experiment.model_copy(update={"workload": workload})
+    off = runs_of(evidence, "off")
+
+    def late(share: float) -> dict[str, Any]:
+        return {
+            "totals": {
+                cell: replace(each, lag_sum=share * (each.latency_sum or 0.0)) if cell[0] in off else each
+                for cell, each in reduction.totals.items()
+            }
+        }
+
+    (caveat,) = runs.check_own_lag(assess(experiment=experiment, reduced=late(0.25)))
+    assert (caveat.code, caveat.severity) == ("own-lag", Severity.WARNING)
+    assert caveat.text.startswith("25 % of the mean latency of off is the load's own delay")
+    assert list(runs.check_own_lag(assess(experiment=experiment, reduced=late(0.05)))) == []
+    assert list(runs.check_own_lag(assess(reduced=late(0.25)))) == []  # pgbench's, which has a rate then
+
+
 def test_what_the_load_said_beside_its_results_is_told_once(assess: Assess) -> None:
     events = tuple(
         Event(run=run, t=float(run), kind="load-said", data={"level": 0, "text": f"left out {run}"})

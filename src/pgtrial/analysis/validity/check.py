@@ -47,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     runs.check_told,
     runs.check_said,
     runs.check_units,
+    runs.check_own_lag,
     runs.check_standard,
     slices.check_shared_counters,
     slices.check_slice_lengths,

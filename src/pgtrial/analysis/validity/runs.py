@@ -40,6 +40,7 @@ FAILURE_SHARE = 0.001
 LATE_SHARE = 0.05
 SKIPPED_SHARE = 0.01
 HALVES_CHANGE = 0.05
+LAG_SHARE = 0.1  # of the latency
 LEAST_ROWS, OTHER_ROWS = 0.5, 5.0  # rows per unit, and times as many: ten statements are not to pass for one
 LEAST_WAL, OTHER_WAL = 1000.0, 10.0  # B per unit, and times as many
 STALL_RATE = 20.0  # 1/s; of independent transactions none ends in a second with a probability of 2e-9
@@ -301,6 +302,22 @@ def check_said(assessment: Assessment) -> Iterator[CaveatFinding]:
         first = min(said, key=lambda event: event.t)
         begin = in_runs(len(runs), len(valid))
         yield caveat("load-said", about=runs, in_runs=begin, run=first.run, said=str(first.data.get("text", "")))
+
+
+def check_own_lag(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """How much of the latencies is the load's own, which says so without having a rate: a replay does."""
+    workload = assessment.evidence.experiment.workload
+    if workload.kind != COMMAND or workload.rate is not None:
+        return
+    for arm in assessment.evidence.arms:
+        runs = {run.id for run in assessment.evidence.runs_of(arm.name)}
+        totals = [
+            each for (run, _, scenario), each in assessment.reduction.totals.items() if run in runs and not scenario
+        ]
+        latency = sum(each.latency_sum or 0.0 for each in totals)
+        lag = sum(each.lag_sum for each in totals)
+        if lag > LAG_SHARE * latency:
+            yield caveat("own-lag", arm=arm.name, share=lag / latency)
 
 
 _WAL = "cost.wal_bytes"
