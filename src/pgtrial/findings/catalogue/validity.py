@@ -474,8 +474,8 @@ VALIDITY_CAVEATS = {
         severity=Severity.WARNING,
         text=N_("{share:share} of the mean latency of {arm} is the load's own delay, and no time of the server."),
         hint=N_(
-            "A change of the server looks smaller by it than it is. Give the load a CPU of its own, or let it send less "
-            "at a time."
+            "A change of the server looks smaller by it than it is. Give the load a CPU of its own, or let it send "
+            "less at a time."
         ),
         when="a program of kind command without a rate, such as a replay, tells that 10 % of its latencies or more are "
         "its own lag",
