@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
@@ -84,6 +85,21 @@ def test_sysbench_is_told_where_the_server_is_and_what_stands_in_front_of_the_sc
     assert generator.argv_tail[-1] == "run"
     assert generator.environment["PGTRIAL_SYSBENCH_SCRIPT"] == "oltp_read_write"
     assert "pgtrial-sysbench.lua" in generator.scripts
+
+
+@pytest.mark.parametrize(("results", "clients"), [("json", 3), ("k6", None), ("pgreplay", None)])
+def test_latencies_are_held_against_the_clients_where_the_file_says_how_many_there_are(tmp_path, results, clients):
+    host = LocalHost()
+    workload = command("load", results=results)
+    load = CommandLoad(
+        account=None, workload=workload, files={}, seed=1, clients=3, here=host, there=host, work=tmp_path, mark="x"
+    )
+    generator = plan(workload, record=tmp_path / "record")
+
+    (log,) = load.logs(LoadLevel(index=0, clients=3), [generator], window=(0.0, 1.0))
+
+    assert isinstance(log, CommandLog)
+    assert log.clients == clients
 
 
 def test_what_sysbench_printed_is_read():
