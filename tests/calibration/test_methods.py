@@ -83,6 +83,7 @@ def check(comparisons, *, ratio=1.0, confidence=0.95, is_cautious=False):
     assert is_cautious or EXPERIMENTS - missed <= most(EXPERIMENTS, confidence)
 
 
+@pytest.mark.simulated
 def test_quick_calibration_of_the_main_case():
     comparisons = compare_all("ar 0.8", 8)
 

@@ -140,7 +140,7 @@ def plan_trial(
     attempts_before: int | None = None,
     more: int = 0,
 ) -> Evidence:
-    """An experiment with all its runs done; what they measured is up to the test. It has ``more`` arms beside a and b."""
+    """An experiment with all its runs done, ``more`` arms beside a and b; what was measured is up to the test."""
     template = _template(
         expect=expect,
         margin=f"{100 * margin:g}",
