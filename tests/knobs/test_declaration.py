@@ -1,5 +1,6 @@
 """What knobs declare, against what the program does with it."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -88,6 +89,14 @@ def test_every_knob_that_has_a_file_has_its_table():
 @pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
 def test_every_knob_of_the_host_has_tests_of_its_own(knob):
     assert Path(__file__).with_name(f"test_{knob.name}.py").exists()
+
+
+@pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
+def test_every_knob_of_the_host_has_a_test_in_which_pgtrial_is_killed(knob):
+    tests = ast.parse(Path(__file__).with_name(f"test_{knob.name}.py").read_text(encoding="utf-8")).body
+    names = [node.name for node in tests if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+    assert any("kill" in name for name in names), "support.killing has what it takes"
 
 
 @pytest.mark.parametrize(
