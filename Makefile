@@ -12,6 +12,7 @@
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make gym-gate   a pipeline's gate before migrations that are known, beside a neighbour; an hour, resumed by the same command
 # make docs       the documentation as a site in site/, without a network
+# make pages      write the pages of docs/ that are made from the code: knobs, metrics, methods, caveats, the file
 # make catalogues collect the texts of the languages, and compile their translations
 # make dist       wheel and source archive in dist/, the same to the byte wherever they are built
 # make deb        a package for this Debian or Ubuntu in dist/
@@ -40,7 +41,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench pages catalogues ground-truth gym gallery
 .PHONY: gym-live gym-gate docs dist deb lock clean
 
 help:
@@ -73,7 +74,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
-	$(BIN)/python tools/generate_docs.py docs
+	$(MAKE) --no-print-directory pages
 	$(BIN)/python -m gym.exceptions
 
 attack: setup-test
@@ -101,6 +102,9 @@ gym-gate: setup-test
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site begins at site/index.html"
+
+pages: setup-test
+	$(BIN)/python tools/generate_docs.py docs
 
 catalogues: setup-test
 	$(BIN)/python tools/catalogues.py

@@ -1,7 +1,7 @@
 """Write the pages of PAGES from the code, and the tables of statistics.md from what `make calibration` measured; tests
 compare them.
 
-python tools/generate_docs.py docs
+`make pages` runs it: python tools/generate_docs.py docs
 """
 
 import argparse

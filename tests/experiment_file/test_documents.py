@@ -32,7 +32,7 @@ def test_every_page_that_is_written_from_the_code_is_up_to_date(generator: Modul
     written = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in generator.PAGES}
 
     stale = [name for name, render in generator.PAGES.items() if render() != written[name]]
-    assert stale == [], "tools/generate_docs.py docs writes them"
+    assert stale == [], "make pages writes them"
 
 
 def test_the_page_of_the_caveats_has_all_of_the_catalogue(generator: ModuleType) -> None:
