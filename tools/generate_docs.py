@@ -49,7 +49,7 @@ from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
-from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, Refusal
+from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, RefusedSetting
 from pgtrial.knobs.values import Form, Name
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import find_observable, observable_names
@@ -219,7 +219,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal(refusal: RefusedSetting) -> str:
     name = refusal.pattern.replace("/", ".")
     value = "any" if refusal.below is None else f"below {refusal.below}"
     return f"| `{name}` | {value} | {refusal.reason} {refusal.hint}".rstrip() + " |"

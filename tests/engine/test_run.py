@@ -15,7 +15,7 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.run import Execution
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import SamplerReport
@@ -181,7 +181,7 @@ class Bench:
         slots = [Slot(number=i, block=1, position=i, arm=name) for i, name in enumerate(arms, 1)]
         self.state.set_plan(found, [LEVEL], slots)
         rows = tuple(self.state.begin_run(slot, time.time()) for slot in slots)
-        record = Record(context=context, state=self.state, runs=rows, tell=ignore)
+        record = RunRecorder(context=context, state=self.state, runs=rows, tell=ignore)
         host = LocalHost()
         group = RunGroup(
             context=context,

@@ -23,7 +23,7 @@ def _variable(value: str | int | float) -> str | int | float:
     return value if str(value).isprintable() else refuse("a variable has a printable value")
 
 
-class LoadTable(Table):
+class ArmLoadTable(Table):
     """The load of an arm, as far as it is another one than that of [workload]."""
 
     scripts: dict[str, Annotated[str, AfterValidator(_script)]] = Field(
