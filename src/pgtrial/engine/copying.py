@@ -17,7 +17,8 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.knobs.base import KnobContext, forget
 from pgtrial.model.change import SERVER_COPY, Outcome, Undone
-from pgtrial.postgres.existing.copies import Copied, name_of_copy, read_settings
+from pgtrial.postgres.existing.copies import Copied, read_settings
+from pgtrial.postgres.existing.database import name_of_database
 from pgtrial.postgres.existing.knobs import ServerCopy
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs
@@ -53,7 +54,7 @@ async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], ou
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
         knob, context = ServerCopy(server=server), KnobContext(host=host, token="", directory="/")
         with Journal.open(write=True) as journal:
-            _refuse_unfinished(journal, name_of_copy(server.control.address, name))
+            _refuse_unfinished(journal, name_of_database(server.control.address, name))
             (change,) = await knob.plan(context, {"name": name, "template": target.database})
             entry = journal.begin(
                 change,

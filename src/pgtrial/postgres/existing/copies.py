@@ -17,8 +17,7 @@ from psycopg.errors import DuplicateDatabase, InsufficientPrivilege, ObjectInUse
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.model.change import SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits
-from pgtrial.postgres.existing.address import ServerAddress
-from pgtrial.postgres.existing.database import choose_oid, end_left, is_chosen
+from pgtrial.postgres.existing.database import drop, end_left, is_chosen, plan_new
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.safe_text import shell_word, sql_name
 
@@ -76,11 +75,6 @@ class Copied:
         return cls(size=int(got["size"]), left_out=tuple(json.loads(got["left_out"])))
 
 
-def name_of_copy(address: ServerAddress, name: str) -> str:
-    """By which the copies of one server are told apart in the journal."""
-    return f'database "{name}" of the server at {address.place}'
-
-
 async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     """What makes database ``name`` a copy of another one. Raises PreflightError, TargetError."""
     if (size := len(name.encode())) > _LONGEST_NAME:
@@ -94,20 +88,8 @@ async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     connected = await fetch(place, _CONNECTED, [database])
     if connected:
         raise _refuse_connected(database, [f"{who}: {count}" for who, count in connected])
-    return Change(
-        knob=SERVER_COPY,
-        name=name_of_copy(server.control.address, name),
-        old={},
-        new={
-            "name": name,
-            "oid": str(await choose_oid(place)),
-            "template": database,
-            "application": f"pgtrial copy {secrets.token_hex(8)}",
-            "server": server.control.address.to_text(),
-        },
-        old_text="none",
-        new_text=f'a copy of "{database}"',
-    )
+    new = {"name": name, "template": database, "application": f"pgtrial copy {secrets.token_hex(8)}"}
+    return await plan_new(server, SERVER_COPY, new, place)
 
 
 async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str]:
@@ -162,7 +144,6 @@ async def undo_copy(control: ServerControl, entry: JournalEntry) -> Undone:
     """Drop the copy of an entry, unless it is whole, or somebody has taken it up."""
     new = entry.change.new
     name, oid = new["name"], int(new["oid"])
-    statement = sql.SQL("DROP DATABASE {}").format(sql.Identifier(name))
     async with connect(control.conninfo(_aside(new["template"]))) as connection:
         await end_left(connection, new["application"])
         rows = await (await connection.execute(_FIND, [name, oid])).fetchall()
@@ -179,15 +160,7 @@ async def undo_copy(control: ServerControl, entry: JournalEntry) -> Undone:
         if called != name or is_open or comment:
             text = f'Somebody has taken up what there was of the copy, the database "{called}"; it is left as it is.'
             return Undone(outcome=Outcome.CHANGED, text=text)
-        await lift_limits(connection)
-        try:
-            await connection.execute(statement)
-        except Error as err:
-            return Undone(
-                outcome=Outcome.FAILED,
-                text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
-            )
-    return Undone(outcome=Outcome.RESTORED)
+        return await drop(connection, name)
 
 
 def _aside(database: str) -> str:
