@@ -10,7 +10,8 @@ _OPEN = "SELECT datallowconn FROM pg_database WHERE datname = 'shop_copy'"
 @pytest.fixture
 def shop(foreign):
     foreign.sql("CREATE DATABASE shop OWNER maker")
-    return foreign
+    yield foreign
+    foreign.sql("ALTER DATABASE shop IS_TEMPLATE false")  # else it could not be dropped
 
 
 @pytest.mark.parametrize("user", ["boss", "maker"])
@@ -30,6 +31,30 @@ def test_a_whole_copy_is_its_makers(shop, runner, user):
     )
     assert shop.sql("SELECT datdba::regrole::text FROM pg_database WHERE datname = 'shop_copy'") == [("maker",)]
     assert shop.sql(_OPEN) == [(True,)]
+
+
+_OPTIONS = """
+    SELECT datconnlimit, datistemplate, datacl::text, shobj_description(oid, 'pg_database')
+    FROM pg_database WHERE datname = 'shop_copy'
+"""
+_ACL = "SELECT datacl::text FROM pg_database WHERE datname = 'shop'"
+
+
+@pytest.mark.parametrize("user", ["boss", "maker"])
+@pytest.mark.parametrize("limit", [-1, 7])
+def test_a_copy_lets_in_whom_and_as_many_as_the_original(shop, runner, user, limit):
+    shop.sql(f"ALTER DATABASE shop IS_TEMPLATE true CONNECTION LIMIT {limit}")
+    shop.sql("REVOKE ALL ON DATABASE shop FROM PUBLIC; GRANT CONNECT ON DATABASE shop TO watcher")
+    shop.sql("REVOKE TEMPORARY ON DATABASE shop FROM maker; COMMENT ON DATABASE shop IS 'the one that counts'")
+    server = runner.run(shop.open(user))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    runner.run(apply_copy(server, change))
+
+    # A template could be copied by everybody, and not be dropped.
+    ((acl,),) = shop.sql(_ACL)
+    assert acl == "{maker=Cc/maker,watcher=c/maker}"
+    assert shop.sql(_OPTIONS) == [(limit, False, acl, 'A copy of database "shop", made by "pgtrial copy".')]
 
 
 @pytest.mark.parametrize(

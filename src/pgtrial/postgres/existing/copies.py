@@ -38,10 +38,11 @@ _FIND = """
     FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s
 """
 
-# What CREATE DATABASE takes from no template: who may connect, and settings.
+# What CREATE DATABASE takes from no template: who may connect, how many at a time, and settings. That the original is a
+# template (IS_TEMPLATE) is not taken over: everybody who may make databases could copy the copy, and nobody drop it.
 _OWNER = """
     SELECT pg_catalog.pg_get_userbyid(datdba),
-        pg_catalog.pg_has_role(datdba, %s) AND pg_catalog.pg_has_role(datdba, 'USAGE'), datacl IS NOT NULL
+        pg_catalog.pg_has_role(datdba, %s) AND pg_catalog.pg_has_role(datdba, 'USAGE'), datacl IS NOT NULL, datconnlimit
     FROM pg_catalog.pg_database WHERE datname = %s
 """
 _GRANTS = """
@@ -93,7 +94,8 @@ async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
 
 
 async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str]:
-    """Make the copy, for those who may connect to the original, and with its settings; what ``Copied`` is made of.
+    """Make the copy, for those who may connect to the original and as many of them, and with its settings; what
+    ``Copied`` is made of.
 
     Sessions of others are never ended for it. Raises PreflightError, TargetError.
     """
@@ -105,7 +107,7 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
             await lift_limits(connection)
             may = "SET" if connection.info.server_version >= 160000 else "MEMBER"
             rows = await (await connection.execute(_OWNER, [may, database])).fetchall()
-            ((owner, is_able, has_grants),) = rows or [("", False, False)]
+            ((owner, is_able, has_grants, limit),) = rows or [("", False, False, -1)]
             await connection.execute(
                 # Nobody gets in before it is known who may. Till then it is the role's own, which can drop it.
                 sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {} STRATEGY file_copy ALLOW_CONNECTIONS false").format(
@@ -118,10 +120,11 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
                     owned = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(copy, sql.Identifier(owner))
                     await connection.execute(owned)
                 if has_grants:
-                    await _grant(connection, database, name)
+                    await _grant(connection, database, name, owner if is_able else None)
                 comment = sql.Literal(_MADE.format(database=database))
                 await connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(copy, comment))
-                await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(copy))
+                opened = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true CONNECTION LIMIT {}")
+                await connection.execute(opened.format(copy, sql.SQL(str(int(limit)))))
         except ObjectInUse as err:
             raise _refuse_connected(database, []) from err
         except DuplicateDatabase as err:
@@ -180,9 +183,11 @@ def _refuse_there(name: str, oid: int, comment: str, *, is_open: bool) -> Prefli
     return PreflightError(f'database "{name}" already exists', detail=detail, hint=hint)
 
 
-async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str) -> None:
+async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str, owner: str | None) -> None:
+    """Who else makes the copy than the ``owner`` of the original is its owner, and may do all with it."""
     copy = sql.Identifier(name)
-    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(copy))
+    first = sql.SQL(", ").join([sql.SQL("PUBLIC"), *([] if owner is None else [sql.Identifier(owner)])])
+    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM {}").format(copy, first))
     for role, privilege, is_grantable in await (await connection.execute(_GRANTS, [database])).fetchall():
         await connection.execute(
             sql.SQL("GRANT {} ON DATABASE {} TO {} {}").format(
