@@ -667,6 +667,7 @@ def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catal
     wait_until(lambda: shop.sql(_IS_OPEN) == [(False,)])  # the server has gone on with it
 
     again = pgtrial("copy", "shop.toml")
+    status = pgtrial("status")
     listed = pgtrial("restore", "--dry-run")
     restored = pgtrial("restore")
     there = shop.sql(_IS_OPEN)
@@ -676,6 +677,7 @@ def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catal
     assert 'database "shop_copy" of the server at' in again.stderr
     assert 'is a copy of "shop" that was not finished' in again.stderr
     assert 'Run "pgtrial restore"' in again.stderr
+    assert status.stdout.startswith('Left by a pgtrial that has ended:\n  database "shop_copy" of the server at')
     assert 'a copy of "shop" → none, to be restored' in listed.stdout
     assert restored.returncode == 0, restored.stderr
     assert 'a copy of "shop" → none, restored' in restored.stdout
@@ -703,11 +705,13 @@ def test_a_copy_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path
     write()
     with a_copy(shop, "pg_database") as process:
         busy = pgtrial("copy", "shop.toml")
+        status = pgtrial("status")
         process.send_signal(number)
         process.communicate()
 
     assert process.returncode == 130
     assert "is being made by another pgtrial, process" in busy.stderr
+    assert status.stdout.startswith('At work:\n  database "shop_copy" of the server at')
     assert shop.sql(_IS_OPEN) == []
     assert "nothing to restore" in pgtrial("restore").stdout
     assert not (tmp_path / "shop-copy.toml").exists()
