@@ -635,7 +635,7 @@ def test_the_file_of_a_copy_is_not_written_elsewhere_where_a_name_may_be_somethi
 
     assert copied.returncode == 2
     assert 'cannot name "own.sql" from another directory' in copied.stderr
-    assert shop.sql("SELECT FROM pg_database WHERE datname = 'shop_copy'") == []
+    assert shop.sql(_IS_OPEN) == []
 
 
 # The server waits with a copy that pgtrial has begun.

@@ -10,7 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any, LiteralString
+from typing import Any
 
 from psycopg import AsyncConnection, Error, sql
 
@@ -30,6 +30,10 @@ _FIRST_OID, _LAST_OID = 2**31, 2**32 - 1  # far from where the server counts, wh
 _FIND = """
     SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
+"""
+_DISCONNECT = """
+    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity
+    WHERE datname = %s AND usesysid IS NOT NULL
 """
 _TAKEN = "SELECT FROM pg_catalog.pg_database WHERE oid::int8 = %s"
 
@@ -130,14 +134,20 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
                 outcome=Outcome.CHANGED,
                 text=f'The database "{name}" is not the one that pgtrial made; it is left as it is.',
             )
-        return await drop(connection, name, " WITH (FORCE)")
+        return await drop(connection, name)
 
 
-async def drop(connection: "AsyncConnection[tuple[Any, ...]]", name: str, options: LiteralString = "") -> Undone:
-    """Drop the database of that name, which the caller has found to be pgtrial's."""
-    statement = sql.SQL("DROP DATABASE {}" + options).format(sql.Identifier(name))
+async def drop(connection: "AsyncConnection[tuple[Any, ...]]", name: str) -> Undone:
+    """Drop the database of that name, which the caller has found to be pgtrial's, and end its connections.
+
+    Not WITH (FORCE): that wants a superuser where a worker of autovacuum is in it, which DROP DATABASE itself ends.
+    """
+    database = sql.Identifier(name)
+    statement = sql.SQL("DROP DATABASE {}").format(database)
     await lift_limits(connection)
     try:
+        await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
+        await connection.execute(_DISCONNECT, [name])
         await connection.execute(statement)
     except Error as err:
         return Undone(
