@@ -1,6 +1,7 @@
 import pytest
 
 from pgtrial.errors import PreflightError
+from pgtrial.hosts.operations import Operations
 from pgtrial.model.change import Outcome
 from pgtrial.postgres.existing.copies import Copied, apply_copy, plan_copy, undo_copy
 
@@ -124,3 +125,48 @@ def test_a_name_that_the_server_would_cut_off_is_refused(shop, runner, name):
     assert "63" in refused.value.hint
     assert "--as" in refused.value.hint
     assert runner.run(plan_copy(server, "shop", "x" * 63)).new["name"] == "x" * 63
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """Places whose room was asked for: there is 1 GB everywhere."""
+    places = []
+    monkeypatch.setattr(Operations, "space", lambda _, path: (places.append(path), (1 << 40, 1 << 30))[1])
+    return places
+
+
+def test_a_copy_that_would_fill_the_servers_disk_is_refused(shop, runner, looked):
+    server = runner.run(shop.open("boss"))
+
+    with pytest.raises(PreflightError, match=r'^not enough space for a copy of database "shop": 1 GB free') as refused:
+        runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    assert "--dump" in refused.value.hint
+    assert looked == [str(shop.data)]
+
+
+@pytest.fixture
+def wide(shop):
+    with shop.connect() as connection:
+        connection.execute("SET allow_in_place_tablespaces = on")
+        connection.execute("CREATE TABLESPACE wide LOCATION ''")
+    shop.sql("ALTER DATABASE shop SET TABLESPACE wide")
+    ((place,),) = shop.sql("SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'wide'")
+    yield place
+    shop.sql("ALTER DATABASE shop SET TABLESPACE pg_default")
+    shop.sql("DROP TABLESPACE wide")
+
+
+def test_room_is_looked_for_where_the_database_is(shop, wide, runner, looked):
+    with pytest.raises(PreflightError, match="not enough space"):
+        runner.run(plan_copy(runner.run(shop.open("boss")), "shop", "shop_copy"))
+
+    assert looked == [f"{shop.data}/{wide}"]
+
+
+@pytest.mark.parametrize(("user", "elsewhere"), [("boss", True), ("maker", False)])
+def test_where_nobody_may_look_no_room_is_asked_for(shop, runner, looked, user, elsewhere):
+    server = runner.run(shop.open(user, elsewhere=elsewhere))
+
+    assert runner.run(plan_copy(server, "shop", "shop_copy")).new["name"] == "shop_copy"
+    assert looked == []

@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from psycopg import AsyncConnection, Error, sql
@@ -20,6 +21,7 @@ from pgtrial.postgres.connect import connect, fetch, lift_limits
 from pgtrial.postgres.existing.database import drop, end_left, is_chosen, plan_new
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.safe_text import shell_word, sql_name
+from pgtrial.units import format_bytes
 
 _SIZE = "SELECT pg_catalog.pg_database_size(%s::name)"
 # Workers of autovacuum, which have no role, are ended by CREATE DATABASE itself; what a process is is told to few.
@@ -28,6 +30,11 @@ _CONNECTED = """
     FROM pg_catalog.pg_stat_activity
     WHERE datname = %s AND usesysid IS NOT NULL
     GROUP BY 1 ORDER BY 2 DESC
+"""
+_ROOM = 1 << 30  # bytes that stay free beside a copy, for the WAL and the data of others
+_LOCATION = """
+    SELECT pg_catalog.pg_tablespace_location(dattablespace), pg_catalog.pg_database_size(oid)
+    FROM pg_catalog.pg_database WHERE datname = %s
 """
 _LONGEST_NAME = 63  # bytes (NAMEDATALEN of pg_config_manual.h)
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'
@@ -89,8 +96,28 @@ async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     connected = await fetch(place, _CONNECTED, [database])
     if connected:
         raise _refuse_connected(database, [f"{who}: {count}" for who, count in connected])
+    await _refuse_without_room(server, database)
     new = {"name": name, "template": database, "application": f"pgtrial copy {secrets.token_hex(8)}"}
     return await plan_new(server, SERVER_COPY, new, place)
+
+
+async def _refuse_without_room(server: ExistingServer, database: str) -> None:
+    """As far as that can be seen: a full disk stops the server for everybody."""
+    if not server.facts.local or not server.facts.data_directory:
+        return
+    for location, size in await fetch(server.conninfo(_aside(database)), _LOCATION, [database]):
+        try:
+            # One that is "in place" lies in the data directory, as all do that have no location.
+            _, free = server.host.ops.space(str(Path(server.facts.data_directory, location)))
+        except OSError:  # the way to it is closed to this account
+            return
+        if free < size + _ROOM:
+            raise PreflightError(
+                f'not enough space for a copy of database "{database}": {format_bytes(free)} free, '
+                f"{format_bytes(size + _ROOM)} needed",
+                detail=f"The database has {format_bytes(size)}; {format_bytes(_ROOM)} stay free for the server.",
+                hint=_DUMP,
+            )
 
 
 async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str]:
