@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.errors import PreflightError
+from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.change import Outcome
 from pgtrial.postgres.existing.copies import Copied, apply_copy, plan_copy, undo_copy
@@ -112,6 +112,18 @@ def test_who_may_not_copy_leaves_nothing(shop, runner):
 
     with pytest.raises(PreflightError, match='role "nobody_special" may not copy database "shop"'):
         runner.run(apply_copy(server, change))
+    assert shop.sql(_OPEN) == []
+
+
+def test_why_the_server_cannot_copy_is_said_with_another_way(shop, runner):
+    shop.sql("UPDATE pg_database SET datcollversion = '0' WHERE datname = 'shop'")  # as after an upgrade of libc
+    server = runner.run(shop.open("maker"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    with pytest.raises(TargetError, match=r'cannot copy database "shop": template database .*collation version') as err:
+        runner.run(apply_copy(server, change))
+
+    assert "--dump" in err.value.hint
     assert shop.sql(_OPEN) == []
 
 

@@ -165,7 +165,11 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
                 f"{_DUMP}",
             ) from err
         except Error as err:
-            raise TargetError(f'cannot copy database "{database}": {err.diag.message_primary or err}') from err
+            raise TargetError(
+                f'cannot copy database "{database}": {err.diag.message_primary or err}',
+                detail=err.diag.message_detail or "",
+                hint=_DUMP,
+            ) from err
     ((size,),) = await fetch(place, _SIZE, [name])
     return {**new, "size": str(size), "left_out": json.dumps(left_out)}
 
