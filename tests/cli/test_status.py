@@ -100,24 +100,25 @@ def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(text)["estimate"].startswith("off came out 98.0 % faster than on")
 
 
-def begin_copy(name: str, owner: Owner) -> None:
+def begin_copy(name: str, owner: Owner, file: str) -> None:
     """Into the journal, as "pgtrial copy" does."""
     new_text = 'a copy of "shop"'
     change = Change(
         knob=SERVER_COPY, name=f'database "{name}"', old={}, new={"name": name}, old_text="none", new_text=new_text
     )
     with Journal.open(write=True) as journal:
-        journal.begin(change, host="local", boot_id="x", folder=f"/{name}.toml", run=None, owner=owner, t=1.0)
+        journal.begin(change, host="local", boot_id="x", folder=file, run=None, owner=owner, t=1.0)
 
 
 @pytest.fixture
 def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is being made, and one whose pgtrial was killed."""
+    """Two that are being made, and one whose pgtrial was killed."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     own = identify(os.getpid())
     assert own is not None
-    begin_copy("half", Owner(pid=1, start_ticks=0, boot_id="an earlier boot"))
-    begin_copy("busy", owner_of(own))
+    begin_copy("half", Owner(pid=1, start_ticks=0, boot_id="an earlier boot"), "/half.toml")
+    for name in ("too", "busy"):
+        begin_copy(name, owner_of(own), "/busy.toml")
 
 
 @pytest.mark.usefixtures("copies")
@@ -128,11 +129,11 @@ def test_without_a_folder_it_tells_what_belongs_to_none(capsys: pytest.CaptureFi
     assert (
         text
         == f"""\
-At work:
-  database "busy" from none to a copy of "shop", for "/busy.toml", by process
-    {os.getpid()}
-Left by a pgtrial that has ended:
-  database "half" from none to a copy of "shop", for "/half.toml"
+Process {os.getpid()} is at work, for "/busy.toml":
+  database "busy" from none to a copy of "shop"
+  database "too" from none to a copy of "shop"
+Left by a pgtrial that has ended, for "/half.toml":
+  database "half" from none to a copy of "shop"
 Put it back with "pgtrial restore".
 """
     )
@@ -142,9 +143,11 @@ Put it back with "pgtrial restore".
 def test_what_belongs_to_no_folder_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--json"]) == 0
 
+    busy = {"folder": "/busy.toml", "pid": os.getpid()}
     assert json.loads(capsys.readouterr().out) == {
         "at_work": [
-            {"change": 'database "busy" from none to a copy of "shop"', "folder": "/busy.toml", "pid": os.getpid()}
+            {"change": 'database "busy" from none to a copy of "shop"', **busy},
+            {"change": 'database "too" from none to a copy of "shop"', **busy},
         ],
         "left": [{"change": 'database "half" from none to a copy of "shop"', "folder": "/half.toml", "pid": 1}],
     }

@@ -75,6 +75,7 @@ def command(*, folder: Path | None, as_json: bool) -> None:
 def _show_changes(as_json: bool) -> None:
     from pgtrial.engine.restore import describe, find_unrestored
     from pgtrial.report.text import wrap_lines
+    from pgtrial.safe_text import make_visible
     from pgtrial.store.journal import Journal
 
     with Journal.open(write=False) as journal:
@@ -88,13 +89,13 @@ def _show_changes(as_json: bool) -> None:
         }
         echo(json.dumps(tables, indent=2))
         return
-    at_work = [(each.entry, f", by process {each.owner.pid}") for each in found.in_use]
-    left = [(each.entry, "") for each in found.left]
-    for title, entries in (("At work:", at_work), ("Left by a pgtrial that has ended:", left)):
-        if entries:
-            echo(title)
-        for entry, end in entries:
-            text = f'{describe(entry)}, for "{entry.folder}"{end}'
+    groups: dict[str, list[str]] = {}
+    for each in (*found.in_use, *found.left):
+        whose = f"Process {each.owner.pid} is at work" if each in found.in_use else "Left by a pgtrial that has ended"
+        groups.setdefault(f'{whose}, for "{each.entry.folder}":', []).append(describe(each.entry))
+    for title, texts in groups.items():
+        echo(make_visible(title))
+        for text in texts:
             echo("\n".join(wrap_lines(text, 80, indent="    ", first="  ")))
     if found.left:
         echo('Put it back with "pgtrial restore".')

@@ -677,7 +677,8 @@ def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catal
     assert 'database "shop_copy" of the server at' in again.stderr
     assert 'is a copy of "shop" that was not finished' in again.stderr
     assert 'Run "pgtrial restore"' in again.stderr
-    assert status.stdout.startswith('Left by a pgtrial that has ended:\n  database "shop_copy" of the server at')
+    assert status.stdout.startswith("Left by a pgtrial that has ended, for ")
+    assert '\n  database "shop_copy" of the server at' in status.stdout
     assert 'a copy of "shop" → none, to be restored' in listed.stdout
     assert restored.returncode == 0, restored.stderr
     assert 'a copy of "shop" → none, restored' in restored.stdout
@@ -711,7 +712,8 @@ def test_a_copy_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path
 
     assert process.returncode == 130
     assert "is being made by another pgtrial, process" in busy.stderr
-    assert status.stdout.startswith('At work:\n  database "shop_copy" of the server at')
+    assert status.stdout.startswith(f"Process {process.pid} is at work, for ")
+    assert '\n  database "shop_copy" of the server at' in status.stdout
     assert shop.sql(_IS_OPEN) == []
     assert "nothing to restore" in pgtrial("restore").stdout
     assert not (tmp_path / "shop-copy.toml").exists()
@@ -747,7 +749,8 @@ def test_a_dump_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path
 
     assert process.returncode == 130
     said = " ".join(status.stdout.split())
-    assert said.startswith(f'At work: "{tmp_path}/shop.dump" from none to a dump of database "shop"')
+    assert said.startswith(f"Process {process.pid} is at work, for ")
+    assert f'"{tmp_path}/shop.dump" from none to a dump of database "shop"' in said
     assert list(tmp_path.glob("*shop.dump*")) == []
     assert "nothing to restore" in pgtrial("restore").stdout
     assert not (tmp_path / "shop-copy.toml").exists()
