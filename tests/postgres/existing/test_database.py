@@ -83,6 +83,22 @@ def test_a_database_is_dropped_while_autovacuum_is_at_work_in_it(foreign, runner
     assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
 
 
+@on_one
+def test_a_session_that_the_role_may_not_end_may_end_itself(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    closed = f"SELECT 1 FROM pg_database WHERE datname = '{run_database(TOKEN)}' AND NOT datallowconn"
+
+    with foreign.connect(user="boss", database=run_database(TOKEN)) as other:  # a monitor that looks at each database
+        leaver = threading.Thread(target=lambda: (wait_until(lambda: foreign.sql(closed)), other.close()))
+        leaver.start()
+        undone = runner.run(undo_database(server.control, foreign.entry(change)))
+        leaver.join()
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
+
+
 def test_killed_before_the_comment_it_is_known_all_the_same(foreign, runner):
     server = runner.run(foreign.open("maker"))
     change = runner.run(plan_database(server, run_database(TOKEN), template=None))

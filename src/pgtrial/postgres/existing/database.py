@@ -31,9 +31,10 @@ _FIND = """
     SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
 """
+# Others may leave by themselves, for which DROP DATABASE waits some seconds.
 _DISCONNECT = """
     SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity
-    WHERE datname = %s AND usesysid IS NOT NULL
+    WHERE datname = %s AND pg_catalog.pg_has_role(usesysid, 'USAGE')
 """
 _TAKEN = "SELECT FROM pg_catalog.pg_database WHERE oid::int8 = %s"
 
@@ -138,7 +139,7 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
 
 
 async def drop(connection: "AsyncConnection[tuple[Any, ...]]", name: str) -> Undone:
-    """Drop the database of that name, which the caller has found to be pgtrial's, and end its connections.
+    """Drop the database of that name, which the caller has found to be pgtrial's, and end sessions in it as it may.
 
     Not WITH (FORCE): that wants a superuser where a worker of autovacuum is in it, which DROP DATABASE itself ends.
     """
