@@ -264,3 +264,51 @@ def test_arm_that_is_slowed_down_itself_is_slowed_down_further() -> None:
     arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "flush"], step=2))
     assert [arm.knobs["slowdown"]["flush"] for arm in arms] == ["4.0", "8.0", "4.0", "8.0"]
     assert [arm.knobs["slowdown"]["cpu"] for arm in arms] == ["1.0", "1.0", "2.0", "2.0"]
+
+
+def test_an_arm_keeps_a_load_of_its_own() -> None:
+    own = """
+[[workload.scenario]]
+name = "work"
+file = "work.sql"
+[arms.own.workload]
+protocol = "prepared"
+clients = 2
+variables = { rows = 1, "name" = "x y" }
+scripts = { work = "own.sql" }
+"""
+    given = examine(TEXT.replace('mix = "simple-update"', "") + own, None).experiment
+    assert given is not None
+
+    written = examine(limits_experiment(given, resolve_arms(given), arm="own", resources=["cpu"]), None).experiment
+
+    assert written is not None
+    for arm in resolve_arms(written):
+        assert arm.knobs["workload"] == {
+            "protocol": "prepared",
+            "clients": "2",
+            "variables.rows": "1",
+            "variables.name": "x y",
+            "scripts.work": "own.sql",
+        }
+
+
+def test_an_arm_keeps_a_command_of_its_own() -> None:
+    command = """
+format = 1
+[experiment]
+name = "x"
+[workload]
+kind = "command"
+command = ["true"]
+[arms.one]
+[arms.own.workload]
+command = ["bash", "-c", 'echo "{clients}", done']
+"""
+    experiment = read(command)
+
+    text = limits_experiment(experiment, resolve_arms(experiment), arm="own", resources=["cpu"])
+
+    assert {arm.knobs["workload"]["command"] for arm in resolve_arms(read(text))} == {
+        resolve_arms(experiment)[1].knobs["workload"]["command"]
+    }

@@ -14,6 +14,7 @@ from pgtrial.knobs import is_list
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
+from pgtrial.knobs.workload import WORKLOAD, read_texts
 from pgtrial.model.arm import Arm, Role
 from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes, read_count
@@ -213,10 +214,14 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
         elif is_slowed:
             table[key] = _lowered(table[key], step, unit=_PAGE if name in MEMORY else 1)
     return {
-        knob: {key: text.split(", ") if is_list(knob, key) else typed_text(knob, key, text) for key, text in t.items()}
-        for knob, t in texts.items()
-        if t
+        knob: read_texts(table) if knob == WORKLOAD else {key: _value(knob, key, text) for key, text in table.items()}
+        for knob, table in texts.items()
+        if table
     }
+
+
+def _value(knob: str, key: str, text: str) -> Any:
+    return text.split(", ") if is_list(knob, key) else typed_text(knob, key, text)
 
 
 def _lowered(text: str, step: float, *, unit: int) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -69,6 +69,18 @@ class LoadTable(Table):
         if self.clients is not None:
             found[CLIENTS] = str(self.clients)
         return found
+
+
+def read_texts(table: Mapping[str, str]) -> dict[str, Any]:
+    """What ``LoadTable.texts`` gave, as the file has it."""
+    found: dict[str, Any] = {}
+    for key, text in table.items():
+        outer, dot, name = key.partition(".")
+        if dot:
+            found.setdefault(outer, {})[name] = text
+        else:
+            found[key] = int(text) if key == CLIENTS else list(read_command(text)) if key == COMMAND else text
+    return found
 
 
 def own_clients(table: Mapping[str, str]) -> int | None:
