@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ground_truth import __main__ as runner
-from ground_truth import cases, left_overs, needs, page, scoring, volumes
+from ground_truth import by_rules, cases, left_overs, needs, page, runs, scoring, volumes
 from pgtrial.cli.checked import check_file, check_text
 from pgtrial.cli.main import main
 from pgtrial.design.limits import limits_experiment
@@ -404,8 +404,8 @@ def test_the_newest_finished_folder_is_judged_again(tmp_path):
         if not name.endswith("0103T000000Z"):
             (tmp_path / name / "findings.json").touch()
 
-    assert runner.last_folder(tmp_path) == tmp_path / "x-20260102T000000Z"
-    assert runner.judge_again(CASE, tmp_path).state is State.NOT_RUN
+    assert runs.last_folder(tmp_path) == tmp_path / "x-20260102T000000Z"
+    assert by_rules.judge_again(CASE, tmp_path).state is State.NOT_RUN
 
 
 def test_a_name_that_no_case_has_is_refused_before_anything_runs(capsys):
