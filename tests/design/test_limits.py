@@ -312,3 +312,36 @@ command = ["bash", "-c", 'echo "{clients}", done']
     assert {arm.knobs["workload"]["command"] for arm in resolve_arms(read(text))} == {
         resolve_arms(experiment)[1].knobs["workload"]["command"]
     }
+
+
+def test_pauses_of_scripts_are_made_longer_where_they_are_named() -> None:
+    own = """
+[[workload.scenario]]
+name = "work"
+file = "work.sql"
+[arms.own.workload]
+pauses = 2
+"""
+    given = examine(TEXT.replace('mix = "simple-update"', "") + own, None).experiment
+    assert given is not None
+    arms = resolve_arms(given)
+    assert "workload.pauses" not in find_resources(arms[0])
+
+    text = limits_experiment(given, arms, arm="own", resources=["cpu", "pauses"])
+
+    written = examine(text, None).experiment
+    assert written is not None
+    assert written.limits is not None
+    assert written.limits.resources == ("slowdown.cpu", "workload.pauses")
+    found = [arm.knobs["workload"]["pauses"] for arm in resolve_arms(written)]
+    assert found == ["2.0", "3.0", "2.0", "3.0"]
+    assert log_time("workload", "3.0") - log_time("workload", "2.0") == pytest.approx(math.log(1.5))
+
+
+def test_a_load_without_scripts_of_its_own_has_no_pauses() -> None:
+    given = read(TEXT)
+
+    with pytest.raises(SpecError, match='resource "pauses" cannot be varied') as refused:
+        limits_experiment(given, resolve_arms(given), resources=["pauses"])
+
+    assert "no scripts of its own" in refused.value.detail

@@ -33,7 +33,7 @@ def test_thirty_changes_are_listed_and_none_is_a_step_of_its_ledger() -> None:
     assert len(LISTED) >= 30
     for each in LISTED.values():
         assert each.factors != dict.fromkeys(each.factors, STEP)
-        assert set(each.change) <= {"cgroup", "slowdown"}
+        assert set(each.change) <= {"cgroup", "slowdown", "workload"}
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -63,7 +63,7 @@ def test_the_experiment_of_each_changes_what_was_predicted_and_nothing_else(name
             if setting.endswith(f".{key}") or (key, setting) == ("cpu", "cgroup.cpus")
         )
         ratio = amount(after) / amount(before)
-        is_time = any(setting == f"slowdown.{key}" for setting in differing) or key == "memory"
+        is_time = bool({f"slowdown.{key}", f"workload.{key}"} & set(differing)) or key == "memory"
         assert (ratio if is_time else 1 / ratio) == pytest.approx(factor, rel=1e-5)
 
 

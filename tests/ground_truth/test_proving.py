@@ -16,7 +16,7 @@ from pgtrial.experiment_file.load import examine
 from support import EXPERIMENT, Simulation, write_result_folder
 
 CASES = {case.name: case for case in cases.read_cases()}
-FLUSH, PAUSES, MEMORY = CASES["wal-flush"], CASES["client-sleep"], CASES["memory"]
+FLUSH, WRITERS, MEMORY = CASES["wal-flush"], CASES["write-back"], CASES["memory"]
 MADE = {"machine": "2 CPUs", "began": 1.0, "seconds": 300.0}
 
 
@@ -76,8 +76,8 @@ def test_a_sum_without_an_interval_covers_nothing() -> None:
 
 
 def test_what_is_missing_has_to_be_the_largest_where_nothing_makes_the_right_time_longer() -> None:
-    right = judge_proof(PAUSES, record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)))
-    wrong = judge_proof(PAUSES, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0)))
+    right = judge_proof(WRITERS, record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)))
+    wrong = judge_proof(WRITERS, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0)))
 
     assert right.state is Proved.RIGHT
     assert right.largest is not None
@@ -117,7 +117,7 @@ def test_the_page_tells_what_must_be_shown() -> None:
     proofs = {
         "wal-flush": record(share("flush", 0.5, 0.9), share("cpu", 0.0, 0.2)),
         "row-locks": record(share("cpu", 0.5, 0.9), total=(0.2, 0.9)),
-        "client-sleep": record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)),
+        "write-back": record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)),
     }
 
     text = proof_page.render_proofs(tuple(CASES.values()), proofs)
