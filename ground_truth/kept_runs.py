@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ground_truth.by_experiment import run_prediction, run_proof
-from ground_truth.by_rules import run_case
+from ground_truth.by_rules import run_rules
 from ground_truth.cases import Case
 from ground_truth.kept import (
     MEASURED,
@@ -21,8 +21,7 @@ from ground_truth.kept import (
     read_kept,
 )
 from ground_truth.predictions import Prediction, find_measured, find_said
-from ground_truth.runs import HindranceError, begin_run
-from ground_truth.scoring import State
+from ground_truth.runs import HindranceError, NoResultError, begin_run
 from pgtrial.units import format_duration
 
 FIRST_GUESS = 7 * 60.0  # s, of one run, as long as none of its kind has been kept
@@ -40,21 +39,22 @@ class Task:
 def run_within(tasks: Sequence[Task], *, limit: float) -> int:
     """Run the tasks and keep what comes out, but begin none that is likely not to be over in ``limit`` seconds.
 
-    How many were not begun. What cannot be made here is told, and passed over.
+    How many are left for the next time; what cannot be made here at all is told, and is not among them.
     """
-    started = time.monotonic()
+    started, left = time.monotonic(), 0
     for place, task in enumerate(tasks):
         if time.monotonic() - started + (longest(task.file) or FIRST_GUESS) > limit:
-            return len(tasks) - place
+            return left + len(tasks) - place
         begun = time.monotonic()
         try:
             record = task.run()
         except HindranceError as err:
+            left += isinstance(err, NoResultError)
             print(f"{task.name:<34} not run: {err}", flush=True)
             continue
         keep(task.file, task.name, record)
         print(f"{task.name:<34} {_tell(record)} ({format_duration(time.monotonic() - begun)})", flush=True)
-    return 0
+    return left
 
 
 def _tell(record: Kept) -> str:
@@ -127,10 +127,7 @@ def _proof_task(case: Case, predictions: Sequence[Prediction], results: Path, *,
 def _rules_task(case: Case, results: Path, *, host_changes: bool) -> Task:
     def run() -> RulesRecord:
         made = begin_run()
-        outcome = run_case(case, results, host_changes=host_changes)
-        if outcome.state is State.NOT_RUN:
-            raise HindranceError(outcome.reason)
-        return RulesRecord.of(outcome, **made())
+        return RulesRecord.of(run_rules(case, results, host_changes=host_changes), **made())
 
     return Task(file=RULES, name=case.name, run=run)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -15,11 +16,17 @@ from ground_truth.needs import SwapAreaError, find_hindrance, find_problem, swap
 from ground_truth.volumes import VolumeError, limited_volume
 
 _HERE = Path(__file__).parents[1]
+_INTERRUPTED = 130
+_OTHERS = "in use by another experiment"
 _MOST_CHARACTERS = 300  # of an error
 
 
 class HindranceError(Exception):
     """A case cannot run here; the message says why."""
+
+
+class NoResultError(HindranceError):
+    """pgtrial ended before it could tell anything: it was interrupted, or another one is at work on the machine."""
 
 
 class CallError(Exception):
@@ -63,8 +70,9 @@ def call_pgtrial(place: Path, arguments: Sequence[str], *, within: Sequence[str]
     Ctrl-C reaches it too; who ends this program in another way ends it as well. It is given the time to put all back.
     """
     printed = place / "printed.txt"
+    setpriv = shutil.which("setpriv") or "setpriv"
     with printed.open("w", encoding="utf-8") as output:
-        command = [*within, sys.executable, "-m", "pgtrial", *arguments]
+        command = [*within, setpriv, "--pdeathsig", "TERM", sys.executable, "-m", "pgtrial", *arguments]
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             status = process.wait()
@@ -78,6 +86,8 @@ def call_pgtrial(place: Path, arguments: Sequence[str], *, within: Sequence[str]
     found = last_folder(place)
     if status != 0 or found is None:
         said = [line for line in printed.read_text(encoding="utf-8").splitlines() if line.startswith("error:")]
+        if status == _INTERRUPTED or any(_OTHERS in line for line in said):
+            raise NoResultError(said[0] if said else "it was interrupted")
         # What is kept of it names no place on this machine.
         raise CallError(said[0].replace(f"{_HERE}/", "")[:_MOST_CHARACTERS] if said else "it ended without an error")
     return found

@@ -12,6 +12,7 @@ from ground_truth.scoring import Outcome, State
 
 from ground_truth import __main__ as runner
 from ground_truth import by_experiment, by_rules, cases, kept, kept_runs, proof_page, runs
+from pgtrial.cli.limits import command
 from pgtrial.findings.causes import Resource
 
 SEEN, UNSEEN = cases.read_cases(), cases.read_cases(cases.UNSEEN)
@@ -163,22 +164,72 @@ def test_what_pgtrial_says_when_it_fails_is_a_record_without_a_place(
     found = by_experiment.run_proof(case, tmp_path, host_changes=False)
 
     assert found.reason == 'error: file "x" is missing'
-    (command,) = called
-    assert command[:4] == ["limits", str(case.file), "--arm", "waiting"]
-    assert command[-1] == "--allow-code"
+    (words,) = called
+    assert words[:4] == ["limits", str(case.file), "--arm", "waiting"]
+    assert words[-1] == "--allow-code"
     assert by_rules.run_case(case, tmp_path, host_changes=False).state is State.FAILED
 
 
-def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]]) -> None:
+def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]], status: int = 2) -> None:
     class Process:
         def __init__(self, command: list[str], *, stdout: object, stderr: object) -> None:
-            called.append(command[3:])
+            called.append(command[command.index("pgtrial") + 1 :])
             stdout.write(f"{said}\n")  # type: ignore[attr-defined]
 
         def wait(self) -> int:
-            return 2
+            return status
 
     monkeypatch.setattr(runs.subprocess, "Popen", Process)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("interrupted", 130), ("error: host settings are in use by another experiment: pgtrial, process 7", 1)],
+)
+def test_what_ended_before_it_told_anything_comes_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, status: int
+) -> None:
+    fake_program(monkeypatch, said, [], status)
+    tasks = kept_runs.unseen_tasks(UNSEEN[:1], PREDICTIONS, tmp_path, host_changes=False, again=False)
+
+    assert run_within(tasks, limit=1e9) == 2
+    assert not kept.RULES.exists()
+    assert not kept.PROOFS.exists()
+    assert by_rules.run_case(UNSEEN[0], tmp_path, host_changes=False).state is State.FAILED
+
+
+def test_who_ends_the_series_ends_pgtrial_and_waits_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Process:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def wait(self) -> int:
+            told.append("wait")
+            if len(told) == 1:
+                raise SystemExit(143)
+            return 130
+
+        def terminate(self) -> None:
+            told.append("terminate")
+
+    monkeypatch.setattr(runs.subprocess, "Popen", Process)
+
+    with pytest.raises(SystemExit):
+        runs.call_pgtrial(tmp_path, ["run"])
+    assert told == ["wait", "terminate", "wait"]
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=ALL)
+def test_pgtrial_limits_takes_the_options_of_each_case(case: cases.Case) -> None:
+    words = [str(case.file), "--arm", case.arm, "--quiet", *case.proof.options, *runs.permission(case)]
+
+    given = command.make_context("limits", words).params
+
+    assert given["resources"] == case.proof.vary
+    assert given["blocks"] == case.proof.blocks
+    assert given["host_changes"] is case.changes_host
 
 
 def test_a_case_that_needs_root_is_not_run_and_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
