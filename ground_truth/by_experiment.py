@@ -22,7 +22,7 @@ def run_proof(case: Case, results: Path, *, predictions: Sequence[Prediction] = 
     """The ledger of the case's first arm, and what it says of changes. HindranceError where it cannot run here."""
     place = results / "limits" / case.name
     arguments = ("limits", str(case.file), "--arm", case.arm, "--results", str(place), "--quiet", *case.proof.options)
-    made = begin_run()
+    made = begin_run(case.digest)
     try:
         with made_for(case, place, host_changes=host_changes) as within:
             folder = call_pgtrial(place, (*arguments, *permission(case)), within=within)
@@ -69,7 +69,7 @@ def run_prediction(
 ) -> MeasuredRecord:
     """What the change did, measured as the ledger was that spoke of it. HindranceError where it cannot run here."""
     place = results / "predictions" / prediction.name
-    made = begin_run()
+    made = begin_run(prediction.digest)
     try:
         with made_for(case, place, host_changes=host_changes) as within:
             file = write_experiment(prediction, case, place, method=ledger.method, blocks=ledger.blocks)

@@ -1,5 +1,7 @@
 """The cases: what each experiment makes happen, and what the analysis has to call it."""
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ CASES = FOLDER / "cases.toml"
 UNSEEN = FOLDER / "unseen.toml"
 EXPERIMENTS = FOLDER / "experiments"
 NEEDS = ("root", "control groups", "loop devices", "kernel settings", "swap")
+_DIGEST = 16  # characters
 _TIMES = {name.partition(".")[2] for name in TIMES}
 _MEMORY = {name.partition(".")[2] for name in MEMORY}
 
@@ -73,6 +76,7 @@ class Case:
     needs: tuple[str, ...]
     truth: str  # why it is the truth, in one or two sentences
     proof: Proof
+    table: str  # what its file says of it
     which: str = ""
     rhythm: str = ""
     beside: str = ""
@@ -81,6 +85,22 @@ class Case:
     @property
     def file(self) -> Path:
         return EXPERIMENTS / f"{self.name}.toml"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The experiment, and the scripts that it names."""
+        text = tomllib.loads(self.file.read_text(encoding="utf-8"))
+        scenarios = text["workload"].get("scenario", ())
+        names = (text.get("dataset", {}).get("setup"), *(scenario.get("file") for scenario in scenarios))
+        return (self.file, *(EXPERIMENTS / name for name in names if name))
+
+    @property
+    def digest(self) -> str:
+        """Of its truth and its files: a case that was changed has another."""
+        whole = hashlib.sha256(self.table.encode())
+        for path in self.files:
+            whole.update(path.read_bytes())
+        return whole.hexdigest()[:_DIGEST]
 
     @property
     def changes_host(self) -> bool:
@@ -103,6 +123,7 @@ def _case(table: dict[str, Any]) -> Case:
         needs=tuple(table.get("needs", ())),
         truth=" ".join(table["truth"].split()),
         proof=_proof(table["name"], table["limits"]),
+        table=json.dumps(table, sort_keys=True, ensure_ascii=False),
         which=table.get("which", ""),
         rhythm=table.get("rhythm", ""),
         beside=table.get("beside", ""),

@@ -20,11 +20,14 @@ _DIGITS = 6
 
 
 class Kept(Record):
-    """What each record has: where and when it was made, and why there is nothing else, "" where there is."""
+    """What each record has: of which case or prediction it is, as that was then, where and when it was made, and why
+    there is nothing else, "" where there is.
+    """
 
     machine: str
     began: float  # s since the epoch
     seconds: float
+    digest: str = ""
     reason: str = ""
 
     @property
@@ -80,7 +83,7 @@ class RulesRecord(Kept):
         return cls(**{name: getattr(outcome, name) for name in fields}, **made)
 
     def outcome(self, case: Case) -> Outcome:
-        return Outcome(case=case, **self.model_dump(exclude={"machine", "began", "seconds"}))
+        return Outcome(case=case, **self.model_dump(exclude={"machine", "began", "seconds", "digest"}))
 
 
 class MeasuredRecord(Kept):

@@ -126,7 +126,7 @@ def _proof_task(case: Case, predictions: Sequence[Prediction], results: Path, *,
 
 def _rules_task(case: Case, results: Path, *, host_changes: bool) -> Task:
     def run() -> RulesRecord:
-        made = begin_run()
+        made = begin_run(case.digest)
         return RulesRecord.of(run_rules(case, results, host_changes=host_changes), **made())
 
     return Task(file=RULES, name=case.name, run=run)

@@ -1,5 +1,7 @@
 """Changes that pgtrial predict speaks of beforehand: the list, the experiment that makes one, and the score."""
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from pgtrial.experiment_file.load import parse_experiment
 
 LIST = FOLDER / "predictions.toml"
 CHANGED = "changed"
+_DIGEST = 16  # characters
 NOMINAL = 0.9  # of pgtrial predict
 WISHED = (0.8, 0.97)  # of intervals that should hold, out of some thirty
 
@@ -29,6 +32,12 @@ class Prediction:
     case: str
     factors: Mapping[str, float]
     change: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def digest(self) -> str:
+        """Of the change, and of what is asked of the ledger: a prediction that was changed has another."""
+        text = json.dumps([self.name, self.case, self.factors, self.change], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
 
 def read_predictions(cases: Iterable[Case], path: Path = LIST) -> tuple[Prediction, ...]:

@@ -103,7 +103,12 @@ def describe_machine() -> str:
     return f"{os.cpu_count()} CPUs, {memory:.0f} GB of memory, Linux {platform.release()}"
 
 
-def begin_run() -> Callable[[], dict[str, Any]]:
-    """What says, once a run is over, where and when it was made, as each record has it."""
+def begin_run(digest: str) -> Callable[[], dict[str, Any]]:
+    """What says, once a run is over, of what it was, and where and when it was made, as each record has it."""
     began, started = time.time(), time.monotonic()
-    return lambda: {"machine": describe_machine(), "began": began, "seconds": time.monotonic() - started}
+    return lambda: {
+        "machine": describe_machine(),
+        "began": began,
+        "seconds": time.monotonic() - started,
+        "digest": digest,
+    }

@@ -1,7 +1,9 @@
 """The long runs without their runs: what is left of them, what is kept, and that the same command goes on."""
 
 import json
+import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,6 +263,37 @@ def test_the_page_tells_how_often_each_is_right() -> None:
     assert "2 of 17 have been run. By rules, the right name was found in 1 of 2 whose cause was there" in text
     assert "always says “locks” is right in 2 of 2. By experiment, the right time is the largest in 1 of 1" in text
     assert f"| {second.name} | one advisory lock | locks | **cpu** | flush | flush |" in text
+
+
+def test_no_unseen_case_and_no_prediction_was_changed_after_its_first_run() -> None:
+    """Of the repository. What was run once stays as it was; a record of another digest tells that it did not."""
+    folder = kept.FOLDER
+    rules, proofs, changes = (folder / f"{name}.json" for name in ("rules", "proofs", "predictions"))
+    as_run = {
+        **{(name, "rules"): each for name, each in kept.read_kept(rules, RulesRecord).items()},
+        **{(name, "proof"): each for name, each in kept.read_kept(proofs, ProofRecord).items()},
+        **{(name, "change"): each for name, each in kept.read_kept(changes, MeasuredRecord).items()},
+    }
+    now = {case.name: case.digest for case in UNSEEN} | {each.name: each.digest for each in PREDICTIONS}
+
+    changed = [key for key, record in as_run.items() if key[0] in now and record.digest != now[key[0]]]
+
+    assert changed == []
+
+
+def test_a_changed_script_or_truth_changes_the_digest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case = ALL["jit"]
+    shutil.copytree(cases.EXPERIMENTS, tmp_path / "experiments")
+    (tmp_path / "unseen.toml").write_text(cases.UNSEEN.read_text().replace("many milliseconds", "some milliseconds"))
+    before = case.digest
+    monkeypatch.setattr(cases, "EXPERIMENTS", tmp_path / "experiments")
+
+    assert case.digest == before
+    (other,) = cases.choose(cases.read_cases(tmp_path / "unseen.toml"), ["jit"])
+    assert other.digest != before
+    (tmp_path / "experiments" / "jit.sql").write_text("SELECT 1;")
+    assert case.digest != before
+    assert replace(PREDICTIONS[0], factors={"cpu": 0.9}).digest != PREDICTIONS[0].digest
 
 
 def test_kept_files_can_be_read_and_are_lines() -> None:
