@@ -7,6 +7,7 @@
 # make attack     10,000 damaged and forged folders, bundles, journals and files; an hour of a processor that nobody else uses
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
+#                 GROUND_TRUTH="--limits --limit 100min" and others: hours, resumed by the same command (ground_truth/README.md)
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most six hours, as root
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command

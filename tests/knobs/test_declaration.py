@@ -18,13 +18,12 @@ from pgtrial.engine.experiment import host_changes
 from pgtrial.engine.target.base import IN_DATABASE
 from pgtrial.experiment_file.arms import OF_JOBS, resolve_arms
 from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import TIMES, Experiment
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables, intends
 from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.declaration import Among, EffectTiming, Knob, Refusal, Scope
 from pgtrial.knobs.pgbouncer import PGBOUNCER
-from pgtrial.knobs.slowdown import KEYS
 from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role
 
@@ -173,7 +172,7 @@ def test_what_is_meant_is_found_by_the_key_that_an_arm_sets():
     assert not intends({"sysctl": {"vm.dirty_ratio": "1"}, "of_a_newer_pgtrial": {"key": "1"}}, "swapping")
 
 
-def test_limits_of_a_control_group_and_slowdowns_have_their_place_in_the_analysis():
+def test_limits_of_a_control_group_and_all_that_is_made_longer_have_their_place_in_the_analysis():
     """What is missing there would be left out of the limits and proofs without a word."""
     assert {*limits.LIMITED} == {*LIMITS}
-    assert {*proofs.RESOURCES} == {*(f"cgroup.{key}" for key in LIMITS), *(f"slowdown.{key}" for key in KEYS)}
+    assert {*proofs.RESOURCES} == {*TIMES}
