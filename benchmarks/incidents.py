@@ -10,7 +10,8 @@ data, a calm time, then the next incidents, each undone and followed by a calm t
 limit. Then each time is compared with the calm one before it, as `pgtrial compare-times` does (``incident_report``).
 Ctrl-C and SIGTERM undo what is planted; what had been watched until then is kept. It runs as root, with control groups
 version 1 for the limit of the disk. FOLDER/results.json and FOLDER/part-N.json are small; FOLDER/part-N is the watch's
-folder, which may go once its part is judged. Exit status 75: there was no time for all of them.
+folder, which may go once its part is judged. A new FOLDER goes on with what --page has kept, while that is unfinished.
+Exit status 75: there was no time for all of them.
 """
 
 import argparse
@@ -26,7 +27,20 @@ from pathlib import Path
 
 import numpy as np
 from incident_plants import INCIDENTS, Look
-from incident_report import PAGE, RESULTS, Part, Series, Stretch, judge, publish, read_series, render, write
+from incident_report import (
+    KEPT,
+    PAGE,
+    RESULTS,
+    Part,
+    Series,
+    Stretch,
+    judge,
+    publish,
+    read_kept,
+    read_series,
+    render,
+    write,
+)
 from incident_server import SETTLE, WatchedServer, draw_swing, watched_server
 
 from pgtrial.units import parse_duration
@@ -148,10 +162,16 @@ async def _guarded(root: Path, series: Series, options: argparse.Namespace) -> N
     await run_part(series, part, root, limit=parse_duration(options.limit), postgres=options.postgres)
 
 
-def begin_or_go_on(root: Path, seed: int | None) -> Series:
+def begin_or_go_on(root: Path, seed: int | None, *, kept: Path = KEPT) -> Series:
+    """The series of a folder; a new folder goes on with the one beside the code while that is unfinished."""
     if not (root / RESULTS).exists():
         root.mkdir(parents=True, exist_ok=True)
-        write(Series(seed=secrets.randbelow(2**31) if seed is None else seed), root)
+        series = read_kept(kept)
+        if not series.parts or not series.remaining(draw_plan(series.seed)) or seed not in (None, series.seed):
+            series = Series(seed=secrets.randbelow(2**31) if seed is None else seed)
+        for part in series.parts:
+            write(part, root)
+        write(series, root)
     return read_series(root)
 
 

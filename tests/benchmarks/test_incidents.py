@@ -150,6 +150,21 @@ def test_the_page_has_the_table_of_the_results_that_are_kept(tmp_path: Path) -> 
     assert "| lock convoy | 7 seen | yes, 2 of 2 |" in page.read_text()
 
 
+def test_a_new_folder_goes_on_with_an_unfinished_series_that_is_kept(tmp_path: Path) -> None:
+    kept, page = tmp_path / "incidents.json", tmp_path / "watch.md"
+    page.write_text(report.PAGE.read_text())
+    series = report.Series(seed=7, parts=(PART,))
+    report.publish(series, kept=kept, page=page)
+    assert incidents.begin_or_go_on(tmp_path / "a", None, kept=kept) == series
+    assert incidents.begin_or_go_on(tmp_path / "b", 7, kept=kept) == series
+    assert incidents.begin_or_go_on(tmp_path / "c", 8, kept=kept) == report.Series(seed=8)
+
+    stretches = tuple(replace(PART.stretches[1], planted=name) for name in ALL)
+    report.publish(report.Series(seed=7, parts=(replace(PART, stretches=stretches),)), kept=kept, page=page)
+    assert incidents.begin_or_go_on(tmp_path / "d", 9, kept=kept) == report.Series(seed=9)
+    assert not incidents.begin_or_go_on(tmp_path / "e", None, kept=kept).parts
+
+
 def can_limit_disks() -> bool:
     blkio = [each for each in hierarchies(LocalHost().ops) if each.version == 1 and "blkio" in each.controllers]
     return bool(blkio) and os.geteuid() == 0
