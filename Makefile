@@ -8,7 +8,7 @@
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 #                 GROUND_TRUTH="--limits --limit 100min" and others: hours, resumed by the same command (ground_truth/README.md)
-# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
+# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; forty minutes
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most six hours, as root
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make gym-gate   a pipeline's gate before migrations that are known, beside a neighbour; an hour, resumed by the same command
