@@ -7,11 +7,13 @@
 # make attack     10,000 damaged and forged folders, bundles, journals and files; an hour of a processor that nobody else uses
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
-# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
+#                 GROUND_TRUTH="--limits --limit 100min" and others: hours, resumed by the same command (ground_truth/README.md)
+# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; forty minutes
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most six hours, as root
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make gym-gate   a pipeline's gate before migrations that are known, beside a neighbour; an hour, resumed by the same command
 # make docs       the documentation as a site in site/, without a network
+# make pages      write the pages of docs/ that are made from the code: knobs, metrics, methods, caveats, the file
 # make catalogues collect the texts of the languages, and compile their translations
 # make dist       wheel and source archive in dist/, the same to the byte wherever they are built
 # make deb        a package for this Debian or Ubuntu in dist/
@@ -40,7 +42,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench pages catalogues ground-truth gym gallery
 .PHONY: gym-live gym-gate docs dist deb lock clean
 
 help:
@@ -73,7 +75,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
-	$(BIN)/python tools/generate_docs.py docs
+	$(MAKE) --no-print-directory pages
 	$(BIN)/python -m gym.exceptions
 
 attack: setup-test
@@ -101,6 +103,9 @@ gym-gate: setup-test
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site begins at site/index.html"
+
+pages: setup-test
+	$(BIN)/python tools/generate_docs.py docs
 
 catalogues: setup-test
 	$(BIN)/python tools/catalogues.py

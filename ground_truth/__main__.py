@@ -7,107 +7,48 @@
 Each case is an experiment file in ground_truth/experiments; cases.toml has the truth. Result folders and what pgtrial
 printed are in --results. The tables are written to docs/ground-truth.md. Exit status 1 if a cause is not named right,
 was not there, parts of the latency do not add up, pgtrial failed, or something is left on the host.
+
+Runs that take hours, on a quiet machine; each command goes on where it was left, as far as --limit allows:
+
+    python -m ground_truth --limits --limit 100min --allow-host-changes    # these cases, proved by pgtrial limits
+    python -m ground_truth --unseen --limit 100min --allow-host-changes    # new cases, each once: by rules, and proved
+    python -m ground_truth --predict --limit 100min --allow-host-changes   # changes that the ledgers have predicted
+    python -m ground_truth --page                                          # no runs: the tables of what is kept
+
+What came out of each is kept in ground_truth/kept, and its tables are in docs/ground-truth.md. Exit status 75 if there
+was no time for all of them, 1 if something is left on the host.
 """
 
 import argparse
-import contextlib
 import json
-import os
-import platform
-import subprocess
+import signal
 import sys
 import time
-import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
-from ground_truth.cases import Case, choose, read_cases
+from ground_truth.by_rules import judge_again, run_case
+from ground_truth.cases import UNSEEN, Case, choose, read_cases
+from ground_truth.kept_runs import Task, prediction_tasks, proof_tasks, run_within, unseen_tasks, unspoken
 from ground_truth.left_overs import find_left, read_host
-from ground_truth.needs import SwapAreaError, find_hindrance, find_problem, swap_area
 from ground_truth.page import PAGE, put_between, render
-from ground_truth.scoring import Outcome, State, judge
-from ground_truth.volumes import VolumeError, limited_volume
+from ground_truth.predictions import choose_predictions, read_predictions
+from ground_truth.proof_page import publish
+from ground_truth.runs import describe_machine
+from ground_truth.scoring import Outcome
+from pgtrial.units import parse_duration
+
+_TERMINATED = 143  # as a shell reports a program that SIGTERM ended
+_NOT_ALL = 75  # EX_TEMPFAIL: try again
 
 
-def run_case(case: Case, results: Path, *, host_changes: bool) -> Outcome:
-    """Run a case's experiment and judge what was found."""
-    hindrance = find_hindrance(case, host_changes=host_changes)
-    if hindrance:
-        return Outcome(case=case, state=State.NOT_RUN, reason=hindrance)
-    folder = results / case.name
-    folder.mkdir(parents=True, exist_ok=True)
-    permission = ["--allow-code", *(["--allow-host-changes"] if case.changes_host else [])]
-    # No run of a case is another attempt at a claim: what is tried is whether its cause is named.
-    arguments = [
-        "run",
-        str(case.file),
-        "--results",
-        str(folder),
-        *permission,
-        "--quiet",
-        "--revision",
-        uuid.uuid4().hex,
-    ]
-    try:
-        with contextlib.ExitStack() as stack:
-            if "swap" in case.needs:
-                stack.enter_context(swap_area(folder))
-            within: tuple[str, ...] = ()
-            if case.outside:
-                within = stack.enter_context(limited_volume(folder, case.outside))
-                if problem := find_problem(case):
-                    return Outcome(case=case, state=State.NOT_RUN, reason=problem)
-            return _judge_after(case, folder, arguments, within=within)
-    except SwapAreaError as err:
-        return Outcome(case=case, state=State.NOT_RUN, reason=f"there is no swap, and none could be made: {err}")
-    except VolumeError as err:
-        return Outcome(case=case, state=State.NOT_RUN, reason=f"no volumes could be made: {err}")
-
-
-def judge_again(case: Case, results: Path) -> Outcome:
-    """Analyse the last finished folder of a case anew, and judge what is found."""
-    found = last_folder(results / case.name)
-    if found is None:
-        return Outcome(case=case, state=State.NOT_RUN, reason=f"no finished run of it in {results / case.name}")
-    return _judge_after(case, results / case.name, ["report", str(found)])
-
-
-def last_folder(place: Path) -> Path | None:
-    """The newest result folder with findings; the time is part of the names."""
-    return max((path.parent for path in place.glob("*/findings.json")), default=None)
-
-
-def _judge_after(case: Case, folder: Path, arguments: Sequence[str], *, within: Sequence[str] = ()) -> Outcome:
-    """Call pgtrial, after the words ``within``; what it prints goes to a file.
-
-    Ctrl-C reaches it too, and it is given the time to put all back.
-    """
-    printed = folder / "printed.txt"
-    with printed.open("w", encoding="utf-8") as output:
-        command = [*within, sys.executable, "-m", "pgtrial", *arguments]
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            process.wait()
-            raise
-    found = last_folder(folder)
-    if status != 0 or found is None:
-        said = [line for line in printed.read_text(encoding="utf-8").splitlines() if line.startswith("error:")]
-        return Outcome(case=case, state=State.FAILED, reason=f"{said[0] if said else 'no error'}; see {printed}")
-    document: dict[str, Any] = json.loads((found / "findings.json").read_text(encoding="utf-8"))
-    return judge(case, document)
-
-
-def describe_machine(results: Path) -> str:
+def describe(results: Path) -> str:
     """A sentence on where and with which server the cases ran."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = set()
     for path in results.glob("*/*/findings.json"):
         versions.add(json.loads(path.read_text(encoding="utf-8"))["experiment"]["target"].get("postgres version", ""))
-    servers = " and ".join(sorted(versions - {""})) or "unknown"
-    return f"PostgreSQL {servers} on {os.cpu_count()} CPUs, {memory:.0f} GB of memory, Linux {platform.release()}."
+    return f"PostgreSQL {' and '.join(sorted(versions - {''})) or 'unknown'} on {describe_machine()}."
 
 
 def show(outcome: Outcome, seconds: float) -> None:
@@ -116,19 +57,80 @@ def show(outcome: Outcome, seconds: float) -> None:
     print(f"{outcome.case.name:<20} {outcome.state:<22} {facts} ({seconds:.0f} s)", flush=True)
 
 
+def find_tasks(options: argparse.Namespace) -> tuple[Task, ...]:
+    """What is left of a long run. Raises ValueError for names that do not exist."""
+    seen, unseen = read_cases(), read_cases(UNSEEN)
+    predictions = read_predictions([*seen, *unseen])
+    permitted = {"host_changes": options.allow_host_changes, "again": bool(options.only)}
+    if options.limits:
+        return proof_tasks(choose(seen, options.only), predictions, options.results, **permitted)
+    if options.unseen:
+        return unseen_tasks(choose(unseen, options.only), predictions, options.results, **permitted)
+    chosen = choose_predictions(predictions, options.only)
+    for name in unspoken(chosen):
+        print(f"{name} has no ledger yet that could predict: --limits and --unseen make them", flush=True)
+    cases = {case.name: case for case in (*seen, *unseen)}
+    return prediction_tasks(chosen, cases, options.results, **permitted)
+
+
+def run_long(tasks: Sequence[Task], results: Path, *, limit: float) -> int:
+    """Run what there is time for, and publish what is kept; the exit status."""
+    signal.signal(signal.SIGTERM, _end)
+    before = read_host(results)
+    try:
+        remaining = run_within(tasks, limit=limit)
+    finally:
+        publish()
+        left = tell_left(before, results)
+    if remaining:
+        print(f"{remaining} of {len(tasks)} are left; the same command goes on")
+    return 1 if left else _NOT_ALL if remaining else 0
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(_TERMINATED)
+
+
+def tell_left(before: Mapping[str, str], results: Path) -> bool:
+    """Whether something is left on the host; what it is goes to standard error."""
+    left = find_left(before, results)
+    for sentence in left:
+        print(f"left on the host: {sentence}", file=sys.stderr)
+    return bool(left)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m ground_truth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these cases")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these cases, or predictions")
     parser.add_argument("--results", type=Path, default=Path("results/ground-truth"), metavar="DIR")
-    parser.add_argument("--again", action="store_true", help="no runs: analyse and judge the folders that are there")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--again", action="store_true", help="no runs: analyse and judge the folders that are there")
+    what.add_argument("--limits", action="store_true", help="prove by pgtrial limits what limits each case")
+    what.add_argument("--unseen", action="store_true", help="the cases on which no rule was developed, each once")
+    what.add_argument("--predict", action="store_true", help="measure the changes that ledgers have predicted")
+    what.add_argument("--page", action="store_true", help="no runs: write the tables of what is kept")
+    parser.add_argument(
+        "--limit", default="12h", metavar="TIME", help="begin none that is not likely to be over then; default: 12h"
+    )
     parser.add_argument("--allow-host-changes", action="store_true", help="also the cases that change the host")
     options = parser.parse_args(arguments)
     try:
+        if options.limits or options.unseen or options.predict:
+            tasks, limit = find_tasks(options), parse_duration(options.limit)
+            return run_long(tasks, options.results, limit=limit)
         cases = choose(read_cases(), options.only)
     except ValueError as err:
         parser.error(str(err))
+    if options.page:
+        publish()
+        return 0
+    return run_cases(cases, options)
+
+
+def run_cases(cases: Sequence[Case], options: argparse.Namespace) -> int:
+    """Run and judge each by the rules, and publish; the exit status."""
     before = read_host(options.results)
     outcomes = []
     for case in cases:
@@ -139,13 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = run_case(case, options.results, host_changes=options.allow_host_changes)
         show(outcome, time.monotonic() - start)
         outcomes.append(outcome)
-    text = render(outcomes, machine=describe_machine(options.results))
+    text = render(outcomes, machine=describe(options.results))
     print(f"\n{text}")
     if not options.only:
         PAGE.write_text(put_between(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
-    left = find_left(before, options.results)
-    for sentence in left:
-        print(f"left on the host: {sentence}", file=sys.stderr)
+    left = tell_left(before, options.results)
     return 0 if all(outcome.is_good for outcome in outcomes) and not left else 1
 
 

@@ -1,6 +1,6 @@
 """Grade graders: whoever says that one arm is faster, on machines of which the truth is known.
 
-    python -m gym                         # all streams and contenders, half an hour on a quiet processor
+    python -m gym                         # all streams and contenders, forty minutes on a quiet processor
     python -m gym --quick                 # a few experiments of three streams, to see that it works; nothing is written
     python -m gym --only drift bursts     # some streams anew; the stored results of the others stay
     python -m gym --page                  # no experiments: write the page anew from the stored results

@@ -26,19 +26,21 @@ class Stream:
     """A machine whose noise is known, and what happens on it beside the planted effect.
 
     ``noise`` yields log speed of shape (experiments, ticks). ``place``: by how much the second half of the time with
-    the same data is slower, log speed. ``debt``: what the arm with the change slows the machine by in the long run,
-    whichever arm is at work, in log speed; it approaches that with the time constant ``fades``, in seconds, and goes
-    likewise, or with ``comes_after`` it comes and goes at once, so many seconds late. That arm is faster by as much, so
-    that alone it is as fast as the effect says. ``stalls``: log speed of that arm alone, beside the machine's noise,
-    1 on average as a factor. ``fails_below``: mean log speed below which an attempt of that arm
-    fails; it is then repeated at once. ``own_noise``: as OWN_NOISE. ``peeks``: somebody looks after each observation,
-    and stops at the first answer.
+    the same data is slower, and ``first`` the first run of that time or the first slice, log speed. ``debt``: what the
+    arm with the change slows the machine by in the long run, whichever arm is at work, in log speed; it approaches that
+    with the time constant ``fades``, in seconds, and goes likewise, or with ``comes_after`` it comes and goes at once,
+    so many seconds late. That arm is faster by as much, so that alone it is as fast as the effect says. ``stalls``: log
+    speed of that arm alone, beside the machine's noise, 1 on average as a factor. ``fails_below``: mean log speed below
+    which an attempt of that arm fails; it is then repeated at once. ``own_noise``: as OWN_NOISE. ``peeks``: somebody
+    looks after each observation, and stops at the first answer. ``placebo``: contenders that take a third arm have one,
+    which is as the control.
     """
 
     name: str
     text: str
     noise: Noise
     place: float = 0.0
+    first: float = 0.0
     debt: float = 0.0
     fades: float = 1.0
     comes_after: float = 0.0
@@ -46,6 +48,7 @@ class Stream:
     fails_below: float | None = None
     own_noise: float = OWN_NOISE
     peeks: bool = False
+    placebo: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,9 @@ class Measured:
     treated arm that failed before each observation was there, (experiments, observations); the control's never do.
     ``times``: mean seconds of testing until so many observations of both arms are there, (observations,). ``turns``:
     where arms take turns, log ratios of the treated arm to the control before what counts of each slice and in both
-    halves of that, (3, experiments, observations), and ``late``: by how much they would change for what comes late,
-    and its standard errors, (2, experiments, observations, shapes).
+    halves of that, (3, experiments, observations), and ``late``: by how much they would change for what comes late, and
+    its standard errors, (2, experiments, observations, shapes); of three arms the shapes are there for what the control
+    leaves, too.
     """
 
     control: NDArray[np.float64]
@@ -103,10 +107,11 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         times = np.array(
             [ends[:, schedule.observation <= place].max(axis=1).mean() for place in range(schedule.observations)]
         )
-    slowed = -stream.place * schedule.is_late() + stream.debt * schedule.arm
+    slowed = stream.debt * schedule.is_changed - stream.place * schedule.is_late() - stream.first * schedule.is_first()
 
     def done(begin: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-        return speeds.work(begin + shift, end + shift) * np.exp(slowed - _debts(stream, schedule, begin, end))
+        factor = np.exp(slowed - _debts(stream, schedule, begin, end))
+        return np.asarray(speeds.work(begin + shift, end + shift) * factor)
 
     def rates(begin: NDArray[np.float64], end: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         work = done(begin, end)
@@ -208,7 +213,7 @@ def _is_after(schedule: Schedule) -> NDArray[np.bool_]:
 
 def _runs_before(schedule: Schedule, failed: NDArray[np.intp]) -> NDArray[np.float64]:
     """Half of what the runs before those of an observation differ by; an attempt that failed is a run, too."""
-    owners = np.where(schedule.arm == 1, 1.0, -1.0)
+    owners = np.where(schedule.is_changed, 1.0, np.where(schedule.arm == 0, -1.0, 0.0))
     last = np.hstack([np.zeros((len(owners), 1)), owners[:, :-1]])
     of_control, of_treated = (_by_observation(last * (schedule.arm == arm), schedule) for arm in (0, 1))
     return np.asarray((np.where(failed > 0, 1.0, of_treated) - of_control) / 2)
@@ -228,7 +233,7 @@ def _debts(
         late = [time - stream.comes_after for time in (begin, end)]
         return np.asarray(stream.debt * _time_at_work(schedule, *late) / (end - begin))
     debt, now = np.zeros(shape[0]), np.zeros(shape[0])
-    goal, first = stream.debt * schedule.arm, np.empty(shape)
+    goal, first = stream.debt * schedule.is_changed, np.empty(shape)
     for place in range(shape[1]):
         first[:, place] = debt * np.exp(-(schedule.start[:, place] - now) / stream.fades)
         left = np.exp(-(schedule.end[:, place] - schedule.start[:, place]) / stream.fades)
@@ -238,22 +243,24 @@ def _debts(
 
 
 def _late(schedule: Schedule, edges: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What ``late_changes`` makes of each observation; ``edges`` (5, …) and ``rates`` (4, experiments, stretches)."""
-    found = np.empty((2, schedule.experiments, schedule.observations, len(SHAPES)))
+    """What ``late_changes`` makes of each observation, of what the treated arm leaves, and of three arms of what the
+    control does; ``edges`` (5, …) and ``rates`` (4, experiments, stretches).
+    """
+    sides = (1,) if schedule.arms == 2 else (1, 0)
+    found = np.empty((2, schedule.experiments, schedule.observations, len(sides) * len(SHAPES)))
     for observation in range(schedule.observations):
         mine = schedule.observation == observation
         for place in range(schedule.experiments):
             arm = schedule.arm[place, mine].astype(np.intp)
-            found[:, place, observation] = late_changes(
-                Speeds(
-                    started=edges[:-1, place, mine].ravel(),
-                    ended=edges[1:, place, mine].ravel(),
-                    rate=rates[:, place, mine].ravel(),
-                    arm=np.tile(arm, PARTS),
-                    turns=np.column_stack([schedule.start[place, mine], schedule.end[place, mine], arm]),
-                    slice=schedule.slice_length,
-                )
+            speeds = Speeds(
+                started=edges[:-1, place, mine].ravel(),
+                ended=edges[1:, place, mine].ravel(),
+                rate=rates[:, place, mine].ravel(),
+                arm=np.tile(arm, PARTS),
+                turns=np.column_stack([schedule.start[place, mine], schedule.end[place, mine], arm]),
+                slice=schedule.slice_length,
             )
+            found[:, place, observation] = np.hstack([late_changes(speeds, of=side) for side in sides])
     return found
 
 
@@ -261,7 +268,7 @@ def _time_at_work(schedule: Schedule, begin: NDArray[np.float64], end: NDArray[n
     """Seconds from ``begin`` to ``end`` in which the arm with the change is at work."""
     shape = schedule.arm.shape
     edges = np.stack([schedule.start, schedule.end], axis=2).reshape(shape[0], -1)
-    seconds = (schedule.end - schedule.start) * schedule.arm
+    seconds = (schedule.end - schedule.start) * schedule.is_changed
     totals = np.repeat(np.cumsum(seconds, axis=1), 2, axis=1)
     totals[:, 0::2] -= seconds
     found = np.empty((2, *shape))
@@ -286,7 +293,7 @@ def _repeat_failures(
         mine = schedule.unit == unit
         start, end = schedule.start[:, mine].min(axis=1), schedule.end[:, mine].max(axis=1)
         place = int(schedule.observation[mine][0])
-        has_treated = (schedule.arm[:, mine] == 1).any(axis=1)
+        has_treated = schedule.is_changed[:, mine].any(axis=1)
         for _ in range(_MOST_ATTEMPTS):
             begin, finish = (start + delay)[:, None], (end + delay)[:, None]
             level = (_between(logs, begin, np.minimum(finish, longest)) / (finish - begin))[:, 0]

@@ -14,11 +14,12 @@ WHOLE = -1  # a stretch that has the whole machine
 class Schedule:
     """Stretches of load in order of time.
 
-    Of shape (experiments, stretches): ``arm`` is 1 for the one with the change and 0 for the control, ``half`` the half
-    of the machine or WHOLE; ``start``, ``counted`` and ``end`` are seconds since the experiment began, and nothing
-    before ``counted`` counts. Of shape (stretches,): ``observation`` is the place among those of its arm that the
-    stretch adds to, ``group`` the stretches for which the data are made afresh together, ``unit`` those that are
-    repeated together after a failure. ``slice_length``: the usual one of arms that take turns, in seconds, else 0.
+    Of shape (experiments, stretches): ``arm`` is 1 for the one with the change, 0 for the control and 2 for a placebo,
+    ``half`` the half of the machine or WHOLE; ``start``, ``counted`` and ``end`` are seconds since the experiment
+    began, and nothing before ``counted`` counts. Of shape (stretches,): ``observation`` is the place among those of its
+    arm that the stretch adds to, ``group`` the stretches for which the data are made afresh together, ``unit`` those
+    that are repeated together after a failure. ``slice_length``: the usual one of arms that take turns, in seconds,
+    else 0.
     """
 
     arm: NDArray[np.int8]
@@ -41,14 +42,24 @@ class Schedule:
         return int(self.observation.max()) + 1
 
     @property
+    def arms(self) -> int:
+        """How many there are."""
+        return int(self.arm.max()) + 1
+
+    @property
+    def is_changed(self) -> NDArray[np.bool_]:
+        """Whether the arm with the change is at work: (experiments, stretches)."""
+        return np.asarray(self.arm == 1)
+
+    @property
     def takes_turns(self) -> bool:
         """Whether the arms have the whole machine several times for one observation."""
-        return bool((self.half == WHOLE).all()) and self.arm.shape[1] > 2 * self.observations
+        return bool((self.half == WHOLE).all()) and self.arm.shape[1] > self.arms * self.observations
 
     @property
     def is_plain(self) -> bool:
         """Whether each observation is one run of each arm, with the whole machine to itself."""
-        return bool((self.half == WHOLE).all()) and self.arm.shape[1] == 2 * self.observations
+        return bool((self.half == WHOLE).all()) and self.arm.shape[1] == self.arms * self.observations
 
     @property
     def seconds(self) -> float:
@@ -82,15 +93,25 @@ class Schedule:
             late[:, mine] = (self.start[:, mine] + self.end[:, mine]) / 2 > ((first + last) / 2)[:, None]
         return late
 
+    def is_first(self) -> NDArray[np.bool_]:
+        """Whether a stretch is the first of its group; in a duet both halves have one: (experiments, stretches)."""
+        first = np.zeros(self.arm.shape, dtype=np.bool_)
+        for group in np.unique(self.group):
+            mine = self.group == group
+            first[:, mine] = self.start[:, mine] == self.start[:, mine].min(axis=1)[:, None]
+        return first
+
 
 def plain_runs(arms: NDArray[np.int8], *, group: Sequence[int]) -> Schedule:
     """Runs one after the other, each with a warm-up of its own.
 
-    arms : (experiments, runs), in order of time, both arms equally often. group : of each run.
+    arms : (experiments, runs), in order of time, all arms equally often. group : of each run.
     """
     count = arms.shape[1]
     start = np.broadcast_to(np.arange(count) * (RUN + WARM_UP), arms.shape)
-    observation = np.where(arms == 1, np.cumsum(arms == 1, axis=1), np.cumsum(arms == 0, axis=1)) - 1
+    observation = np.zeros(arms.shape, dtype=np.intp)
+    for arm in np.unique(arms):
+        observation = np.where(arms == arm, np.cumsum(arms == arm, axis=1) - 1, observation)
     if (observation != observation[:1]).any():
         raise ValueError("expected the same number of each arm's run at each place")
     return Schedule(

@@ -56,6 +56,7 @@ class Cell:
 def score(stream: Stream, contender: Contender, experiments: int) -> Iterator[Cell]:
     """A cell for each size and planted effect."""
     experiments = min(experiments, contender.most)
+    contender = contender.with_placebo() if stream.placebo else contender
     if stream.peeks and contender.peeks_from is not None:
         yield from _score_size(stream, contender, PEEK_TO, (PEEK_TO,), experiments)
     elif contender.is_nested:

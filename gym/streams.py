@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from gym.machine import TICK, Noise, Stream
+from gym.machine import OWN_NOISE, TICK, Noise, Stream
 from gym.recording import LOADS, read
 from gym.schedule import RUN, WARM_UP
 
 AMPLITUDE = 0.1  # standard deviation of what changes slowly, log speed
 _STALLED = 0.1  # of its speed an arm keeps while it stalls
 _WORST = -0.05  # log speed below which an attempt fails, where failures tell something
+_BLOCK_NOISE = OWN_NOISE * math.sqrt(2 / RUN)  # of the ratio of two runs
 # s of a recording that stay together, on average
 _STRETCHES = {"hours": 3600.0}
 _STRETCH = 120.0  # of the others
@@ -134,6 +135,17 @@ STREAMS = (
     Stream(name="regimes", text="two speeds, 15 % apart, for a minute and a half each on average", noise=regimes),
     Stream(name="drift", text="1 % in 20 s, up or down, and a wave of 75 s", noise=drift),
     Stream(name="place", text="the second half of a block is 5 % slower", noise=white, place=0.05),
+    *(
+        Stream(
+            name=f"first-{deviations}",
+            text=f"with a placebo, where there can be one; the first run of a block or its first slice is {share} % "
+            f"slower, which is {deviations} SD of a block of runs",
+            noise=white,
+            first=_BLOCK_NOISE * deviations,
+            placebo=True,
+        )
+        for deviations, share in ((1, "1.5"), (2, "3"))
+    ),
     Stream(
         name="debt-short",
         text="the arm slows the machine by 5 %, which begins and ends within 0.1 s",

@@ -2,7 +2,7 @@
 
 usage: python tools/catalogues.py
 
-A catalogue keeps its translations; what is new in it has none yet, and a test fails until it has. Messages have the
+A catalogue keeps its translations; what is new in it has none yet, and stays English until it has. Messages have the
 files in which they stand, but no lines and no dates, so that a catalogue changes only when texts do.
 """
 

@@ -18,7 +18,6 @@ OTHERS: dict[str, tuple[int, str]] = {
     "cli/gate.py": (1, "writes to a device such as /dev/stdout"),
     "cli/main.py": (3, "/dev/null; the module of a command; a log that is standard error"),
     "engine/calibration.py": (2, "makes a new result folder and gives it its name, where nobody else writes"),
-    "engine/copying.py": (1, "in a directory of its own, which nobody else enters"),
     "engine/folder.py": (
         10,
         "the lock, never through a link and never written; directories of a result folder of its own",
@@ -42,6 +41,7 @@ OTHERS: dict[str, tuple[int, str]] = {
     "hosts/ssh/host.py": (2, "sockets in a directory of its own, which nobody else enters"),
     "hosts/ssh/agent_programs.py": (2, "the logs of programs on another host; control groups"),
     "narrate/endpoint.py": (1, "a request, which is no file"),
+    "postgres/existing/dumps.py": (1, "in a directory of its own, which nobody else enters"),
     "postgres/existing/settings_undo.py": (1, "a file of the server gets back its name, which the journal knows"),
     "report/sections/storage.py": (1, "bytes that were written, which is no call"),
     "safe_files.py": (9, "the one way"),

@@ -1,7 +1,7 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, metrics.md, methods.md, caveats.md from the code, and the
-tables of statistics.md from what `make calibration` measured; tests compare them.
+"""Write the pages of PAGES from the code, and the tables of statistics.md from what `make calibration` measured; tests
+compare them.
 
-python tools/generate_docs.py docs
+`make pages` runs it: python tools/generate_docs.py docs
 """
 
 import argparse
@@ -9,7 +9,7 @@ import inspect
 import textwrap
 import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
-from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, Refusal
+from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, RefusedSetting
 from pgtrial.knobs.values import Form, Name
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import find_observable, observable_names
@@ -219,7 +219,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal(refusal: RefusedSetting) -> str:
     name = refusal.pattern.replace("/", ".")
     value = "any" if refusal.below is None else f"below {refusal.below}"
     return f"| `{name}` | {value} | {refusal.reason} {refusal.hint}".rstrip() + " |"
@@ -316,7 +316,7 @@ def _timing_cells(rule: Rule) -> Sequence[str]:
     )
 
 
-_CAVEAT_TABLES = {
+CAVEAT_TABLES = {
     "Experiment and runs": VALIDITY_CAVEATS,
     "Arms that share a block's time": SHARING_CAVEATS,
     "Settings, servers, machine": WORLD_CAVEATS,
@@ -330,7 +330,7 @@ _CAVEAT_TABLES = {
 def render_caveats() -> str:
     """The table of caveats by question, in the order of the catalogue."""
     parts = [_template("caveats")]
-    for title, table in _CAVEAT_TABLES.items():
+    for title, table in CAVEAT_TABLES.items():
         rows = [_caveat_row(code, entry) for code, entry in table.items() if entry.when]
         parts.append(f"## {title}\n\n| Code | Severity | When |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
@@ -400,18 +400,25 @@ def _metric_row(name: str) -> str:
     return f"| `{shown}{objects}` | {found.metric.unit} | {better} | {say(words)} | {formula} |\n"
 
 
+# What is written from the code alone.
+PAGES: Mapping[str, Callable[[], str]] = {
+    "experiment-file.md": render_page,
+    "experiment.schema.json": render_schema,
+    "knobs.md": render_knobs,
+    "metrics.md": render_metrics,
+    "methods.md": render_methods,
+    "caveats.md": render_caveats,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
-    (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
-    (folder / "metrics.md").write_text(render_metrics(), encoding="utf-8")
-    (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
-    (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
+    for name, render in PAGES.items():
+        (folder / name).write_text(render(), encoding="utf-8")
     statistics = folder / "statistics.md"
     statistics.write_text(render_statistics(statistics.read_text(encoding="utf-8")), encoding="utf-8")
-    (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ class Contender(Protocol):
     @property
     def most(self) -> int: ...
 
+    def with_placebo(self) -> "Contender":
+        """The contender with a third arm, which is as the control; itself where it takes none."""
+
     def schedule(self, size: int, experiments: int, rng: np.random.Generator) -> Schedule:
         """Of experiments with ``size`` observations of each arm."""
 
@@ -65,6 +68,9 @@ class Plain(ABC):
     """What most contenders are made of: an answer to observations, whatever is planted."""
 
     most = ALL
+
+    def with_placebo(self) -> Self:
+        return self
 
     @abstractmethod
     def answer(self, control: NDArray[np.float64], treated: NDArray[np.float64]) -> Answer: ...

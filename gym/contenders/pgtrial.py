@@ -7,7 +7,7 @@ functions on simulated observations; tests/gym holds both against each other.
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -53,10 +53,13 @@ arms.new.postgresql.work_mem = "8MB"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pgtrial:
-    """``stops``: with the rule that ends at a decision, looking after every block; the last of them is the size."""
+    """``stops``: with the rule that ends at a decision, looking after every block; the last of them is the size.
+    ``placebo``: with a third arm, which is as the control.
+    """
 
     method: Method
     stops: bool = False
+    placebo: bool = False
     sizes: Sequence[int] = (6, 8, 12, 20, 30, 40)
     is_nested = True
     most = ALL
@@ -69,13 +72,17 @@ class Pgtrial:
     def peeks_from(self) -> int | None:
         return None if self.stops else CURRENT.fewest_blocks
 
+    def with_placebo(self) -> "Pgtrial":
+        return self if self.method == "duet" else replace(self, placebo=True)
+
     def schedule(self, size: int, experiments: int, rng: np.random.Generator) -> Schedule:
-        return _schedule(self.method, size, tuple(rng.integers(0, MOST_SEEDS, experiments).tolist()))
+        seeds = tuple(rng.integers(0, MOST_SEEDS, experiments).tolist())
+        return _schedule(self.method, size, seeds, placebo=self.placebo)
 
     def answers(self, measured: Measured, *, planned: int, ratios: Sequence[float]) -> list[Answer]:
         experiments, blocks = measured.control.shape
         log_ratios = np.log(measured.treated) - np.log(measured.control)
-        plan = plan_of(self.method, planned, stops=self.stops)
+        plan = plan_of(self.method, planned, stops=self.stops, placebo=self.placebo)
         looks = [look for look in plan.looks if look <= blocks] if self.stops else [blocks]
         design, confidence = plan.experiment.design, plan.confidence
         due = {
@@ -107,22 +114,29 @@ class Pgtrial:
 
 
 @lru_cache(maxsize=64)
-def _schedule(method: Method, size: int, seeds: tuple[int, ...]) -> Schedule:
+def _schedule(method: Method, size: int, seeds: tuple[int, ...], *, placebo: bool) -> Schedule:
     """The same one for all streams: to make it takes longer than to measure."""
-    plan = plan_of(method, size)
+    plan = plan_of(method, size, placebo=placebo)
     if method != "blocks":
         return _shared_time(plan, size, seeds)
-    orders = [[slot.arm == _CHANGED for slot in plan_schedule(plan.arms, blocks=size, seed=seed)] for seed in seeds]
-    return plain_runs(np.array(orders, dtype=np.int8), group=np.repeat(np.arange(size), 2).tolist())
+    numbers = _numbers(plan)
+    orders = [[numbers[slot.arm] for slot in plan_schedule(plan.arms, blocks=size, seed=seed)] for seed in seeds]
+    return plain_runs(np.array(orders, dtype=np.int8), group=np.repeat(np.arange(size), len(numbers)).tolist())
+
+
+def _numbers(plan: Plan) -> dict[str, int]:
+    """Of each arm as schedules have it."""
+    return {arm.name: {_CONTROL: 0, _CHANGED: 1}.get(arm.name, 2) for arm in plan.arms}
 
 
 @cache
-def plan_of(method: Method, blocks: int, *, stops: bool = False) -> Plan:
+def plan_of(method: Method, blocks: int, *, stops: bool = False, placebo: bool = False) -> Plan:
     """The product's plan; its seed does not matter, each experiment has another one."""
     document = tomllib.loads(_FILE)
     document["hypothesis"] = {"margin": MARGIN}
     document["workload"] = {"mix": "select-only", "clients": 2, "duration": f"{RUN:g}s", "warmup": f"{WARM_UP:g}s"}
-    document["design"] = {"method": method, "blocks": blocks, "stop": "decision" if stops else "never", "seed": 1}
+    stop = "decision" if stops else "never"
+    document["design"] = {"method": method, "blocks": blocks, "stop": stop, "seed": 1, "placebo": placebo}
     if method == "duet":
         document["design"]["slice"] = DUET_SLICE
     return make_plan(Experiment.model_validate(document))
@@ -130,17 +144,17 @@ def plan_of(method: Method, blocks: int, *, stops: bool = False) -> Plan:
 
 def _shared_time(plan: Plan, blocks: int, seeds: Sequence[int]) -> Schedule:
     """Of experiments in which the arms share the time of a block."""
-    names = sorted(arm.name for arm in plan.arms)
+    names, numbers = sorted(arm.name for arm in plan.arms), _numbers(plan)
     rows, owners = [], list[int]()
     for number, seed in enumerate(seeds):
-        now, row = 0.0, list[tuple[bool, int, float, float, float]]()
+        now, row = 0.0, list[tuple[int, int, float, float, float]]()
         for block in range(1, blocks + 1):
             now += WARM_UP
             for step in plan_steps(plan.method, names, seconds=RUN, seed=turn_seed(seed, block, 0), block=block):
                 for half, arm in enumerate(step.arms):
                     row.append(
                         (
-                            arm == _CHANGED,
+                            numbers[arm],
                             half if len(step.arms) > 1 else WHOLE,
                             now,
                             now + step.guard,

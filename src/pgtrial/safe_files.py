@@ -118,7 +118,7 @@ def new_directory(path: Path) -> Iterator["NewDirectory"]:
     nothing that is not in it.
     """
     with _opened(path.parent) as place:
-        name = f".{path.name[:100]}-{secrets.token_hex(8)}"
+        name = hidden_name(path)
         os.mkdir(name, 0o700, dir_fd=place)
         try:
             directory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
@@ -154,7 +154,7 @@ class NewDirectory:
 @contextlib.contextmanager
 def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[BinaryIO]:
     _check_replaceable(final, directory)
-    name = f".{final[:100]}-{secrets.token_hex(8)}"
+    name = hidden_name(Path(final))
     try:
         with os.fdopen(os.open(name, _NEW, _PRIVATE, dir_fd=directory), "w+b") as file:
             yield file
@@ -170,12 +170,20 @@ def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[Binar
         os.fsync(directory)
 
 
+def hidden_name(path: Path) -> str:
+    """A name beside ``path`` that nobody has."""
+    return f".{path.name[:100]}-{secrets.token_hex(8)}"
+
+
 @contextlib.contextmanager
-def new_path(path: Path) -> Iterator[Path]:
-    """As ``new_file``, for a library or a program that wants a path: in a directory that only this user enters."""
+def new_path(path: Path, name: str = "") -> Iterator[Path]:
+    """As ``new_file``, for a library or a program that wants a path: in a directory that only this user enters.
+
+    Its ``name`` is a ``hidden_name`` where that is to be known before, for ``remove_path``.
+    """
+    name = name or hidden_name(path)
     with _opened(path.parent) as directory:
         _check_replaceable(path.name, directory)
-        name = f".{path.name[:100]}-{secrets.token_hex(8)}"
         os.mkdir(name, 0o700, dir_fd=directory)
         try:
             private = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
@@ -194,6 +202,32 @@ def new_path(path: Path) -> Iterator[Path]:
                 os.close(private)
         finally:
             shutil.rmtree(name, ignore_errors=True, dir_fd=directory)
+
+
+def remove_path(path: Path, name: str, *, inode: int | None) -> bool:
+    """Remove what a process that was killed in ``new_path`` has left; whether there is nothing of that name now.
+
+    The directory is known by its ``inode``, not by a device, which may have another number after a reboot. Only the
+    file that was to be ``path`` is removed with it; without an inode nothing was written yet, and it is empty. OSError.
+    """
+    with _opened(path.parent) as directory:
+        try:
+            private = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        except FileNotFoundError:
+            return True
+        except NotADirectoryError:  # also a link
+            return False
+        try:
+            found = os.fstat(private)
+            if found.st_uid != os.geteuid() or inode not in (None, found.st_ino):
+                return False
+            if inode is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path.name, dir_fd=private)
+        finally:
+            os.close(private)
+        os.rmdir(name, dir_fd=directory)
+    return True
 
 
 def _check_replaceable(name: str, directory: int) -> None:

@@ -162,6 +162,14 @@ def test_noise_is_scaled_to_the_duration_of_the_experiment(calibration: Calibrat
     assert calibration.noise(MethodChoice(method="duet", reason=""), 4.0) is None
 
 
+def test_methods_that_had_all_blocks_in_one_go_are_told(plan: CalibrationPlan, tmp_path: Path) -> None:
+    at_once = replace(plan, parts=tuple(replace(part, blocks=6) for part in plan.parts if part.portion == 1))
+    found = summarize_calibration(simulate(at_once, tmp_path), at_once, complete=True, created=1.0)
+
+    assert found is not None
+    assert "calibration-portions" in {caveat.code for caveat in found.caveats}
+
+
 def test_methods_without_enough_blocks_are_left_out(plan: CalibrationPlan, folder: Path, tmp_path: Path) -> None:
     for name in ("blocks-1", "interleaved-1s-1", "interleaved-1s-2"):
         (tmp_path / name).symlink_to(folder / name)

@@ -1,12 +1,14 @@
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.validity import blocks
-from pgtrial.findings.findings import Stopping
+from pgtrial.findings.findings import ArmFailures, Failures, Stopping
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
 
@@ -97,6 +99,15 @@ def test_without_a_margin_a_placebo_effect_stays_a_warning(assess: Assess, evide
     (caveat,) = blocks.check_placebo(assess(experiment=experiment, values=with_placebo(evidence, values, 1.2)))
 
     assert caveat.severity is Severity.WARNING
+
+
+def test_a_placebo_that_is_not_shown_to_be_the_same_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:
+    hypothesis = evidence.experiment.hypothesis.model_copy(update={"margin": 0.005})
+    experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+    (caveat,) = blocks.check_placebo(assess(experiment=experiment, values=with_placebo(evidence, values, 1.0)))
+
+    assert (caveat.code, caveat.severity) == ("placebo-unclear", Severity.WARNING)
+    assert "the margin is 0.5 %" in caveat.text
 
 
 def test_without_a_placebo_nothing_is_said_about_it(assess: Assess) -> None:
@@ -201,3 +212,31 @@ def test_data_that_no_session_can_change_need_not_be_put_back(assess: Assess, ev
     settings = {run.id: {**evidence.settings.get(run.id, {}), **read_only} for run in evidence.valid}
 
     assert list(blocks.check_restore(assess(experiment=experiment, settings=settings))) == []
+
+
+def test_what_a_run_leaves_for_the_next_one_is_told_where_the_interval_has_it(assess: Assess) -> None:
+    assessment = assess()
+    effect = assessment.primary.effect.model_copy(update={"carry_over": 1.1})
+    left = replace(assessment.primary.comparison, carry_over=math.log(1.1), hidden=(0.0, 0.05))
+
+    known = replace(assessment, primary=Estimated(effect=effect, comparison=left))
+    (caveat,) = blocks.check_carry_over(known)
+
+    assert (caveat.code, caveat.severity) == ("left-for-next-run", Severity.INFO)
+    assert "differs by +10.0 %" in caveat.text
+    assert list(blocks.check_carry_over(assessment)) == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"), [((0.9, 1.2), "would lie between −10.0 %"), ((None, None), "nothing bounds")]
+)
+def test_runs_that_pgtrial_was_ended_in_are_told(
+    bounds: tuple[float | None, float | None], text: str, assess: Assess
+) -> None:
+    arms = tuple(ArmFailures(arm=arm, attempts=6, failed=0) for arm in ("on", "off"))
+    failures = Failures(arms=arms, p_value=1.0, interrupted=2, excess=0.0, low=bounds[0], high=bounds[1])
+    (caveat,) = blocks.check_unequal_failures(replace(assess(), failures=failures))
+
+    assert (caveat.code, caveat.severity) == ("interrupted-runs", Severity.WARNING)
+    assert caveat.text.startswith("pgtrial was ended in the middle of 2 runs of on or off")
+    assert text in caveat.text

@@ -287,3 +287,22 @@ def test_long_or_rare_transactions_do_not_stall(assess: Assess, values: Values, 
 
     assert list(runs.check_stalls(assess(values=values, reduced={"stalls": stalls, "histograms": long}))) == []
     assert list(runs.check_stalls(assess(values=rare, reduced={"stalls": stalls}))) == []
+
+
+@pytest.mark.parametrize(
+    ("results", "texts"),
+    [
+        ("pgreplay", ["only the mean of its latencies", "tells all at its end", "The throughput of a replay"]),
+        ("k6", ["A latency is that of an iteration"]),
+        ("benchbase", ["from when a worker takes it up"]),
+    ],
+)
+def test_what_a_generator_does_not_tell_is_told(
+    results: str, texts: list[str], assess: Assess, evidence: Evidence
+) -> None:
+    workload = evidence.experiment.workload.model_copy(update={"kind": "command", "results": results})
+    experiment = evidence.experiment.model_copy(update={"workload": workload})
+    told = list(runs.check_told(replace(assess(), evidence=replace(evidence, experiment=experiment))))
+
+    assert {caveat.code for caveat in told} == {"generator-tells"}
+    assert [text for text, caveat in zip(texts, told, strict=True) if text not in caveat.text] == []

@@ -10,9 +10,10 @@ import pytest
 
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Histogram, Reduction, SessionGroup, Wait
-from pgtrial.analysis.slices import describe_slices
+from pgtrial.analysis.slices import LATE, describe_slices
 from pgtrial.analysis.validity import slices as slice_checks
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.blocks import check_invalid_runs, check_restore
@@ -96,6 +97,21 @@ def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Re
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("uneven-slices", Severity.WARNING, (evidence.valid[1].id,))
     assert "1 slice in 1 run was shorter or longer than planned, by up to 4 s" in caveat.text
+
+
+def test_what_comes_later_than_in_its_own_slices_is_told(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    late = {
+        (run.id, name, None, ALL): value * (1 + run.slot.block / 100)
+        for run in evidence.valid
+        for changes, errors in [LATE]
+        for names, value in ((changes, -0.2), (errors, 0.001))
+        for name in names
+    }
+    found = list(slice_checks.check_late(replace(build(evidence, reduction), values=late)))
+
+    assert {(caveat.code, caveat.severity) for caveat in found} == {("comes-late", Severity.INFO)}
+    assert "may come later than in its own slices" in found[0].text
 
 
 @pytest.mark.parametrize("duration", ["10s", "20s"])

@@ -5,12 +5,14 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.validity import world
 from pgtrial.analysis.validity.check import check_quality
+from pgtrial.analysis.validity.registration import check_registration
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.cause_tables import WaiverTable
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
+from pgtrial.model.rules import RULES
 
 Assess = Any
 
@@ -148,6 +150,14 @@ def test_what_was_noted_while_measuring_of_valid_runs_is_kept(assess: Assess, ev
     )
 
     assert [caveat.runs for caveat in found] == [(), (2,)]
+
+
+def test_other_rules_than_those_of_the_experiment_are_told(assess: Assess, evidence: Evidence) -> None:
+    other = RULES[evidence.rules.version - 1]
+    (caveat,) = check_registration(replace(assess(), evidence=replace(evidence, rules=other)))
+
+    assert (caveat.code, caveat.severity) == ("other-rules", Severity.WARNING)
+    assert caveat.text.startswith(f"Judged by rules {other.version}, not by rules {evidence.rules.version}")
 
 
 def test_a_clean_experiment_has_no_caveat_about_its_world(assess: Assess) -> None:

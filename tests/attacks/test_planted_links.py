@@ -9,7 +9,7 @@ from tools.check_writes import complaints, writes_of
 
 from pgtrial.cli import gate
 from pgtrial.cli.main import main
-from pgtrial.safe_files import append_file, make_directory, new_path, remove_tree, write_file
+from pgtrial.safe_files import append_file, make_directory, new_path, remove_path, remove_tree, write_file
 from support import write_result_folder
 
 
@@ -159,6 +159,33 @@ def test_directories_are_made_and_removed_through_no_link(victim: Path, tmp_path
 
     assert [str(path.relative_to(elsewhere)) for path in sorted(elsewhere.rglob("*"))] == ["0001", "0001/spool"]
     assert victim.read_text() == "precious\n"
+
+
+def test_what_a_killed_process_left_of_a_path_is_removed_with_nothing_else(tmp_path: Path) -> None:
+    path, left = tmp_path / "a.dump", tmp_path / ".a.dump-1"
+
+    def remove(*, inode: int | None) -> bool:
+        return remove_path(path, left.name, inode=inode)
+
+    assert remove(inode=1)  # there is none
+    left.mkdir()
+    assert remove(inode=None)
+    assert not left.exists()
+    left.mkdir()
+    (left / "a.dump").write_text("data")
+    (left / "precious").write_text("data")
+    inode = left.stat().st_ino
+    assert not remove(inode=inode + 1)
+    for number in (None, inode):
+        with pytest.raises(OSError, match="not empty"):
+            remove(inode=number)
+        assert (left / "a.dump").exists() == (number is None)
+    (left / "precious").unlink()
+    assert remove(inode=inode)
+    left.write_text("a file")
+    assert not remove(inode=inode)
+
+    assert [each.name for each in tmp_path.iterdir()] == [left.name]
 
 
 @pytest.mark.parametrize("way", ["file", "path"])

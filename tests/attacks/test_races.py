@@ -165,11 +165,11 @@ def place(storage: Path, model: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", place], check=True)
 
 
-def dump(_experiment: Experiment, to: Path, _caller: Mapping[str, str]) -> tuple[int, int]:
+def dump(_experiment: Experiment, to: Path, _caller: Mapping[str, str], _output: Path) -> copying.Dumped:
     """As that of the command, without a server."""
     with new_path(to) as part:
         part.write_text("data")
-    return 4, 16
+    return copying.Dumped(size=4, major=16, settings=())
 
 
 def serve(words: list[str]) -> None:
@@ -203,7 +203,7 @@ def test_nothing_elsewhere_changes(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shared / "step.md"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
     monkeypatch.chdir(place / "mine")
-    monkeypatch.setattr(copying, "copy_on_server", lambda *_: 1)
+    monkeypatch.setattr(copying, "copy_on_server", lambda *_: copying.Copied(size=1, left_out=()))
     monkeypatch.setattr(copying, "dump", dump)
     mine = place / "mine"
     words = case.format(s=shared, t=shared / "theirs", m=mine / "complete", o=mine / "other", w=mine).split()

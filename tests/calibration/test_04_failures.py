@@ -69,6 +69,23 @@ def simulate(seeds, case, *, blocks):
     return evidence, observe(evidence, speeds)
 
 
+def judge(evidence, values):
+    """The verdict, with what failures may hide."""
+    bounded = bound_primary(evidence, estimate_primary(evidence, values))
+    return judge_claim(evidence, compare(evidence, values), better=Better.HIGHER, bounded=bounded)[0]
+
+
+def judge_twelve_deaths():
+    """Of an arm that is a fifth faster where it lives, and died in 12 of 18 attempts."""
+    evidence = plan_trial(random.Random(5))
+    rng = np.random.default_rng(evidence.seed)
+    deaths = [make_run(slot, number=100 + slot.number, state=RunState.INVALID) for slot in evidence.slots] * 2
+    evidence = replace(evidence, runs=(*evidence.runs, *(run for run in deaths if run.slot.arm == "b")))
+    values = observe(evidence, {slot.number: rng.normal(0.2 * (slot.arm == "b"), SD / 10) for slot in evidence.slots})
+    assert conclude(evidence, compare(evidence, values)) is Verdict.SUPPORTED
+    return judge(evidence, values)
+
+
 @pytest.mark.slow
 def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
     told, beyond = [], []
@@ -78,11 +95,8 @@ def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
             seeds, plain, bounded = random.Random(4), 0, 0
             for _ in range(EXPERIMENTS):
                 evidence, values = simulate(seeds, case, blocks=blocks)
-                comparison, primary = compare(evidence, values), estimate_primary(evidence, values)
-                found = bound_primary(evidence, primary)
-                plain += conclude(evidence, comparison) is Verdict.SUPPORTED
-                verdict, _ = judge_claim(evidence, comparison, better=Better.HIGHER, bounded=found)
-                bounded += verdict is Verdict.SUPPORTED
+                plain += conclude(evidence, compare(evidence, values)) is Verdict.SUPPORTED
+                bounded += judge(evidence, values) is Verdict.SUPPORTED
             assert bounded < plain
             rates.append(
                 f"{percent(bounded, EXPERIMENTS)} ({blocks} blocks; of {percent(plain, EXPERIMENTS)} otherwise)"
@@ -95,12 +109,14 @@ def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
         told.append(f"{case.text}: {', '.join(rates)}")
         if above:
             beyond.append(f"{case.text}: {', '.join(above)}")
+    many = judge_twelve_deaths()
+    assert many is Verdict.INCONCLUSIVE
     record(
         Row(
             number=4,
             defect=("b, worse by the margin, dies where it is slow: “not worse” supported falsely (nominal 2.5 %)"),
             before="11 to 12 %; 12 deaths in 18 attempts: SUPPORTED",
-            after="; ".join(told),
+            after=f"{'; '.join(told)}; 12 deaths in 18 attempts: {many}",
             beyond="; ".join(beyond),
         )
     )

@@ -18,19 +18,19 @@ UNEQUAL = {2: (2, 6), 4: (1, 2, 4, 6), 8: (1, 1, 2, 2, 3, 4, 6, 8), 32: (1, 2, 3
 
 
 def count_misses(sizes, *, between, times, seed):
-    """Of the interval over hosts, of the one over blocks, and of the prediction, the true value."""
+    """Of the interval over hosts, of the one over blocks, and of the prediction, the true value; ``sizes`` are the
+    blocks that the hosts have time for.
+    """
     seeds, rng = random.Random(seed), np.random.default_rng(seed)
     over_hosts = over_blocks = predicted = 0
     for _ in range(times):
-        evidence = plan_trial(seeds, blocks=sum(sizes))
-        # Hosts take blocks as they get free, so that which blocks are whose is by chance.
-        order = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-        own = rng.normal(0, between, len(sizes))
-        spread = replace(evidence, hosts={block: f"h{host:02d}" for block, host in enumerate(order, start=1)})
+        evidence = plan_over_hosts(seeds, blocks=sum(sizes))
+        spread = replace(evidence, hosts=share_out(evidence, seconds=1 / np.array(sizes), rng=rng))
+        own = dict(zip(sorted(set(spread.hosts.values())), rng.normal(0, between, len(sizes)), strict=False))
         speeds = {
             slot.number: rng.normal(0, RUN)
             + RUN * (slot.position > 1)
-            + (EFFECT + own[order[slot.block - 1]] if slot.arm == "b" else 0.0)
+            + (EFFECT + own[spread.hosts[slot.block]] if slot.arm == "b" else 0.0)
             for slot in evidence.slots
         }
         values = observe(evidence, speeds)
@@ -55,11 +55,11 @@ def test_intervals_over_hosts_hold_the_mean(sizes, seed):
     assert predicted <= most(times, 0.05)
 
 
-def share_out(evidence, *, hosts, rng):
-    """The host of each block, as the leader of a fleet gives them to hosts some of which take up to twice as long."""
+def share_out(evidence, *, seconds, rng):
+    """The host of each block, as the leader of a fleet gives them to hosts that take about so many seconds each."""
     orders = orders_of(evidence)
-    names = [f"h{number:02d}" for number in range(hosts)]
-    seconds = dict(zip(names, rng.uniform(1, 2, hosts), strict=True))
+    names = [f"h{number:02d}" for number in range(len(seconds))]
+    seconds = dict(zip(names, seconds, strict=True))
     dispatch = Dispatch(blocks=sorted(orders), hosts=names, orders=orders)
     ends, now = [], 0.0
     while not dispatch.is_over:
@@ -92,7 +92,7 @@ def test_hosts_of_different_speeds_have_both_orders_equally_often(hosts):
     apart = []
     for _ in range(100):
         evidence = plan_over_hosts(seeds, blocks=4 * hosts)
-        orders, where = orders_of(evidence), share_out(evidence, hosts=hosts, rng=rng)
+        orders, where = orders_of(evidence), share_out(evidence, seconds=rng.uniform(1, 2, hosts), rng=rng)
         for host in set(where.values()):
             own = [orders[block][0] for block, name in where.items() if name == host]
             apart.append(abs(2 * sum(own) - len(own)))
@@ -108,7 +108,7 @@ def test_intervals_hold_the_mean_where_the_place_in_the_block_does_something_els
     found = 0
     for _ in range(times):
         evidence = plan_over_hosts(seeds, blocks=4 * hosts)
-        evidence = replace(evidence, hosts=share_out(evidence, hosts=hosts, rng=rng))
+        evidence = replace(evidence, hosts=share_out(evidence, seconds=rng.uniform(1, 2, hosts), rng=rng))
         names = sorted(set(evidence.hosts.values()))
         own = dict(zip(names, rng.normal(0, 0.03, len(names)), strict=True))
         place = dict(zip(names, rng.normal(2 * RUN, RUN, len(names)), strict=True))

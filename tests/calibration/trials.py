@@ -78,6 +78,7 @@ claim = "b is not worse than a"
 arm = "b"
 expect = "{expect}"
 margin = "{margin}%"
+confidence = {confidence}
 
 [workload]
 mix = "simple-update"
@@ -89,7 +90,7 @@ commit_delay = 0
 
 [arms.b.postgresql]
 commit_delay = 10
-
+{more}
 [design]
 method = "{method}"
 blocks = {blocks}
@@ -130,22 +131,26 @@ def plan_trial(
     *,
     expect: str = "not-worse",
     margin: float = 0.03,
+    confidence: float = 0.95,
     blocks: int = 6,
     method: str = "blocks",
     placebo: bool = False,
     duration: int = 10,
     stop: str = "never",
     attempts_before: int | None = None,
+    more: int = 0,
 ) -> Evidence:
-    """An experiment with all its runs done; what they measured is up to the test."""
+    """An experiment with all its runs done, ``more`` arms beside a and b; what was measured is up to the test."""
     template = _template(
         expect=expect,
         margin=f"{100 * margin:g}",
+        confidence=confidence,
         blocks=blocks,
         method=method,
         placebo=str(placebo).lower(),
         duration=duration,
         stop=stop,
+        more="".join(f"\n[arms.c{number}.postgresql]\ncommit_delay = {20 + number}\n" for number in range(more)),
     )
     seed = seeds.randrange(2**31)
     slots = plan_schedule(template.arms, blocks=blocks, seed=seed)

@@ -12,7 +12,7 @@ from pgtrial.engine.events import (
     Preparing,
     RunEnded,
     RunStarted,
-    Stopping,
+    StopRequested,
 )
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
 from pgtrial.store import layout
@@ -26,7 +26,7 @@ EVENTS: tuple[Event, ...] = (
     LoadProgress(tps=1234.0, latency=0.003),
     RunEnded(slot=SLOT, state=RunState.DONE, reason="", seconds=12.0, not_load=2.0, tps=1234.0),
     RunEnded(slot=SLOT, state=RunState.INVALID, reason="it \x1b[2Jdied", seconds=12.0, not_load=2.0, tps=None),
-    Stopping(),
+    StopRequested(),
 )
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]")
 

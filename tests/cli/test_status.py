@@ -8,9 +8,13 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.engine.leftovers import mark_of
+from pgtrial.engine.restore import owner_of
 from pgtrial.hosts.operations import MARK
-from pgtrial.hosts.processes import find_marked
+from pgtrial.hosts.processes import find_marked, identify
+from pgtrial.model.change import SERVER_COPY, Change
 from pgtrial.model.run import RunState
+from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
 from support import EXPERIMENT, wait_until, write_result_folder
 
@@ -94,3 +98,68 @@ def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert text.startswith('{\n  "name": "stopped",\n')
     assert json.loads(text)["estimate"].startswith("off came out 98.0 % faster than on")
+
+
+def begin_copy(name: str, owner: Owner, file: str) -> None:
+    """Into the journal, as "pgtrial copy" does."""
+    new_text = 'a copy of "shop"'
+    change = Change(
+        knob=SERVER_COPY, name=f'database "{name}"', old={}, new={"name": name}, old_text="none", new_text=new_text
+    )
+    with Journal.open(write=True) as journal:
+        journal.begin(change, host="local", boot_id="x", folder=file, run=None, owner=owner, t=1.0)
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that are being made, and one whose pgtrial was killed."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    own = identify(os.getpid())
+    assert own is not None
+    begin_copy("half", Owner(pid=1, start_ticks=0, boot_id="an earlier boot"), "/half.toml")
+    for name in ("too", "busy"):
+        begin_copy(name, owner_of(own), "/busy.toml")
+
+
+@pytest.mark.usefixtures("copies")
+def test_without_a_folder_it_tells_what_belongs_to_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status"]) == 0
+
+    text = capsys.readouterr().out
+    assert (
+        text
+        == f"""\
+Process {os.getpid()} is at work, for "/busy.toml":
+  database "busy" from none to a copy of "shop"
+  database "too" from none to a copy of "shop"
+Left by a pgtrial that has ended, for "/half.toml":
+  database "half" from none to a copy of "shop"
+Put it back with "pgtrial restore".
+"""
+    )
+
+
+@pytest.mark.usefixtures("copies")
+def test_what_belongs_to_no_folder_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--json"]) == 0
+
+    busy = {"folder": "/busy.toml", "pid": os.getpid()}
+    assert json.loads(capsys.readouterr().out) == {
+        "at_work": [
+            {"change": 'database "busy" from none to a copy of "shop"', **busy},
+            {"change": 'database "too" from none to a copy of "shop"', **busy},
+        ],
+        "left": [{"change": 'database "half" from none to a copy of "shop"', "folder": "/half.toml", "pid": 1}],
+    }
+
+
+def test_where_nothing_is_changed_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+
+    assert main(["status"]) == 0
+
+    path = tmp_path / "state" / "journal.sqlite"
+    assert capsys.readouterr().out == f"nothing is changed: {path} lists no change that is at work or left\n"
+    assert not path.exists()

@@ -1,3 +1,4 @@
+import ast
 import importlib
 import math
 import re
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgtrial.collectors
-from pgtrial.collectors import COLLECTORS, WATCHED
+from pgtrial.collectors import COLLECTORS, WATCHED, Collector
 from pgtrial.collectors.base import (
     ConsoleCollector,
     FileCollector,
@@ -30,17 +31,47 @@ EVERY = tuple({collector.name: collector for collector in (*COLLECTORS, *WATCHED
 QUERIES = {c.name for c in EVERY if not isinstance(c, FileCollector | ProcessCollector | ConsoleCollector)}
 
 
-def test_every_collector_of_a_module_is_in_the_registry() -> None:
-    declared = []
-    for path in FOLDER.glob("[!_]*.py"):
-        module = importlib.import_module(f"pgtrial.collectors.{path.stem}")
-        declared += [*getattr(module, "COLLECTORS", ()), *filter(None, [getattr(module, "COLLECTOR", None)])]
+def declared_by_module() -> dict[str, list[Collector]]:
+    modules = {
+        path.stem: importlib.import_module(f"pgtrial.collectors.{path.stem}") for path in FOLDER.glob("[!_]*.py")
+    }
+    return {
+        name: [*getattr(module, "COLLECTORS", ()), *filter(None, [getattr(module, "COLLECTOR", None)])]
+        for name, module in modules.items()
+    }
 
-    assert sorted(collector.name for collector in declared) == sorted(collector.name for collector in EVERY)
+
+def test_every_collector_of_a_module_is_registered_once() -> None:
+    declared = [collector for found in declared_by_module().values() for collector in found]
+
+    assert sorted(map(id, declared)) == sorted(map(id, {*COLLECTORS, *WATCHED}))
+    assert len({*COLLECTORS}) == len(COLLECTORS)
+    assert len({*WATCHED}) == len(WATCHED)
+
+
+def test_every_parser_of_a_file_of_the_kernel_is_tested_on_captured_text() -> None:
+    """As far as one can see: a test here imports its module."""
+    wanted = {name for name, found in declared_by_module().items() if any(isinstance(c, FileCollector) for c in found)}
+
+    assert sorted(wanted - imported_by_tests()) == []
+
+
+def imported_by_tests() -> set[str]:
+    """Modules of pgtrial.collectors that another test of this folder imports."""
+    tests = [path for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__)]
+    imports = [
+        node
+        for path in tests
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    ]
+    package = pgtrial.collectors.__name__
+    modules = {name.name for node in imports if node.module == package for name in node.names}
+    return modules | {str(node.module).removeprefix(f"{package}.") for node in imports}
 
 
 def test_names_of_collectors_and_of_metrics_are_unique() -> None:
-    names = [collector.name for collector in COLLECTORS]
+    names = [collector.name for collector in {*COLLECTORS, *WATCHED}]
     metrics = [metric for collector in COLLECTORS for metric in collector.metrics]
     counts = Counter(metric.name for metric in metrics)
 

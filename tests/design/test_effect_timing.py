@@ -1,5 +1,3 @@
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from pgtrial.knobs.declaration import EffectTiming, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
 
-ROOT = Path(__file__).parents[2]
 LIBRARIES = {"shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"}
 
 
@@ -101,16 +98,6 @@ def test_libraries_differ_one_by_one() -> None:
 
 def test_what_is_shared_is_named_in_words() -> None:
     assert [str(shared) for shared in Shared] == ["page cache", "dirty pages", "device queue", "free memory"]
-
-
-def test_the_page_of_the_methods_is_up_to_date() -> None:
-    found = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-
-    assert (ROOT / "docs" / "methods.md").read_text() == module.render_methods()
 
 
 @pytest.mark.parametrize(

@@ -264,3 +264,84 @@ def test_arm_that_is_slowed_down_itself_is_slowed_down_further() -> None:
     arms = resolve_arms(derive(text, arm="limited", resources=["cpu", "flush"], step=2))
     assert [arm.knobs["slowdown"]["flush"] for arm in arms] == ["4.0", "8.0", "4.0", "8.0"]
     assert [arm.knobs["slowdown"]["cpu"] for arm in arms] == ["1.0", "1.0", "2.0", "2.0"]
+
+
+def test_an_arm_keeps_a_load_of_its_own() -> None:
+    own = """
+[[workload.scenario]]
+name = "work"
+file = "work.sql"
+[arms.own.workload]
+protocol = "prepared"
+clients = 2
+variables = { rows = 1, "name" = "x y" }
+scripts = { work = "own.sql" }
+"""
+    given = examine(TEXT.replace('mix = "simple-update"', "") + own, None).experiment
+    assert given is not None
+
+    written = examine(limits_experiment(given, resolve_arms(given), arm="own", resources=["cpu"]), None).experiment
+
+    assert written is not None
+    for arm in resolve_arms(written):
+        assert arm.knobs["workload"] == {
+            "protocol": "prepared",
+            "clients": "2",
+            "variables.rows": "1",
+            "variables.name": "x y",
+            "scripts.work": "own.sql",
+        }
+
+
+def test_an_arm_keeps_a_command_of_its_own() -> None:
+    command = """
+format = 1
+[experiment]
+name = "x"
+[workload]
+kind = "command"
+command = ["true"]
+[arms.one]
+[arms.own.workload]
+command = ["bash", "-c", 'echo "{clients}", done']
+"""
+    experiment = read(command)
+
+    text = limits_experiment(experiment, resolve_arms(experiment), arm="own", resources=["cpu"])
+
+    assert {arm.knobs["workload"]["command"] for arm in resolve_arms(read(text))} == {
+        resolve_arms(experiment)[1].knobs["workload"]["command"]
+    }
+
+
+def test_pauses_of_scripts_are_made_longer_where_they_are_named() -> None:
+    own = """
+[[workload.scenario]]
+name = "work"
+file = "work.sql"
+[arms.own.workload]
+pauses = 2
+"""
+    given = examine(TEXT.replace('mix = "simple-update"', "") + own, None).experiment
+    assert given is not None
+    arms = resolve_arms(given)
+    assert "workload.pauses" not in find_resources(arms[0])
+
+    text = limits_experiment(given, arms, arm="own", resources=["cpu", "pauses"])
+
+    written = examine(text, None).experiment
+    assert written is not None
+    assert written.limits is not None
+    assert written.limits.resources == ("slowdown.cpu", "workload.pauses")
+    found = [arm.knobs["workload"]["pauses"] for arm in resolve_arms(written)]
+    assert found == ["2.0", "3.0", "2.0", "3.0"]
+    assert log_time("workload", "3.0") - log_time("workload", "2.0") == pytest.approx(math.log(1.5))
+
+
+def test_a_load_without_scripts_of_its_own_has_no_pauses() -> None:
+    given = read(TEXT)
+
+    with pytest.raises(SpecError, match='resource "pauses" cannot be varied') as refused:
+        limits_experiment(given, resolve_arms(given), resources=["pauses"])
+
+    assert "no scripts of its own" in refused.value.detail

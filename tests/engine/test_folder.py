@@ -372,6 +372,14 @@ def attempt(loaded, tmp_path, monkeypatch):
     return create_folder(loaded, make_plan(loaded.experiment, FACTS), tmp_path, tested=module.Tested())
 
 
+def test_a_list_of_attempts_that_cannot_be_written_is_a_caveat(loaded, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "e.toml"))  # a file, in which there can be no list
+    folder = create_folder(loaded, make_plan(loaded.experiment, FACTS), tmp_path / "results", tested=module.Tested())
+
+    with closing(State.open(folder)) as state:
+        assert [caveat.code for _, caveat in state.caveats()] == ["attempts-unknown"]
+
+
 def test_of_a_copied_folder_only_the_one_that_went_on_goes_on(attempt, tmp_path):
     begin(attempt, times=1)
     copy = shutil.copytree(attempt, tmp_path / "copy")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pgtrial.engine import guardrails
-from pgtrial.engine.guardrails import Guard, ServerLook, Turn, refuse_harm
+from pgtrial.engine.guardrails import Guard, ServerHealth, Turn, refuse_harm
 from pgtrial.errors import HarmError, PreflightError, StoreError, TargetError
 from pgtrial.experiment_file.guardrails_table import GuardrailsTable
 from pgtrial.model.run import LoadLevel
@@ -15,19 +15,19 @@ from pgtrial.store.state import STOPPED, State
 
 LEVEL = LoadLevel(index=0, clients=1)
 START = 1_000_000_000.0
-CALM = ServerLook(may_see=True, standbys=("one", "one", "two"), lag=0.01, committed=1000, rolled_back=0, active=3)
+CALM = ServerHealth(may_see=True, standbys=("one", "one", "two"), lag=0.01, committed=1000, rolled_back=0, active=3)
 
 
 @dataclass
 class Server:
     """What it says next, and whether everything has been put back."""
 
-    says: ServerLook = CALM
+    says: ServerHealth = CALM
     fails: bool = False
     has_switched: bool = True
     steps: list[str] = field(default_factory=list)
 
-    async def ask(self) -> ServerLook:
+    async def ask(self) -> ServerHealth:
         self.steps.append("ask")
         if self.fails:
             raise TargetError("the server refused a statement", detail="too many clients")
@@ -225,7 +225,7 @@ def test_a_server_that_does_not_answer_is_a_breach(
     guard = begun(active=5)
     monkeypatch.setattr(guardrails, "_PATIENCE", 0.01)
 
-    async def never() -> ServerLook:
+    async def never() -> ServerHealth:
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -140,6 +140,7 @@ def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
     assert found == [encoding, collation]
     assert caveat is not None
     assert f"has ENCODING {encoding}, LOCALE_PROVIDER libc, LOCALE xx_YY.UTF-8. That cannot be had here" in caveat.text
+    assert caveat.code == "other-collation"
     assert caveat.text.endswith(f'sorted by "{collation}".')
 
 

@@ -9,7 +9,7 @@ from pgtrial.errors import ConnectError, PreflightError, RestoreError, StoreErro
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.knobs import HOST_KNOBS
-from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, SERVER_COPY, Change, JournalEntry, Outcome, Undone
+from pgtrial.model.change import DUMP, OF_SERVERS, OWN_DATABASE, SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.existing.knobs import restoring_knobs
 from pgtrial.store.journal import Journal, Owner
 
@@ -86,7 +86,7 @@ def test_other_hosts_can_be_left_out(journal) -> None:
 
 
 def test_all_that_changes_nothing_but_a_server_is_known_to_do_so() -> None:
-    assert {knob.name for knob in restoring_knobs({})} - {knob.name for knob in HOST_KNOBS} == OF_SERVERS
+    assert {knob.name for knob in restoring_knobs({})} - {knob.name for knob in HOST_KNOBS} == {*OF_SERVERS, DUMP}
 
 
 @pytest.mark.parametrize("knob", sorted(OF_SERVERS))

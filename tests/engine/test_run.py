@@ -15,7 +15,7 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.run import Execution
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import SamplerReport
@@ -24,6 +24,7 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.arm import Arm, Role, Tables
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.model.run import PAGES, LoadLevel, Slot
 from pgtrial.store import layout
 from pgtrial.store.pgbench_log import LevelLog
@@ -157,18 +158,9 @@ class Bench:
     state: State
     steps: list[str]
 
-    def execute(
-        self,
-        *arms: str,
-        restore: bool = True,
-        keeps_data: bool = False,
-        cache: Literal["as-is", "cold", "warm"] = "as-is",
-        knobs: Mapping[str, Tables] | None = None,
-        watches_pages: bool = False,
-        **servers: str,
-    ) -> dict[str, float]:
+    def context(self) -> RunContext:
         load: Any = Load(self.steps)
-        context = RunContext(
+        return RunContext(
             workload=SimpleNamespace(duration=4.0, mix=None),  # type: ignore[arg-type]
             load=load,
             levels=(LEVEL,),
@@ -180,11 +172,23 @@ class Bench:
             sysctls=(),
             restore="each-run",
         )
+
+    def execute(
+        self,
+        *arms: str,
+        restore: bool = True,
+        keeps_data: bool = False,
+        cache: Literal["as-is", "cold", "warm"] = "as-is",
+        knobs: Mapping[str, Tables] | None = None,
+        watches_pages: bool = False,
+        **servers: str,
+    ) -> dict[str, float]:
+        context = self.context()
         found = [Arm(name=name, role=Role.CANDIDATE, knobs=(knobs or {}).get(name, {}), cache=cache) for name in arms]
         slots = [Slot(number=i, block=1, position=i, arm=name) for i, name in enumerate(arms, 1)]
         self.state.set_plan(found, [LEVEL], slots)
         rows = tuple(self.state.begin_run(slot, time.time()) for slot in slots)
-        record = Record(context=context, state=self.state, runs=rows, tell=ignore)
+        record = RunRecorder(context=context, state=self.state, runs=rows, tell=ignore)
         host = LocalHost()
         group = RunGroup(
             context=context,
@@ -319,3 +323,21 @@ def test_pages_of_every_run_are_noted(bench: Bench, arms: tuple[str, ...]) -> No
     for run in bench.state.runs():
         notes = [data["moment"] for _, kind, data in bench.state.events(run=run.id) if kind == PAGES]
         assert notes == ["before", "under load", "after"]
+
+
+def test_a_value_that_somebody_else_has_changed_is_a_caveat_of_each_run(bench: Bench) -> None:
+    slot = Slot(number=1, block=1, position=1, arm="a")
+    bench.state.set_plan([Arm(name="a", role=Role.CANDIDATE)], [LEVEL], [slot])
+    rows = tuple(bench.state.begin_run(slot, time.time()) for _ in range(2))
+    change = Change(knob="sysctl", name="vm.swappiness", old={}, new={}, old_text="60", new_text="1")
+    entry = JournalEntry(id=1, t=0.0, host="local", boot_id="", folder="", run=1, change=change, got={})
+    record = RunRecorder(context=bench.context(), state=bench.state, runs=rows, tell=ignore)
+
+    record.add_restored(
+        (entry, Undone(outcome=outcome, text=outcome)) for outcome in (Outcome.RESTORED, Outcome.CHANGED)
+    )
+
+    noted = bench.state.caveats()
+    assert [(run, caveat.code, caveat.text) for run, caveat in noted] == [
+        (row.id, "changed-meanwhile", Outcome.CHANGED) for row in rows
+    ]

@@ -11,7 +11,7 @@ import pytest
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
-from pgtrial.engine.guardrails import Guard, ServerLook
+from pgtrial.engine.guardrails import Guard, ServerHealth
 from pgtrial.engine.sampler.parse import ReadingError
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import (
@@ -172,8 +172,8 @@ def guarded(tmp_path, monkeypatch) -> Iterator[Callable[..., Schedule]]:
             await happens(self.guard)
             return {}
 
-        async def ask() -> ServerLook:
-            return ServerLook(may_see=True, standbys=(), lag=None, committed=0, rolled_back=0, active=0)
+        async def ask() -> ServerHealth:
+            return ServerHealth(may_see=True, standbys=(), lag=None, committed=0, rolled_back=0, active=0)
 
         monkeypatch.setattr(Schedule, "_execute", execute)
         monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)

@@ -68,6 +68,23 @@ def record(folder, process, role):
     Belongings.of(folder).add_process(started)
 
 
+def test_what_a_killed_pgtrial_was_about_to_write_is_removed(folder, tmp_path):
+    (run,) = (folder / "runs").iterdir()
+    for name in (".ingest-12345678", ".samples.parquet-0123456789abcdef"):
+        (run / name).mkdir()
+        (run / name / "duckdb_temp").write_text("x")
+    (run / "samples.parquet").write_text("whole")
+    (run / ".hidden").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (run / ".ingest-link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "precious").write_text("x")
+
+    sweep(folder)
+
+    assert sorted(path.name for path in run.iterdir()) == [".hidden", ".ingest-link", "samples.parquet"]
+    assert (tmp_path / "elsewhere" / "precious").exists()
+
+
 def test_recorded_and_marked_processes_are_ended_and_no_others(folder, start_sleeper):
     recorded, marked = start_sleeper(), start_sleeper(**{MARK: mark_of(folder)})
     other = start_sleeper(**{MARK: mark_of(folder) + "-2"})

@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.engine import switchback
 from pgtrial.engine.collect import InvalidRunError
-from pgtrial.engine.guardrails import Guard, ServerLook
+from pgtrial.engine.guardrails import Guard, ServerHealth
 from pgtrial.engine.measure import WholeMeasurement
 from pgtrial.engine.switchback import LateError, SwitchedMeasurement
 from pgtrial.engine.target import server_board
@@ -29,7 +29,7 @@ class Board:
         self.is_put_back = True
 
 
-async def refuse() -> ServerLook:
+async def refuse() -> ServerHealth:
     raise TargetError("the server refused a statement", detail="too many clients")
 
 

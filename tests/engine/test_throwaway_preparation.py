@@ -48,7 +48,7 @@ def prepare(state, tmp_path, **options):
     return asyncio.run(preparing(state, tmp_path, **options))
 
 
-def preparing(state, tmp_path, *, scale=1, more="", choice=BLOCKS, base=None):
+def preparing(state, tmp_path, *, scale=1, more="", choice=BLOCKS, base=None, host=None):
     loaded = parse_experiment(TEXT.replace("SCALE", str(scale)) + more, "small.toml", tmp_path)
     plan = replace(make_plan(loaded.experiment), method=choice)
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
@@ -57,7 +57,7 @@ def preparing(state, tmp_path, *, scale=1, more="", choice=BLOCKS, base=None):
         tmp_path,
         state,
         Belongings.of(tmp_path),
-        host=LocalHost(),
+        host=host or LocalHost(),
         changes=changes,
         base=base or tmp_path / "work",
         may_run=False,
@@ -106,6 +106,20 @@ def test_statements_are_counted_in_all_arms_alike_where_the_server_can_and_nobod
     found = asyncio.run(start_both(state, tmp_path, place, more))
 
     assert found == [("pg_stat_statements", True) if can and not says_no else ("", False)] * 2
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_load_that_goes_through_ssh_is_told(state, tmp_path, place, is_remote):
+    host = LocalHost()
+    host.name = "db1" if is_remote else LOCAL
+
+    async def caveats():
+        target = await preparing(state, tmp_path, base=place, host=host)
+        await target.remove()
+        return [caveat.code for caveat in target.caveats]
+
+    assert asyncio.run(caveats()) == (["load-through-ssh"] if is_remote else [])
 
 
 @pytest.mark.parametrize(

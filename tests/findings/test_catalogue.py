@@ -14,6 +14,7 @@ from pgtrial.findings.message import names_of
 from pgtrial.findings.rendering import CLAUSES, LISTS, WAYS, placeholders
 
 ROOT = Path(pgtrial.__file__).parent
+TESTS = Path(__file__).parents[1]
 MAKERS = {"message", "caveat"}  # functions whose first argument is a code
 
 
@@ -124,6 +125,19 @@ def test_every_caveat_says_when_it_is_raised_and_how_grave_it_is() -> None:
 
     assert {code for code, entry in caveats.items() if not entry.when and "." not in code} == set()
     assert {code for code, entry in ENTRIES.items() if entry.when and entry.severity is None} == set()
+
+
+def test_every_caveat_is_raised_by_a_test() -> None:
+    """As far as one can see: a test says its code."""
+    said = {
+        node.value
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    caveats = {code.partition(".")[0] for code, entry in ENTRIES.items() if entry.severity is not None}
+
+    assert sorted(caveats - said) == []
 
 
 def test_a_variant_is_of_a_caveat_that_is_there() -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from pgtrial.findings.causes import Causes, Evidence, Limit, Resource, Suspect
+from pgtrial.findings.causes import Causes, Limit, LimitEvidence, Resource, Suspect
 from pgtrial.findings.message import Message, message, say, verbatim
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, name_statement
 from pgtrial.findings.session_time import CPU, CPU_QUEUE, OUTSIDE, SCHEDULE_LAG
@@ -11,7 +11,7 @@ from pgtrial.language import find_language, speak
 
 def limit(detail: str | Message) -> Limit:
     busy = message("cpu.busy", share=0.93)
-    proof = Evidence(metric="vmstat.us+sy+st", value=0.93, unit="share", threshold=0.9, text=busy)
+    proof = LimitEvidence(metric="vmstat.us+sy+st", value=0.93, unit="share", threshold=0.9, text=busy)
     suspect = Suspect(resource=Resource.CPU, strength=0.9, detail=detail, evidence=(proof,))
     text = message(
         "limit.resource",

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from ground_truth import __main__ as runner
-from ground_truth import cases, left_overs, needs, page, scoring, volumes
-from pgtrial.cli.checked import check_file
+from ground_truth import by_rules, cases, left_overs, needs, page, runs, scoring, volumes
+from pgtrial.cli.checked import check_file, check_text
 from pgtrial.cli.main import main
+from pgtrial.design.limits import limits_experiment
 from pgtrial.findings.causes import Causes, Limit, Resource
 from pgtrial.findings.over_time import Period, Stability
 from pgtrial.findings.record import Estimate
@@ -22,9 +23,12 @@ from pgtrial.knobs import HOST_KNOBS
 ROOT = Path(__file__).parents[2]
 HOST_TABLES = {knob.name for knob in HOST_KNOBS}
 LONGEST = 45 * 60  # s, of the whole suite
+LONGEST_PROOF = 6 * 60  # s, of what proves a case
 
 
-CASES = {case.name: case for case in cases.read_cases()}
+SEEN = {case.name: case for case in cases.read_cases()}
+UNSEEN = {case.name: case for case in cases.read_cases(cases.UNSEEN)}
+CASES = SEEN | UNSEEN
 CASE = CASES["row-locks"]
 State = scoring.State
 
@@ -137,11 +141,57 @@ def test_every_cause_that_was_asked_for_has_a_case():
         *(Resource.LOAD_GENERATOR, Resource.CLIENT),
     }
 
-    assert wanted <= {case.expected[0] for case in CASES.values()}
+    assert wanted <= {case.expected[0] for case in SEEN.values()}
 
 
 def test_the_whole_suite_is_planned_for_at_most_three_quarters_of_an_hour(files):
-    assert sum(check_file(path).plan.estimate.total for path in files.values()) <= LONGEST
+    assert sum(check_file(files[name]).plan.estimate.total for name in SEEN) <= LONGEST
+
+
+def test_no_name_is_in_both_lists_and_there_are_enough_unseen_cases():
+    assert SEEN.keys().isdisjoint(UNSEEN)
+    assert len(UNSEEN) >= 15
+    assert len({case.expected[0] for case in UNSEEN.values()}) >= 5, "whoever always says cpu is not right often"
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_limits_each_case_can_be_asked_of_its_first_arm(case, files):
+    """The options of pgtrial limits, and the file that it makes of them, are valid, and their runs take minutes."""
+    given = check_file(files[case.name])
+    proof = case.proof
+
+    text = limits_experiment(
+        given.loaded.experiment,
+        given.plan.arms,
+        resources=proof.vary,
+        blocks=proof.blocks,
+        method=proof.method or "auto",
+        warmup=proof.warmup or None,
+    )
+
+    checked = check_text(text, f"limits of {case.name}", given.loaded.folder, on_host=False)
+    assert checked.loaded.experiment.limits.of == case.arm
+    named = {name.partition(".")[2] for name in checked.loaded.experiment.limits.resources}
+    assert {*proof.times, *filter(None, [proof.memory])} <= named
+    assert checked.plan.estimate.total <= LONGEST_PROOF
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('time = ["flush"]', 'time = ["fsync"]'),
+        ('time = ["flush"]', "time = []"),
+        ('time = ["flush"]', 'time = ["flush"]\nnot_varied = "both"'),
+        ('time = ["flush"]', 'time = ["flush"]\nvary = ["cpu"]'),
+        ('time = ["flush"]', 'time = ["flush"]\nmemory = "page cache"'),
+    ],
+)
+def test_a_proof_that_makes_no_sense_is_refused(tmp_path, old, new):
+    text = cases.CASES.read_text()
+    (tmp_path / "cases.toml").write_text(text.replace(old, new, 1))
+
+    with pytest.raises(ValueError, match=r'"row-locks": its \[case.limits\]'):
+        cases.read_cases(tmp_path / "cases.toml")
 
 
 def test_a_case_without_a_cause_is_refused(tmp_path):
@@ -354,8 +404,8 @@ def test_the_newest_finished_folder_is_judged_again(tmp_path):
         if not name.endswith("0103T000000Z"):
             (tmp_path / name / "findings.json").touch()
 
-    assert runner.last_folder(tmp_path) == tmp_path / "x-20260102T000000Z"
-    assert runner.judge_again(CASE, tmp_path).state is State.NOT_RUN
+    assert runs.last_folder(tmp_path) == tmp_path / "x-20260102T000000Z"
+    assert by_rules.judge_again(CASE, tmp_path).state is State.NOT_RUN
 
 
 def test_a_name_that_no_case_has_is_refused_before_anything_runs(capsys):

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from gym.contenders import CONTENDERS
 from gym.contenders.pgtrial import Pgtrial
-from gym.machine import TICK, measure
-from gym.schedule import alternating, one_after_the_other
+from gym.machine import OWN_NOISE, TICK, measure
+from gym.schedule import RUN, alternating, one_after_the_other
 from gym.streams import AMPLITUDE, STREAMS, correlated
 
 from gym import recording
@@ -109,6 +110,37 @@ def test_the_second_half_of_a_block_is_slower():
     measured = measure(quiet("place"), blocks, rng())
 
     assert np.log(measured.treated / measured.control) == pytest.approx(np.where(measured.after, -0.05, 0.05))
+
+
+@pytest.mark.parametrize("method", ["blocks", "interleaved"])
+def test_the_first_run_of_a_block_or_its_first_slice_is_slower_whose_ever_it_is(method):
+    schedule = Pgtrial(method=method).with_placebo().schedule(6, 20, rng())
+    first = np.stack([schedule.arm[:, np.flatnonzero(schedule.observation == block)[0]] for block in range(6)], axis=1)
+    measured, even = (measure(stream, schedule, rng()) for stream in (quiet("first-2"), quiet("white")))
+    slower = {arm: np.log(getattr(measured, arm) / getattr(even, arm)) for arm in ("control", "treated")}
+
+    assert schedule.arms == 3
+    assert set(np.unique(first)) == {0, 1, 2}
+    for number, arm in enumerate(("control", "treated")):
+        assert slower[arm][first != number] == pytest.approx(0.0)
+        assert (slower[arm][first == number] < -0.0005).all()
+        if method == "blocks":
+            assert slower[arm][first == number] == pytest.approx(-2 * OWN_NOISE * math.sqrt(2 / RUN))
+
+
+def test_a_placebo_is_in_the_schedules_of_those_who_take_a_third_arm():
+    for contender in CONTENDERS:
+        is_taken = contender.name.startswith("pgtrial") and "duet" not in contender.name
+        assert contender.with_placebo().schedule(6, 2, rng()).arms == (3 if is_taken else 2)
+
+
+def test_what_the_control_leaves_for_later_is_told_of_three_arms_as_in_the_product():
+    turns = [
+        one.schedule(6, 2, rng()) for one in (Pgtrial(method="interleaved", placebo=three) for three in (False, True))
+    ]
+    two, three = (measure(BY_NAME["white"], schedule, rng()).late.shape for schedule in turns)
+
+    assert three == (*two[:-1], 2 * two[-1])
 
 
 def test_where_each_arm_has_data_of_its_own_places_cancel():

@@ -11,21 +11,17 @@ import pytest
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs import KNOBS
+from pgtrial.knobs import HOST_KNOBS, KNOBS
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.block_device import BlockDevice
 from pgtrial.knobs.kernel_values import read_choices, read_chosen
-from pgtrial.knobs.sysctl import Sysctl
-from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
 from pgtrial.model.change import Outcome
 from pgtrial.postgres.existing.knobs import restoring_knobs
 
 OPS = Operations()
-AT_ONCE = (Sysctl(), BlockDevice(), TransparentHugePages())
 WATERMARK = "/proc/sys/vm/watermark_scale_factor"
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 
-# Where no value of the kernel is needed to know what to ask for.
+# A table that changes something here; each knob of the host has one here or in FILES.
 WANTED = {
     "huge_pages": {"size": "2MB"},
     "cgroup": {"memory": "1GB"},
@@ -35,20 +31,31 @@ WANTED = {
 }
 
 
-def wanted_of(knob) -> tuple[str, dict[str, str]]:
-    """A file of the real kernel, and a table that makes it another value; the test is skipped where there is none."""
-    if isinstance(knob, Sysctl):
-        return WATERMARK, {"vm.watermark_scale_factor": str(int(OPS.read(WATERMARK)) + 1)}
-    if isinstance(knob, TransparentHugePages):
-        if not OPS.exists(DEFRAG):
-            pytest.skip("no transparent huge pages in this kernel")
-        other = next(word for word in read_choices(OPS, DEFRAG) if word != read_chosen(OPS, DEFRAG))
-        return DEFRAG, {"defrag": other}
+def other_watermark() -> tuple[str, dict[str, str]]:
+    return WATERMARK, {"vm.watermark_scale_factor": str(int(OPS.read(WATERMARK)) + 1)}
+
+
+def other_defrag() -> tuple[str, dict[str, str]]:
+    if not OPS.exists(DEFRAG):
+        pytest.skip("no transparent huge pages in this kernel")
+    return DEFRAG, {"defrag": next(word for word in read_choices(OPS, DEFRAG) if word != read_chosen(OPS, DEFRAG))}
+
+
+def other_read_ahead() -> tuple[str, dict[str, str]]:
     for path in OPS.glob("/sys/block/*/queue/read_ahead_kb"):
         device = path.split("/")[3]
         if device.startswith(("loop", "zram", "ram")) and OPS.read(f"/sys/block/{device}/size").strip() == "0":
             return path, {"read_ahead_kb": str(int(OPS.read(path)) + 64), "device": device}
     pytest.skip("no loop device that is not in use")
+
+
+# Where it takes the kernel's value to know what to ask for: the file that has it, and a table that makes it another
+# one at once. A test is skipped where the machine has no such file.
+FILES = {"sysctl": other_watermark, "block_device": other_read_ahead, "transparent_huge_pages": other_defrag}
+
+
+def test_every_knob_of_the_host_has_a_table_here():
+    assert sorted([*WANTED, *FILES]) == sorted(knob.name for knob in HOST_KNOBS)
 
 
 @pytest.mark.parametrize("knob", KNOBS.values(), ids=KNOBS)
@@ -65,9 +72,9 @@ def test_every_word_about_a_knob_is_there_and_ends_without_a_period(about):
     assert all(text and not text.endswith(".") for text in texts)
 
 
-@pytest.mark.parametrize("knob", AT_ONCE, ids=lambda knob: knob.name)
-def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
-    path, wanted = wanted_of(knob)
+@pytest.mark.parametrize("name", FILES)
+def test_effect_at_once_is_read_back_at_once_and_undone(name, bench, kept):
+    knob, (path, wanted) = KNOBS[name], FILES[name]()
     if not OPS.is_writable(path):
         pytest.skip("values of the kernel can only be changed by root, and not in a container")
     kept(path, brackets="[" in OPS.read(path))
@@ -81,11 +88,11 @@ def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
     assert read_chosen(OPS, path) == old
 
 
-@pytest.mark.parametrize("knob", [*AT_ONCE, *(KNOBS[name] for name in WANTED)], ids=lambda knob: knob.name)
-def test_rights_of_root_are_needed_and_wanted_for(knob, forked):
-    wanted = WANTED.get(knob.name)
+@pytest.mark.parametrize("name", [*FILES, *WANTED])
+def test_rights_of_root_are_needed_and_wanted_for(name, forked):
+    knob, wanted = KNOBS[name], WANTED.get(name)
     if wanted is None:
-        path, wanted = wanted_of(knob)
+        path, wanted = FILES[name]()
         if os.geteuid() != 0 and OPS.is_writable(path):
             pytest.skip("this user may change the kernel's values without being root")
 

@@ -3,11 +3,13 @@ import errno
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.linux.devices import disks_under
@@ -15,6 +17,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.block_device import BlockDevice
 from pgtrial.knobs.kernel_values import read_chosen
 from pgtrial.model.change import Outcome
+from support.killing import KILLS, MOMENTS, run_killed
 
 OPS = Operations()
 ALL = {
@@ -445,3 +448,30 @@ def test_real_directory_has_a_queue(bench):
     changes = bench(BlockDevice(), OPS, place).plan({"read_ahead_kb": "123456"})
 
     assert [change.new_text for change in changes] == ["123456"]
+
+
+queue_wishes = st.fixed_dictionaries(
+    {},
+    optional={
+        "scheduler": st.sampled_from(["none", "mq-deadline", "bfq"]),
+        "nr_requests": st.integers(4, 1024).map(str),
+        "wbt_lat_usec": st.integers(-1, 9000).map(str),
+        "max_sectors_kb": st.integers(4, 4096).map(str),
+        "read_ahead_kb": st.integers(0, 1024).map(lambda pages: str(4 * pages)),
+    },
+)
+
+
+@settings(max_examples=150)
+@given(before=queue_wishes, wanted=queue_wishes, applying=MOMENTS, undoing=KILLS)
+def test_queue_is_as_before_wherever_pgtrial_was_killed(
+    *, make_tree: Callable, bench: Callable, add_disk: Callable, before, wanted, applying, undoing
+):
+    tree = make_tree()
+    add_disk(tree, "vda")
+    bench(BlockDevice(), tree).apply({"device": "vda", **before})
+    old = state(tree)
+
+    run_killed(bench(BlockDevice(), tree), {"device": "vda", **wanted}, applying, undoing)
+
+    assert state(tree) == old

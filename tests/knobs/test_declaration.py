@@ -1,5 +1,6 @@
 """What knobs declare, against what the program does with it."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -17,13 +18,12 @@ from pgtrial.engine.experiment import host_changes
 from pgtrial.engine.target.base import IN_DATABASE
 from pgtrial.experiment_file.arms import OF_JOBS, resolve_arms
 from pgtrial.experiment_file.disk_tables import LIMITS
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.experiment import TIMES, Experiment
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables, intends
 from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.declaration import Among, EffectTiming, Knob, Refusal, Scope
 from pgtrial.knobs.pgbouncer import PGBOUNCER
-from pgtrial.knobs.slowdown import KEYS
 from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role
 
@@ -88,6 +88,14 @@ def test_every_knob_that_has_a_file_has_its_table():
 @pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
 def test_every_knob_of_the_host_has_tests_of_its_own(knob):
     assert Path(__file__).with_name(f"test_{knob.name}.py").exists()
+
+
+@pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
+def test_every_knob_of_the_host_has_a_test_in_which_pgtrial_is_killed(knob):
+    tests = ast.parse(Path(__file__).with_name(f"test_{knob.name}.py").read_text(encoding="utf-8")).body
+    names = [node.name for node in tests if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+    assert any("kill" in name for name in names), "support.killing has what it takes"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +172,7 @@ def test_what_is_meant_is_found_by_the_key_that_an_arm_sets():
     assert not intends({"sysctl": {"vm.dirty_ratio": "1"}, "of_a_newer_pgtrial": {"key": "1"}}, "swapping")
 
 
-def test_limits_of_a_control_group_and_slowdowns_have_their_place_in_the_analysis():
+def test_limits_of_a_control_group_and_all_that_is_made_longer_have_their_place_in_the_analysis():
     """What is missing there would be left out of the limits and proofs without a word."""
     assert {*limits.LIMITED} == {*LIMITS}
-    assert {*proofs.RESOURCES} == {*(f"cgroup.{key}" for key in LIMITS), *(f"slowdown.{key}" for key in KEYS)}
+    assert {*proofs.RESOURCES} == {*TIMES}

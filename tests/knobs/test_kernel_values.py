@@ -1,8 +1,12 @@
 import asyncio
 import errno
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
@@ -18,6 +22,7 @@ from pgtrial.knobs.kernel_values import (
 )
 from pgtrial.knobs.sysctl import Sysctl
 from pgtrial.model.change import Change, JournalEntry, Outcome
+from support.killing import KILLS, MOMENTS, Killed, kill_at, live_on
 
 FILE, BESIDE = "/sys/one", "/sys/two"
 
@@ -271,3 +276,37 @@ def test_what_the_kernel_sets_along_by_itself_does_not_keep_the_value_from_comin
     assert undone.outcome is Outcome.RESTORED
     assert tree.read(FILE).strip() == "madvise"
     assert tree.read(BESIDE).strip() == "70"
+
+
+@settings(max_examples=100)
+@given(
+    old=st.lists(st.integers(0, 3).map(str), min_size=1, max_size=4),
+    data=st.data(),
+    applying=MOMENTS,
+    undoing=KILLS,
+)
+def test_independent_values_are_as_before_wherever_pgtrial_was_killed(
+    make_tree: Callable, old, data, applying, undoing
+):
+    tree = make_tree()
+    paths = [f"/sys/{number}" for number in range(len(old))]
+    tree.add({path: f"{value}\n" for path, value in zip(paths, old, strict=True)})
+    new = {path: data.draw(st.integers(0, 3).map(str)) for path in paths}
+    change = Change(
+        knob="test", name="values", old=dict(zip(paths, old, strict=True)), new=new, old_text="old", new_text="new"
+    )
+    entry = JournalEntry(
+        id=1, t=0.0, host="local", boot_id=tree.boot, folder="/results", run=1, change=change, got=None
+    )
+    if applying is not None:
+        kill_at(tree, applying)
+    with suppress(Killed):
+        entry = replace(entry, got=apply_values(tree, entry.change))
+    for moment in undoing:
+        kill_at(tree, moment)
+        with suppress(Killed):
+            undo_values(LocalHost(ops=tree), entry)
+    live_on(tree)
+
+    assert undo_values(LocalHost(ops=tree), entry).outcome in (Outcome.RESTORED, Outcome.ALREADY)
+    assert [tree.read(path).strip() for path in paths] == old

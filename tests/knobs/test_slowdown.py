@@ -54,6 +54,19 @@ os.wait()
 print(json.dumps([own, json.loads(os.read(read, 1000))]))
 """
 
+# CPU time of a process that calls nobody after it has worked, as its parent sees it.
+_WORK_AND_END = """
+import os, sys, time
+child = os.fork()
+begun = time.thread_time()
+while child == 0 and time.thread_time() - begun < 0.2:
+    pass
+if child == 0:
+    sys.exit()
+used = os.wait4(child, 0)[2]
+print(used.ru_utime + used.ru_stime)
+"""
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -88,6 +101,31 @@ def test_cpu_time_is_burned_once_more_also_in_a_child(library: Path) -> None:
         assert 1.45 <= paid / used <= 1.7
     for used, paid in json.loads(run(_BURN, preload=str(library))):
         assert paid / used <= 1.1
+
+
+@needs_compiler
+def test_cpu_time_is_burned_once_more_before_a_wait_by_select(library: Path) -> None:
+    """By which servers before 16 wait for clients."""
+    script = _BURN.replace("select.poll().poll(0)", "select.select([0], [], [], 0)")
+    for used, paid in json.loads(run(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
+        assert 1.45 <= paid / used <= 1.7
+
+
+@needs_compiler
+def test_a_select_that_only_sleeps_burns_nothing(library: Path) -> None:
+    """A server sleeps so behind a lock that others wait for."""
+    script = _BURN.replace("    select.poll().poll(0)\n    return", "    select.select([], [], [], 0.001)\n    return")
+    for used, paid in json.loads(run(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
+        assert paid / used <= 1.1
+
+
+@needs_compiler
+def test_a_process_that_ends_burns_what_it_owes(library: Path) -> None:
+    """Sessions that are closed, workers of a query and of autovacuum."""
+    alone = float(run(_WORK_AND_END, preload=str(library)))
+    slowed = float(run(_WORK_AND_END, preload=str(library), PGTRIAL_SLOW_CPU="2"))
+
+    assert slowed - alone >= 0.18
 
 
 @needs_compiler

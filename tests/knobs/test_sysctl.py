@@ -1,15 +1,19 @@
 import asyncio
 import errno
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.sysctl import Sysctl
 from pgtrial.knobs.sysctl_rules import REFUSALS, find_refusal
 from pgtrial.model.change import Outcome
+from support.killing import KILLS, MOMENTS, run_killed
 
 OPS = Operations()
 VM, NET = "/proc/sys/vm", "/proc/sys/net/ipv4"
@@ -467,3 +471,25 @@ def test_real_watchdogs(real, kept):
 
     assert real.undo().outcome is Outcome.RESTORED
     assert [value(OPS, path) for path in paths] == before
+
+
+pair_states = st.one_of(
+    st.tuples(st.integers(0, 100), st.just(0)), st.tuples(st.just(0), st.integers(8192, 99999))
+).map(lambda values: (str(values[0]), str(values[1])))
+pair_wishes = st.one_of(
+    st.builds(lambda value: {"vm.dirty_ratio": str(value)}, st.integers(0, 100)),
+    st.builds(lambda value: {"vm.dirty_bytes": str(value)}, st.integers(8192, 99999)),
+)
+
+
+@settings(max_examples=150)
+@given(old=pair_states, wanted=pair_wishes, applying=MOMENTS, undoing=KILLS)
+def test_pair_is_as_before_wherever_pgtrial_was_killed(
+    *, make_tree: Callable, bench: Callable, add_pair: Callable, old, wanted, applying, undoing
+):
+    tree = make_tree()
+    add_pair(tree, RATIO, BYTES, values=old)
+
+    run_killed(bench(Sysctl(), tree), wanted, applying, undoing)
+
+    assert tuple(tree.read(path).strip() for path in (RATIO, BYTES)) == old

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgtrial.collectors.throttling import COLLECTOR, parse
 from pgtrial.errors import SettingError
@@ -15,6 +17,7 @@ from pgtrial.knobs import tracing
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS
+from support.killing import KILLS, MOMENTS, run_killed
 
 ROOT = TRACEFS
 # TRIGGER as the kernel shows it (event_hist_trigger_print in kernel/trace/trace_events_hist.c).
@@ -280,3 +283,18 @@ def test_the_real_kernel_counts_and_is_as_before_afterwards(bench) -> None:
     assert undone.outcome is Outcome.RESTORED
     assert not ops.exists(INSTANCE)
     assert (mount_at(ops, TRACEFS) is not None) == was_mounted
+
+
+@given(has_histograms=st.booleans(), is_mounted=st.booleans(), applying=MOMENTS, undoing=KILLS)
+def test_nothing_is_left_wherever_pgtrial_was_killed(
+    *, tmp_path_factory: pytest.TempPathFactory, bench, has_histograms, is_mounted, applying, undoing
+) -> None:
+    root = tmp_path_factory.mktemp("tracefs")
+    (root / EVENT).mkdir(parents=True)
+    (root / "instances").mkdir()
+    ops = Tracefs(root, has_histograms=has_histograms, is_mounted=is_mounted)
+
+    run_killed(bench(Tracing(), ops), {"throttling": "required"}, applying, undoing)
+
+    assert ops.is_mounted == is_mounted
+    assert list((root / "instances").iterdir()) == []

@@ -2,12 +2,15 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.kernel_values import read_choices, read_chosen
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
 from pgtrial.model.change import Outcome
+from support.killing import KILLS, MOMENTS, run_killed
 
 OPS = Operations()
 TOP = "/sys/kernel/mm/transparent_hugepage"
@@ -24,8 +27,18 @@ needs_rights = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def host(tree):
+NAMES = {"enabled": ENABLED, "defrag": DEFRAG, "shmem": SHMEM}
+CHOSEN = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from(CHOICES[path].replace("[", "").replace("]", "").split()) for name, path in NAMES.items()
+    },
+)
+
+
+def add_choices(tree):
+    """Files of which a choice changes the reserve, as the kernel does it."""
+
     def choose(path: str):
         def write(text: str) -> None:
             words = [word.strip("[]") for word in tree.read(path).split()]
@@ -39,6 +52,11 @@ def host(tree):
     tree.add({**{path: f"{text}\n" for path, text in CHOICES.items()}, RESERVE: "67584\n"})
     tree.on_write |= {path: choose(path) for path in CHOICES}
     return tree
+
+
+@pytest.fixture
+def host(tree):
+    return add_choices(tree)
 
 
 @pytest.fixture
@@ -114,9 +132,9 @@ def test_nobody_but_root_is_told_so(table, host):
 
 
 @needs_rights
-@pytest.mark.parametrize("name", ["enabled", "defrag", "shmem"])
+@pytest.mark.parametrize("name", NAMES)
 def test_real_choice_is_set_and_put_back(bench, kept, name: str):
-    path = {"enabled": ENABLED, "defrag": DEFRAG, "shmem": SHMEM}[name]
+    path = NAMES[name]
     kept(path, brackets=True)
     kept(RESERVE)
     table = bench(TransparentHugePages(), OPS)
@@ -151,3 +169,17 @@ def test_real_change_in_every_state_of_undoing(bench, kept):
     OPS.write(ENABLED, f"{other}\n")
     assert table.undo(confirmed).outcome is Outcome.CHANGED
     assert read_chosen(OPS, ENABLED) == other
+
+
+@settings(max_examples=100)
+@given(before=CHOSEN, wanted=CHOSEN, applying=MOMENTS, undoing=KILLS)
+def test_choices_and_reserve_are_as_before_wherever_pgtrial_was_killed(
+    *, make_tree, bench, before, wanted, applying, undoing
+):
+    tree = add_choices(make_tree())
+    bench(TransparentHugePages(), tree).apply(before)
+    old = {path: tree.read(path) for path in (*CHOICES, RESERVE)}
+
+    run_killed(bench(TransparentHugePages(), tree), wanted, applying, undoing)
+
+    assert {path: tree.read(path) for path in (*CHOICES, RESERVE)} == old

@@ -1,6 +1,7 @@
 import pytest
 
 from pgtrial.collectors import COLLECTORS
+from pgtrial.collectors.base import FileCollector
 from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.naming import name_series
 from pgtrial.model.formulas import SessionMetric, TimelineMetric
@@ -62,10 +63,14 @@ def test_a_name_that_there_is_not_is_not_found(name: str) -> None:
     assert find_metric(name) is None
 
 
-def test_only_what_the_server_and_the_load_tell_is_of_the_server() -> None:
-    of_server = {metric.name.partition(".")[0] for metric in METRICS if metric.is_of_server}
-    of_machine = {metric.name.partition(".")[0] for metric in METRICS if not metric.is_of_server}
+def test_what_is_read_of_files_of_the_kernel_is_of_the_machine_and_all_else_of_the_server() -> None:
+    files = {
+        each.name for collector in COLLECTORS if isinstance(collector, FileCollector) for each in collector.metrics
+    }
+    of_files = {metric.name for metric in METRICS if {source.metric for source in metric.sources} & files}
 
-    linux = {"vmstat", "loadavg", "iostat", "dirty", "throttling", "reclaim", "watermark", "huge", "psi", "cgroup"}
-    assert of_machine == linux
-    assert not of_server & of_machine
+    assert of_files == {metric.name for metric in METRICS if not metric.is_of_server}
+    kinds = {metric.name.partition(".")[0]: metric.is_of_server for metric in METRICS}
+    assert {
+        metric.name for metric in METRICS if kinds[metric.name.partition(".")[0]] is not metric.is_of_server
+    } == set()

@@ -10,9 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pgtrial
-import pgtrial.collectors
 import pgtrial.report.sections
-from pgtrial.collectors import COLLECTORS, WATCHED
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.base import Section
 
@@ -22,29 +20,6 @@ BLANK = {tokenize.COMMENT, tokenize.NL}
 def modules(package: ModuleType) -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         yield importlib.import_module(found.name)
-
-
-def test_every_collector_in_the_folder_is_registered_once() -> None:
-    in_folder = []
-    for module in modules(pgtrial.collectors):
-        if hasattr(module, "COLLECTOR"):
-            in_folder.append(module.COLLECTOR)
-        in_folder += getattr(module, "COLLECTORS", ())
-
-    assert sorted(map(id, in_folder)) == sorted({*map(id, COLLECTORS), *map(id, WATCHED)})
-
-
-def test_collectors_have_names_of_their_own() -> None:
-    names = [collector.name for collector in {*COLLECTORS, *WATCHED}]
-
-    assert len(names) == len(set(names))
-
-
-def test_every_query_in_the_folder_belongs_to_a_collector() -> None:
-    folder = Path(pgtrial.collectors.__file__).with_name("sql")
-    names = {collector.name for collector in (*COLLECTORS, *WATCHED)}
-
-    assert {path.name.partition(".")[0] for path in folder.glob("*.sql")} <= names
 
 
 def test_every_section_in_the_folder_is_registered_once() -> None:

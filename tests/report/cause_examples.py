@@ -12,10 +12,10 @@ from pgtrial.findings.causes import (
     CriterionValue,
     Crossing,
     CurveModel,
-    Evidence,
     LegacyMetrics,
     Level,
     Limit,
+    LimitEvidence,
     LoadKind,
     Recommendation,
     Resource,
@@ -254,14 +254,14 @@ def _limit(arm: str, kind: str, level: int) -> Limit:
                     strength=0.92,
                     detail="vda",
                     evidence=(
-                        Evidence(
+                        LimitEvidence(
                             metric="wait.IO",
                             value=0.68,
                             unit="share",
                             threshold=0.3,
                             text="Of the active sessions 68 % wait for WalSync.",
                         ),
-                        Evidence(
+                        LimitEvidence(
                             metric="wal.sync_time",
                             value=0.94,
                             unit="s/s",
@@ -274,7 +274,7 @@ def _limit(arm: str, kind: str, level: int) -> Limit:
             ),
         )
     if level == 0:
-        near = Evidence(
+        near = LimitEvidence(
             metric="vmstat.us", value=0.71, unit="share", threshold=0.8, text="The CPUs are busy for 71 % of the time."
         )
         return Limit(
@@ -285,7 +285,7 @@ def _limit(arm: str, kind: str, level: int) -> Limit:
             text="Nothing was near its limit.",
             suspects=(Suspect(resource=Resource.CPU, strength=0.35, detail="", evidence=(near,)),),
         )
-    busy = Evidence(
+    busy = LimitEvidence(
         metric="vmstat.us", value=0.97, unit="share", threshold=0.8, text="The CPUs are busy for 97 % of the time."
     )
     return Limit(

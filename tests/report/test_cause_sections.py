@@ -3,7 +3,7 @@ import re
 import pytest
 
 from pgtrial.export.tables import tables_of
-from pgtrial.findings.causes import Causes, Estimate, Evidence, Level
+from pgtrial.findings.causes import Causes, Estimate, Level, LimitEvidence
 from pgtrial.findings.message import message, verbatim
 from pgtrial.findings.over_time import LogSummary
 from pgtrial.language import find_language, speak
@@ -229,7 +229,7 @@ def test_evidence_stands_with_its_value_threshold_metric_and_file(sample):
 def test_what_another_suspect_brings_about_has_no_file(sample):
     limit = sample.causes.limits[0]
     suspect = limit.suspects[0]
-    about = Evidence(
+    about = LimitEvidence(
         metric="limit.memory", value=0.9, unit="", threshold=0.5, text="too little memory brings this about"
     )
     brought = limit.model_copy(update={"suspects": (suspect.model_copy(update={"evidence": (about,)}),)})

@@ -1,8 +1,6 @@
 """Sessions of a DuckDB that all of a process share."""
 
 import os
-import subprocess
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -70,13 +68,3 @@ def test_a_value_that_each_row_has_is_not_missing(tmp_path: Path, column: str, i
         with pytest.raises(StoreError, match=column) if is_damage else nullcontext():
             parquet.source(db, [whole, damaged], table="samples")
         parquet.source(db, [whole], table="samples")
-
-
-def test_a_process_that_ends_at_once_can_remove_what_has_no_room_in_memory(tmp_path):
-    code = (
-        "import os; from pgtrial.store import parquet; parquet.session(); "
-        "assert os.listdir(os.environ['TMPDIR']); parquet.remove_spill(); os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
-
-    assert list(tmp_path.iterdir()) == []

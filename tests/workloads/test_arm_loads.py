@@ -10,7 +10,7 @@ from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
-from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
+from pgtrial.workloads.scenarios import of_arm, read_arm_scripts, scenarios_of
 from support.experiments import load_experiment
 
 TEXT = """\
@@ -120,3 +120,25 @@ def test_an_arm_may_have_other_clients(folder):
 
     assert level_of(old, level) == level
     assert level_of(new, level) == LoadLevel(index=0, clients=7)
+
+
+def test_pauses_of_an_arm_are_longer_in_its_own_scripts_too(folder: Path) -> None:
+    (folder / "read.sql").write_text("\\sleep 2 ms\nSELECT 1;")
+    (folder / "new.sql").write_text("\\sleep :pause ms\nSELECT 1;")
+    (folder / "e.toml").write_text(
+        TEXT.replace("[arms.old]", "[arms.old.workload]\npauses = 1.5").replace(
+            "scripts = {", "pauses = 3\nscripts = {"
+        )
+    )
+    experiment = load_experiment(folder / "e.toml").experiment
+    old, new, *_ = resolve_arms(experiment)
+    own = read_arm_scripts([old, new], folder)
+
+    texts = [
+        {one.name: one.script for one in of_arm(scenarios_of(experiment, folder), arm, own.get(arm.name, {}))}
+        for arm in (old, new)
+    ]
+
+    assert texts[0]["read"] == "\\set pgtrial_pause int(2 * 1500.0)\n\\sleep :pgtrial_pause us\nSELECT 1;"
+    assert texts[1]["read"] == "\\set pgtrial_pause int(:pause * 3000.0)\n\\sleep :pgtrial_pause us\nSELECT 1;"
+    assert texts[0]["write"] == texts[1]["write"] == "SELECT 'write';"

@@ -20,7 +20,7 @@ from pgtrial.engine.events import (
     Preparing,
     RunEnded,
     RunStarted,
-    Stopping,
+    StopRequested,
     Waiting,
 )
 from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_left
@@ -252,7 +252,7 @@ def _live(console: Console, folder: Path | None) -> Iterator[Observer]:
                     if line is not None:
                         display.waiting.append(line)
                     watch(event)
-                    if line is not None or isinstance(event, Stopping):
+                    if line is not None or isinstance(event, StopRequested):
                         watch.hurry()
 
                 yield observe
@@ -324,7 +324,7 @@ class _Plain:
             self._say(line[0])
         self.watch(event)
         match event:
-            case Preparing() | RunStarted() | Stopping():
+            case Preparing() | RunStarted() | StopRequested():
                 self._say(progress_line(self.watch.view()))
             case LoadProgress() if time.monotonic() - self.said >= _PLAIN_INTERVAL:
                 self._say(progress_line(self.watch.view()))

@@ -80,7 +80,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
         lacking = "The copy lacks settings of the original, which your role may not give it", copied.left_out
     else:
         for_dump(text, str(dump.absolute()), version=0)  # what is wrong with the file is told before
-        dumped = dump_database(experiment, dump, caller)
+        dumped = dump_database(experiment, dump, caller, output)
         size, made = dumped.size, f'"{dump}"'
         new_text = for_dump(text, str(dump.absolute()), version=dumped.major)
         lacking = "Sessions of the original begin with settings that belong into [target.postgresql]", dumped.settings

@@ -18,7 +18,8 @@ from pgtrial.language import Language
     multiple=True,
     metavar="NAME",
     help="Slow this one: cpu, flush, files, generator, or a limit that the arm declares, such as write_iops. Repeat "
-    "for more. Default: all of them. Memory that it declares, as shared_buffers, is made smaller only if named.",
+    "for more. Default: all of them. Memory that it declares, as shared_buffers, is made smaller only if named, and "
+    "pauses of scripts (pauses) longer.",
 )
 @click.option(
     "--step", default=1.5, metavar="FACTOR", type=float, help="How many times as long a time is. Default: 1.5."

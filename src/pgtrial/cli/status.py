@@ -12,24 +12,31 @@ FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 
 
 @click.command()
-@options.folder
+@click.argument("folder", required=False, type=options.FolderPath())
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, folder: Path, as_json: bool) -> None:
+def command(*, folder: Path | None, as_json: bool) -> None:
     """Show the progress of the experiment in result FOLDER; change nothing.
+
+    Without FOLDER, show what pgtrial is changing from this machine, or has left changed, for whatever it was: also
+    what belongs to no result folder, as copies of databases that are being made.
 
     From the third complete block on it also shows the estimate so far, and the change that these blocks can detect.
     Looking is free, but stopping because of what you see is not: an experiment that ends when it looks good finds too
     much. The rule stop = "decision" in [design] stops safely.
 
     \b
-    Example:
+    Examples:
       pgtrial status results/first-20260120T101500Z
+      pgtrial status
     """
     from pgtrial.engine.status import read_status
     from pgtrial.report.text import wrap_lines
     from pgtrial.report.words import plural
     from pgtrial.safe_text import shell_word
 
+    if folder is None:
+        _show_changes(as_json)
+        return
     status = read_status(folder)
     estimate = _estimate(folder) if status.blocks >= FEWEST_BLOCKS else None
     if as_json:
@@ -63,6 +70,37 @@ def command(*, folder: Path, as_json: bool) -> None:
         echo(f'{what}: "pgtrial restore" ends what is left.')
     if status.state == "interrupted":
         echo(f'Go on with "pgtrial resume {shell_word(folder)}".')
+
+
+def _show_changes(as_json: bool) -> None:
+    from pgtrial.engine.restore import describe, find_unrestored
+    from pgtrial.report.text import wrap_lines
+    from pgtrial.safe_text import make_visible
+    from pgtrial.store.journal import Journal
+
+    with Journal.open(write=False) as journal:
+        found = find_unrestored(journal)
+    if as_json:
+        tables = {
+            name: [
+                {"change": describe(each.entry), "folder": each.entry.folder, "pid": each.owner.pid} for each in records
+            ]
+            for name, records in (("at_work", found.in_use), ("left", found.left))
+        }
+        echo(json.dumps(tables, indent=2))
+        return
+    groups: dict[str, list[str]] = {}
+    for each in (*found.in_use, *found.left):
+        whose = f"Process {each.owner.pid} is at work" if each in found.in_use else "Left by a pgtrial that has ended"
+        groups.setdefault(f'{whose}, for "{each.entry.folder}":', []).append(describe(each.entry))
+    for title, texts in groups.items():
+        echo(make_visible(title))
+        for text in texts:
+            echo("\n".join(wrap_lines(text, 80, indent="    ", first="  ")))
+    if found.left:
+        echo('Put it back with "pgtrial restore".')
+    elif not found.in_use:
+        echo(f"nothing is changed: {journal.path} lists no change that is at work or left")
 
 
 def _estimate(folder: Path) -> str:

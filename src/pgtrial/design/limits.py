@@ -14,6 +14,7 @@ from pgtrial.knobs import is_list
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
+from pgtrial.knobs.workload import PAUSES, WORKLOAD, read_texts
 from pgtrial.model.arm import Arm, Role
 from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes, read_count
@@ -29,13 +30,15 @@ _SAME = ("target", "dataset", "hooks", "waive")
 # Source: Box, Hunter & Hunter, "Statistics for Experimenters" (2nd ed. 2005), chapter 6, table 6.22.
 _GENERATORS = {3: ((0, 1, 2),), 4: ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))}
 MOST_RESOURCES = 8
+_BY_FACTOR = (SLOWDOWN, WORKLOAD)  # knobs whose values are how many times as long a time is
 _PAGES = "The size of memory is known where the arm declares it: shared_buffers, or memory in its table cgroup."
 # Why what may well limit a load is not varied, by the names that somebody may give it.
 _NEVER = {
     "memory": _PAGES,
     "shared_buffers": _PAGES,
     "network": "The load reaches the server by a socket, without a network between them.",
-    "think": "Pauses of scripts are as long as the scripts say: compare scripts in arms, [arms.NAME.workload].",
+    "pauses": "The load has no scripts of its own in which clients could pause.",
+    "think": "Pauses of scripts (\\sleep) are called pauses.",
     "locks": "A wait for a lock is no time of its own: it is as long as the work of its holder, which is varied.",
     "full_page_writes": "There is a checkpoint before each run, after which so short a run has mostly whole pages. "
     "Compare arms with full_page_writes = on and off, in runs longer than checkpoint_timeout.",
@@ -77,6 +80,11 @@ def find_memory(arm: Arm) -> tuple[str, ...]:
     return tuple(f"{knob}.{key}" for knob, _, key in names if key in tables.get(knob, {}))
 
 
+def find_scripts_pauses(experiment: Experiment) -> tuple[str, ...]:
+    """What of the load's scripts can be made longer, where it has some: their pauses, if there are any."""
+    return (f"{WORKLOAD}.{PAUSES}",) if any(each.file is not None for each in experiment.workload.scenario) else ()
+
+
 def limits_experiment(
     experiment: Experiment,
     arms: Sequence[Arm],
@@ -99,7 +107,7 @@ def limits_experiment(
     """
     _require_closed(experiment)
     chosen = _find_arm(arms, arm)
-    names = _choose(resources, find_resources(chosen), find_memory(chosen))
+    names = _choose(resources, find_resources(chosen), (*find_memory(chosen), *find_scripts_pauses(experiment)))
     if not 1 < step <= 10:
         raise SpecError(f"the step is {step:g}, not a factor above 1 and up to 10")
     data = experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -175,8 +183,8 @@ def _find_arm(arms: Sequence[Arm], name: str | None) -> Arm:
     return found
 
 
-def _choose(wanted: Sequence[str], times: Sequence[str], memory: Sequence[str]) -> tuple[str, ...]:
-    there = (*times, *memory)
+def _choose(wanted: Sequence[str], times: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    there = (*times, *others)
     short = {name.partition(".")[2]: name for name in there}
     for name in wanted:
         if name not in short and name not in there:
@@ -207,16 +215,20 @@ def _tables(arm: Arm, names: Sequence[str], row: Sequence[bool], step: float) ->
     for name, is_slowed in zip(names, row, strict=True):
         knob, _, key = name.partition(".")
         table = texts.setdefault(knob, {})
-        if knob == SLOWDOWN:
+        if knob in _BY_FACTOR:
             own = float(table.get(key, "1"))  # of an arm that is slowed down itself
             table[key] = f"{own * step if is_slowed else own:g}"
         elif is_slowed:
             table[key] = _lowered(table[key], step, unit=_PAGE if name in MEMORY else 1)
     return {
-        knob: {key: text.split(", ") if is_list(knob, key) else typed_text(knob, key, text) for key, text in t.items()}
-        for knob, t in texts.items()
-        if t
+        knob: read_texts(table) if knob == WORKLOAD else {key: _value(knob, key, text) for key, text in table.items()}
+        for knob, table in texts.items()
+        if table
     }
+
+
+def _value(knob: str, key: str, text: str) -> Any:
+    return text.split(", ") if is_list(knob, key) else typed_text(knob, key, text)
 
 
 def _lowered(text: str, step: float, *, unit: int) -> str:
@@ -233,7 +245,7 @@ def log_time(knob: str, text: str) -> float:
 
     ValueError for what is none.
     """
-    if knob == SLOWDOWN:
+    if knob in _BY_FACTOR:
         return math.log(float(text))
     return -math.log(float(text) if text.isdecimal() else parse_bytes(text))
 

@@ -4,24 +4,25 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.engine.changes import finish
-from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry
+from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry, undo_open
 from pgtrial.engine.signals import until_signalled
-from pgtrial.errors import HostCommandError, PreflightError, TargetError
+from pgtrial.errors import PreflightError, RestoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
-from pgtrial.knobs.base import KnobContext, forget
-from pgtrial.model.change import SERVER_COPY, Outcome, Undone
-from pgtrial.postgres.existing.copies import Copied, name_of_copy, read_settings
-from pgtrial.postgres.existing.knobs import ServerCopy
+from pgtrial.knobs.base import HostKnob, KnobContext, forget
+from pgtrial.model.change import DUMP, SERVER_COPY, JournalEntry, Outcome, Undone
+from pgtrial.postgres.existing.copies import Copied, read_settings
+from pgtrial.postgres.existing.database import name_of_database
+from pgtrial.postgres.existing.knobs import Dump, ServerCopy
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs
-from pgtrial.safe_files import new_path
 from pgtrial.store.journal import Journal
 
 
@@ -47,32 +48,45 @@ def copy_on_server(experiment: Experiment, name: str, caller: Mapping[str, str],
 async def _copy(experiment: Experiment, name: str, caller: Mapping[str, str], output: Path) -> Copied:
     target = experiment.target
     assert target.database is not None  # the command asks for nothing else
-    own = identify(os.getpid())
-    assert own is not None  # it is this process
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
         knob, context = ServerCopy(server=server), KnobContext(host=host, token="", directory="/")
         with Journal.open(write=True) as journal:
-            _refuse_unfinished(journal, name_of_copy(server.control.address, name))
-            (change,) = await knob.plan(context, {"name": name, "template": target.database})
-            entry = journal.begin(
-                change,
-                host=host.name,
-                boot_id=host.ops.boot_id(),
-                folder=str(output.absolute()),
-                run=None,
-                owner=owner_of(own),
-                t=time.time(),
-            )
-            try:
-                got = await knob.apply(context, change)
-            except BaseException:
-                undone = await finish(undo_entry((knob,), host, entry, forget))
-                journal.end(entry, undone, t=time.time())
-                raise_failed([(entry, undone)])
-                raise
-            journal.end(entry, Undone(outcome=Outcome.CHANGED, text="It is whole, and its maker's."), t=time.time())
+            _refuse_unfinished(journal, name_of_database(server.control.address, name))
+            got = await _make(journal, knob, context, {"name": name, "template": target.database}, output)
     return Copied.from_got(got)
+
+
+async def _make(
+    journal: Journal, knob: HostKnob, context: KnobContext, wanted: Mapping[str, str], output: Path
+) -> Mapping[str, str]:
+    """Make what is its maker's as soon as it is whole, and till then in the journal, for the file ``output``."""
+    own = identify(os.getpid())
+    assert own is not None  # it is this process
+    (change,) = await knob.plan(context, wanted)
+    entry = journal.begin(
+        change,
+        host=context.host.name,
+        boot_id=context.host.ops.boot_id(),
+        folder=str(output.absolute()),
+        run=None,
+        owner=owner_of(own),
+        t=time.time(),
+    )
+
+    def note(got: Mapping[str, str]) -> None:
+        nonlocal entry
+        entry = journal.confirm(entry, got)
+
+    try:
+        got = await knob.apply(replace(context, note=note), change)
+    except BaseException:
+        undone = await finish(undo_entry((knob,), context.host, entry, forget))
+        journal.end(entry, undone, t=time.time())
+        raise_failed([(entry, undone)])
+        raise
+    journal.end(entry, Undone(outcome=Outcome.CHANGED, text="It is whole, and its maker's."), t=time.time())
+    return got
 
 
 def _refuse_unfinished(journal: Journal, name: str) -> None:
@@ -95,20 +109,20 @@ def _refuse_unfinished(journal: Journal, name: str) -> None:
         )
 
 
-def dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> Dumped:
-    """Dump the experiment's database to a file of pg_dump's own format.
+def dump(experiment: Experiment, to: Path, caller: Mapping[str, str], output: Path) -> Dumped:
+    """Dump the experiment's database to a file of pg_dump's own format, for the file ``output``.
 
-    Raises ConnectError, PreflightError, TargetError; a part of a dump is not left.
+    Nothing is left of a dump that does not become whole; where pgtrial is killed, it is in the journal, and the next
+    dump removes it. Raises ConnectError, PreflightError, TargetError, StoreError.
     """
     if to.exists():
         raise PreflightError(f'"{to}" already exists', hint="Name another file with --dump.")
-    return asyncio.run(_dump(experiment, to, caller))
+    return asyncio.run(until_signalled(_dump(experiment, to.absolute(), caller, output)))
 
 
-async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> Dumped:
+async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str], output: Path) -> Dumped:
     target = experiment.target
     assert target.database is not None  # as above
-    here = LocalHost()
     async with open_host(target.host) as host:
         server = await open_server(host, target.connection, database=target.database, restart=(), caller=caller)
         programs = find_programs(target.postgres, may_run=False)
@@ -119,19 +133,22 @@ async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> 
                 f'"{server.facts.major}" in [target].',
             )
         settings = await read_settings(server, target.database)
-        environment = server.environment(target.database)
-        options = ("--format=custom", "--no-owner", "--no-privileges", f"--dbname={environment['PGDATABASE']}")
-        try:
-            with new_path(to) as part:
-                part.touch(mode=0o600)  # pg_dump keeps it: the data are for their owner alone
-                await here.run([programs.path("pg_dump"), *options, f"--file={part}"], environment=environment)
-        except HostCommandError as err:
-            said = err.detail or err.message
-            raise TargetError(
-                f'cannot dump database "{target.database}": {said}',
-                hint="A dump needs SELECT on all tables and sequences: GRANT SELECT ON ALL TABLES IN SCHEMA …, and "
-                "GRANT SELECT ON ALL SEQUENCES IN SCHEMA …, for each schema."
-                if "permission denied" in said
-                else "",
-            ) from err
+        context = KnobContext(host=LocalHost(), token="", directory="/", programs=programs)
+        with Journal.open(write=True) as journal:
+            await _clear_dumps(journal)
+            wanted = {"path": str(to), "database": target.database}
+            await _make(journal, Dump(server=server), context, wanted, output)
     return Dumped(size=to.stat().st_size, major=server.facts.major, settings=settings)
+
+
+async def _clear_dumps(journal: Journal) -> None:
+    """Remove what is left of dumps whose pgtrial was killed, as far as that can be."""
+    if any(_is_dump(record.entry) for record in find_unrestored(journal).left):
+        with suppress(RestoreError):  # the journal still has it, for "pgtrial restore" to tell why
+            await undo_open(
+                journal, knobs=(Dump(),), host_of=open_host, tell=lambda _record, _undone: None, is_due=_is_dump
+            )
+
+
+def _is_dump(entry: JournalEntry) -> bool:
+    return entry.change.knob == DUMP

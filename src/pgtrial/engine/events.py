@@ -133,7 +133,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopping:
+class StopRequested:
     """An orderly stop has begun, on request."""
 
 
@@ -151,7 +151,7 @@ Event = (
     | HostChanged
     | HostRestored
     | Waiting
-    | Stopping
+    | StopRequested
 )
 
 

@@ -12,7 +12,7 @@ from pgtrial.design.plan import Plan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
-from pgtrial.engine.events import Observer, Preparing, Stopping, Waiting
+from pgtrial.engine.events import Observer, Preparing, StopRequested, Waiting
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import forget_attempt, load_stored, lock_folder, named_files, refuse_older_copy
 from pgtrial.engine.guardrails import Guard, asking, refuse_harm
@@ -103,7 +103,7 @@ def run_experiment(
         try:
             try:
                 work = _run_schedule(plan, folder, permission, caller, tell, blocks=blocks)
-                asyncio.run(until_signalled(work, on_signal=lambda: tell(Stopping())))
+                asyncio.run(until_signalled(work, on_signal=lambda: tell(StopRequested())))
             finally:
                 with contextlib.suppress(StoreError):  # why it ended is the one to be told
                     belongings.add_ended()

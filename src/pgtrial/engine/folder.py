@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -403,5 +403,17 @@ def make_shared_spool(folder: Path) -> Path:
 
 def discard_raw(folder: Path) -> None:
     """Remove the raw logs and spools of a run: they can be larger than everything else."""
-    for name in (SPOOL, _SHARED_SPOOL, LOGS, RECORDED):
+    _discard(folder, (SPOOL, _SHARED_SPOOL, LOGS, RECORDED))
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Of a run whose pgtrial was killed, also what that one was about to write, and what DuckDB had put on the disk for
+    it: the directories with a ``hidden_name``, and those of ``store.transactions``.
+    """
+    discard_raw(folder)
+    _discard(folder, [path.name for way in (".ingest-*", f".*-{'[0-9a-f]' * 16}") for path in folder.glob(way)])
+
+
+def _discard(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
         remove_tree(folder.parents[1], *folder.parts[-2:], name)

@@ -50,7 +50,7 @@ _SERVER = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLook:
+class ServerHealth:
     """What a server says of itself; ``standbys`` are the names of those that replay, ``lag`` is in seconds, None where
     none of them tells one. Counts since it began.
     """
@@ -63,7 +63,7 @@ class ServerLook:
     active: int
 
 
-Ask = Callable[[], Awaitable[ServerLook]]
+Ask = Callable[[], Awaitable[ServerHealth]]
 
 
 class PutsBack(Protocol):
@@ -85,7 +85,7 @@ class Turn:
 
 
 @dataclass(slots=True, kw_only=True)
-class Latencies:
+class RecentLatencies:
     """(end, seconds, how many it stands for) of the load's transactions, those of the last while, in no order."""
 
     _found: deque[tuple[float, float, float]] = field(default_factory=deque, init=False)
@@ -141,7 +141,7 @@ class Guard:
     error: HarmError | None = field(default=None, init=False)  # why nothing is switched any more
     _tests: dict[str, HarmTest] = field(default_factory=dict, init=False)
     _log: LogSampler | None = field(default=None, init=False)
-    _latencies: Latencies = field(default_factory=Latencies, init=False)
+    _latencies: RecentLatencies = field(default_factory=RecentLatencies, init=False)
     _turns: list[Turn] = field(default_factory=list, init=False)  # that the test has not looked at yet
     _counted: float = field(default=math.inf, init=False)  # since when the turn counts that has not ended yet
     _rate: float | None = field(default=None, init=False)
@@ -160,7 +160,7 @@ class Guard:
         if self.error is not None:
             raise self.error
         seen, limit = await self.ask(), self.table.replication_lag
-        self._standbys, self._log, self._latencies, self._told = seen.standbys, None, Latencies(), (0.0, 0.0)
+        self._standbys, self._log, self._latencies, self._told = seen.standbys, None, RecentLatencies(), (0.0, 0.0)
         self._busy, self._counts = 0, deque()
         for name, value in (("replication_lag", self.table.replication_lag), ("active", self.table.active)):
             if value is not None and not seen.may_see:
@@ -185,7 +185,7 @@ class Guard:
         """Before the load of a level, whose logs will be in ``folder``. Raises TargetError."""
         seen = await self.ask()
         self._log, self._rate = LogSampler(folder=folder, level=level.index), level.rate
-        self._latencies, self._turns, self._told, self._counted = Latencies(), [], (now, 0.0), math.inf
+        self._latencies, self._turns, self._told, self._counted = RecentLatencies(), [], (now, 0.0), math.inf
         self._busy, self._counts = 0, deque([(now, seen.committed, seen.rolled_back)])
 
     def note_second(self, tps: float, now: float) -> None:
@@ -280,7 +280,7 @@ class Guard:
             return f"{seen.active} sessions are at work, and {active} is the limit"
         return self._find_errors(seen, now)
 
-    def _find_errors(self, seen: ServerLook, now: float) -> str:
+    def _find_errors(self, seen: ServerHealth, now: float) -> str:
         self._counts.append((now, seen.committed, seen.rolled_back))
         while len(self._counts) > 2 and self._counts[1][0] <= now - WINDOW:
             self._counts.popleft()
@@ -366,9 +366,9 @@ def _error(why: str) -> HarmError:
 def asking(conninfo: str) -> Ask:
     """How the server with this connection string is asked."""
 
-    async def ask() -> ServerLook:
+    async def ask() -> ServerHealth:
         ((may_see, standbys, lag, committed, rolled_back, active),) = await fetch(conninfo, _SERVER)
-        return ServerLook(
+        return ServerHealth(
             may_see=may_see,
             standbys=tuple(standbys),
             lag=lag,

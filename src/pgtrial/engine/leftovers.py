@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.engine.folder import discard_raw, is_locked
+from pgtrial.engine.folder import discard_unfinished, is_locked
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
@@ -66,7 +66,7 @@ def sweep(folder: Path, *, is_done: bool = False) -> int:
         ended = _end_all(belongings, is_over=is_done and belongings.has_ended())
         for run in state.runs():
             if run.state is RunState.RUNNING:
-                discard_raw(layout.run_folder(folder, run.folder))
+                discard_unfinished(layout.run_folder(folder, run.folder))
         state.interrupt_running()
     return ended
 

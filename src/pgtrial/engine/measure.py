@@ -18,7 +18,7 @@ from pgtrial.engine.loads.generators import LoadOutcome, run_generators
 from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plans import record_plans
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
@@ -59,7 +59,7 @@ class Member:
     run: RunRow
     arm: Arm
     folder: Path
-    record: Record  # of this run alone
+    record: RunRecorder  # of this run alone
     pages: PageWatch
     spool: Path = field(init=False)
     log_folder: Path = field(init=False)
@@ -78,7 +78,7 @@ class RunGroup:
 
     context: RunContext
     servers: Servers
-    record: Record  # of all of them
+    record: RunRecorder  # of all of them
     members: Mapping[str, Member]
     block: int
     goes_on: bool = False

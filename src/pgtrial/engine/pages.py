@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError
@@ -221,7 +221,7 @@ class PageWatch:
 
     is_on: bool
     host: Host
-    record: Record
+    record: RunRecorder
     reason: str = field(default="", init=False)  # why perf has counted nothing, so that it is not asked again
 
     def note(self, moment: str, *, server: RunningServer | None = None) -> str:

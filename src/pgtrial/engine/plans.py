@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pgtrial.collectors.sessions import shown_query
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
 from pgtrial.model.run import PLANS
@@ -12,7 +12,7 @@ from pgtrial.safe_text import without_literals
 from pgtrial.workloads.statements import planned_statements
 
 
-async def record_plans(record: Record, server: RunningServer, scripts: Mapping[str, str]) -> None:
+async def record_plans(record: RunRecorder, server: RunningServer, scripts: Mapping[str, str]) -> None:
     """Record an event with the plans of the statements in each scenario's script, by the scenario's name.
 
     Their literals are left out, as they are of sampled sessions.

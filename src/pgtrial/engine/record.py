@@ -21,7 +21,7 @@ from pgtrial.store.state import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RunRecorder:
     """Records what happens to ``runs``: to one, or to all of a group."""
 
     context: RunContext

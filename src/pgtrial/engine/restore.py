@@ -12,7 +12,7 @@ from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreErro
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob, Note
-from pgtrial.model.change import OF_SERVERS, OWN_DATABASE, SERVER_COPY, JournalEntry, Outcome, Undone
+from pgtrial.model.change import DUMP, OF_SERVERS, OWN_DATABASE, SERVER_COPY, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
 from pgtrial.store.journal import Journal, JournalRecord, Owner
 
@@ -37,9 +37,9 @@ def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
 
 def keeps_others_away(entry: JournalEntry) -> bool:
     """Whether another experiment that changes the host would mix its changes with this one, while its pgtrial lives: a
-    database that is pgtrial's own, or a copy that is not whole yet, is nobody else's.
+    database that is pgtrial's own, or a copy or a dump that is not whole yet, is nobody else's.
     """
-    return entry.change.knob not in (OWN_DATABASE, SERVER_COPY)
+    return entry.change.knob not in (OWN_DATABASE, SERVER_COPY, DUMP)
 
 
 def refuse_unrestored(
@@ -63,7 +63,7 @@ def refuse_unrestored(
             detail=f"It has changed {describe(entry)}. The changes of two experiments would mix.",
             hint=f'Wait until it ends; "pgtrial status {shell_word(entry.folder)}" shows its progress.',
         )
-    if left:
+    if left := [record for record in left if record.entry.change.knob != DUMP]:  # which only takes room
         raise PreflightError(
             "a host setting that an earlier experiment changed has not been put back"
             if len(left) == 1
@@ -101,9 +101,9 @@ async def undo_open(
     knobs: Sequence[HostKnob],
     host_of: Callable[[str], AbstractAsyncContextManager[Host]],
     tell: Callable[[JournalRecord, Undone], None],
-    folder: str | None = None,
+    is_due: Callable[[JournalEntry], bool] = lambda _: True,
 ) -> None:
-    """Undo everything whose pgtrial has ended, of one result folder or of all, newest first; ``tell`` hears of each.
+    """Undo everything whose pgtrial has ended and that ``is_due``, newest first; ``tell`` hears of each.
 
     ``host_of`` reaches a host by its name. Raises RestoreError when something could not be put back, StoreError when
     the journal could not be written; both after all the others have been tried.
@@ -114,7 +114,7 @@ async def undo_open(
         async with AsyncExitStack() as stack:
             hosts = _Hosts(host_of=host_of, stack=stack)
             for record in find_unrestored(journal).left:
-                if folder not in (None, record.entry.folder):
+                if not is_due(record.entry):
                     continue
                 host = await hosts.find(record.entry.host)
                 note = partial(journal.confirm, record.entry)
@@ -148,7 +148,7 @@ async def undo_own(
             knobs=knobs,
             host_of=host_of,
             tell=lambda record, undone: tell(HostRestored(entry=record.entry, undone=undone)),
-            folder=where,
+            is_due=lambda entry: entry.folder == where,
         )
 
 

@@ -23,7 +23,7 @@ from pgtrial.engine.guardrails import Guard
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.record import Record
+from pgtrial.engine.record import RunRecorder
 from pgtrial.engine.run import Execution
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
@@ -245,7 +245,7 @@ class Schedule:
 
     async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
-        record = Record(context=self.context, state=self.state, runs=tuple(rows), tell=self.tell)
+        record = RunRecorder(context=self.context, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
         if self.board is not None:
             servers = self.board
@@ -286,7 +286,7 @@ class Schedule:
         self.left_up = next(iter(group.members.values())).server if execution.stays else None
         return tps
 
-    def _member(self, row: RunRow, record: Record) -> Member:
+    def _member(self, row: RunRow, record: RunRecorder) -> Member:
         own = replace(record, runs=(row,))
         return Member(
             run=row,

@@ -23,6 +23,7 @@ from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.values import Command, Flag, Ratio, Table, Version, refuse
+from pgtrial.knobs.workload import PAUSES, WORKLOAD
 
 FORMAT = 1
 PLACEBO = "placebo"  # name of the second copy of the control
@@ -34,8 +35,12 @@ DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call signi
 
 
 # What an arm's throughput may owe something to: times, and what a device allows per second; and memory, which is no
-# time, and is looked at only where somebody asks for it.
-TIMES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
+# time. Memory and pauses of scripts are looked at only where somebody asks for it.
+TIMES = (
+    *(f"{SLOWDOWN}.{key}" for key in KEYS),
+    *(f"{Cgroup.name}.{key}" for key in LIMITS),
+    f"{WORKLOAD}.{PAUSES}",
+)
 MEMORY = (f"{POSTGRESQL}.shared_buffers", f"{Cgroup.name}.memory")
 RESOURCES = (*TIMES, *MEMORY)
 

@@ -10,7 +10,7 @@ from pgtrial.experiment_file.workload_checks import check_file, scenario_names
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.pgbouncer import MOST_CLIENTS, PGBOUNCER, POOL_SIZE, SESSION, pool_mode, pool_size
-from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, LoadTable
+from pgtrial.knobs.workload import CLIENTS, CONNECT, SCRIPTS, WORKLOAD, ArmLoadTable
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.nearest import hint_name
 
@@ -126,5 +126,5 @@ def _inherited_unit(experiment: Experiment, name: str, heirs: tuple[str, ...]) -
     arm = experiment.arms.get(name)
     if arm is None or name in heirs:
         return None
-    own: LoadTable = arm.workload
+    own: ArmLoadTable = arm.workload
     return own.unit or (_inherited_unit(experiment, arm.inherit, (*heirs, name)) if arm.inherit else None)

@@ -47,7 +47,7 @@ class Resource(StrEnum):
     UNDETERMINED = "undetermined"
 
 
-class Evidence(Record):
+class LimitEvidence(Record):
     """One number that speaks for a resource: the metric it comes from, and the threshold it was held against."""
 
     metric: str  # "vmstat.us", "iostat.util/vda", "wait.Lock", …
@@ -64,7 +64,7 @@ class Suspect(Record):
     strength: float
     reach: float | None = None
     detail: str | Message  # which lock, device, …; "" where that is all there is to say
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[LimitEvidence, ...]
 
 
 class Limit(Record):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pgtrial.design.duration import longest_measurement
 from pgtrial.design.plan import Plan
-from pgtrial.engine.events import Event, PhaseStarted, RunEnded, Stopping
+from pgtrial.engine.events import Event, PhaseStarted, RunEnded, StopRequested
 from pgtrial.model.run import PhaseName
 
 # What is late adds up over the slices of a level, and after it its sessions end, for which they have 10 s.
@@ -74,7 +74,7 @@ class Freezer:
         return awake if awake > _LOOK else 0.0
 
     def tell(self, event: Event) -> None:
-        if not isinstance(event, PhaseStarted | RunEnded | Stopping):
+        if not isinstance(event, PhaseStarted | RunEnded | StopRequested):
             return  # of which there are many, and the lock may be kept for some milliseconds
         with self._lock:
             match event:

@@ -24,8 +24,8 @@ from pgtrial.errors import ConnectError, PgTrialError
 from pgtrial.fleet.freezer import Freezer
 from pgtrial.fleet.gather import digest_runs
 from pgtrial.safe_text import parse_json
-from pgtrial.store.parquet import remove_spill
 from pgtrial.store.plans import read_plan
+from pgtrial.store.spill import remove_spill
 
 DONE, FAILED, DOING = "done", "failed", "doing"  # keys of the lines that it answers
 _INTERRUPTED = 130

@@ -26,7 +26,7 @@ from pgtrial.knobs.sysctl import Sysctl, SysctlTable
 from pgtrial.knobs.tracing import Tracing, TracingTable
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages, TransparentHugePagesTable
 from pgtrial.knobs.values import SettingValue, Table, value_text
-from pgtrial.knobs.workload import LoadTable, Workload
+from pgtrial.knobs.workload import ArmLoadTable, Workload
 
 
 class KnobTables(Table):
@@ -46,8 +46,8 @@ class KnobTables(Table):
         default=SlowdownTable(), description="Times that take longer by a factor."
     )
     dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
-    workload: Annotated[LoadTable, Workload()] = Field(
-        default=LoadTable(), description="The load, as far as arms differ in it."
+    workload: Annotated[ArmLoadTable, Workload()] = Field(
+        default=ArmLoadTable(), description="The load, as far as arms differ in it."
     )
     pgbouncer: Annotated[PgbouncerTable, Pgbouncer()] = Field(
         default=PgbouncerTable(), description="A pooler between the load and the server."
@@ -85,7 +85,7 @@ class KnobTables(Table):
             if knob not in self.model_fields_set:
                 continue
             table = getattr(self, knob)
-            if isinstance(table, LoadTable):
+            if isinstance(table, ArmLoadTable):
                 if own := table.texts():
                     found[knob] = own
                 continue

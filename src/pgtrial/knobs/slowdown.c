@@ -1,8 +1,8 @@
 /* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
  *
- *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, and before it waits for
- *          one), in proportion to what it has used since the last one. No more calls than these: asking for the CPU time
- *          takes a microsecond or more.
+ *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, before it waits for one,
+ *          and at the end of a process), in proportion to what it has used since the last one. No more calls than these:
+ *          asking for the CPU time takes a microsecond or more.
  *   flush  waiting in fsync and fdatasync.
  *   files  waiting in reads from and writes to files.
  *
@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -113,6 +114,12 @@ static void pay_cpu(void)
         now = cpu_time();
     unpaid -= now - seen;
     seen = now;
+}
+
+/* Workers, and sessions that were closed, have nobody to call after their work. */
+__attribute__((destructor)) static void end(void)
+{
+    pay_cpu();
 }
 
 static void oversleep(double more, ns_t waited)
@@ -214,3 +221,12 @@ PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeou
 PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
 PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
      (files, count, timeout, mask))
+
+/* How servers before 16 wait for clients; without files it is a sleep, for which a lock may be held. */
+int select(int count, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
+{
+    REAL(select);
+    if (count > 0)
+        pay_cpu();
+    return real(count, read, write, except, timeout);
+}

@@ -161,7 +161,7 @@ ACTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class RefusedSetting:
     """Settings that are refused, all or only with a value ``below`` one, and the full sentence why."""
 
     pattern: str
@@ -181,14 +181,14 @@ _PROTECTS = "It protects the users of the machine from each other."
 _BREAKS = "With a wrong value no program can be started any more, not even to put it back."
 _ENDS = "It decides whether the machine goes down."
 
-_NOT_VARIED = Refusal(
+_NOT_VARIED = RefusedSetting(
     pattern="*",
     reason="It is not among the settings of the kernel that an experiment may vary (docs/knobs.md has the list).",
     hint="If all arms are to have it, set it yourself before.",
 )
 REFUSALS = (
     *(
-        Refusal(pattern=pattern, reason=reason)
+        RefusedSetting(pattern=pattern, reason=reason)
         for reason, patterns in (
             (_STARTS, ("kernel/core_pattern", "kernel/core_pipe_limit", "kernel/modprobe", "kernel/hotplug")),
             (_STARTS, ("kernel/poweroff_cmd", "kernel/ctrl-alt-del", "kernel/sysrq")),
@@ -207,33 +207,35 @@ REFUSALS = (
         )
         for pattern in patterns
     ),
-    Refusal(pattern="vm/drop_caches", reason=_ACTS, hint='cache = "cold" in [design] empties the caches before runs.'),
-    Refusal(pattern="vm/compact_memory", reason=_ACTS),
-    Refusal(pattern="vm/stat_refresh", reason=_ACTS),
-    Refusal(pattern="net/ipv[46]/route/flush", reason=_ACTS),
-    Refusal(pattern="fs/xfs/stats_clear", reason=_ACTS),
-    Refusal(pattern="fs/binfmt_misc/*", reason=_ACTS),
-    Refusal(
+    RefusedSetting(
+        pattern="vm/drop_caches", reason=_ACTS, hint='cache = "cold" in [design] empties the caches before runs.'
+    ),
+    RefusedSetting(pattern="vm/compact_memory", reason=_ACTS),
+    RefusedSetting(pattern="vm/stat_refresh", reason=_ACTS),
+    RefusedSetting(pattern="net/ipv[46]/route/flush", reason=_ACTS),
+    RefusedSetting(pattern="fs/xfs/stats_clear", reason=_ACTS),
+    RefusedSetting(pattern="fs/binfmt_misc/*", reason=_ACTS),
+    RefusedSetting(
         pattern="kernel/shm_rmid_forced",
         reason="It destroys shared memory that no program has attached, which could not be put back.",
     ),
-    Refusal(pattern="vm/max_map_count", below=65530, reason=_BREAKS),
-    Refusal(pattern="kernel/hung_task_detect_count", reason=_COUNTS),
-    Refusal(pattern="kernel/ns_last_pid", reason=_COUNTS),
-    Refusal(pattern="kernel/*_next_id", reason=_COUNTS),
-    Refusal(pattern="kernel/modules_disabled", reason=_ONE_WAY),
-    Refusal(pattern="kernel/kexec_load_disabled", reason=_ONE_WAY),
-    Refusal(pattern="kernel/kexec_load_limit_*", reason=_ONE_WAY),
-    Refusal(pattern="kernel/usermodehelper/*", reason=_ONE_WAY),
-    Refusal(pattern="kernel/tainted", reason=_ONE_WAY),
-    Refusal(pattern="vm/memfd_noexec", reason=f"{_ONE_WAY[:-1]}, on kernels before 6.6."),
-    Refusal(pattern="net/ipv4/ip_forward", reason=_NETWORK),
-    Refusal(pattern="net/ipv4/conf/all/forwarding", reason=_NETWORK),
-    Refusal(pattern="net/ipv6/conf/*/forwarding", reason=_NETWORK),
-    Refusal(pattern="net/ipv6/conf/*/disable_ipv6", reason=_NETWORK),
-    Refusal(pattern="net/ipv6/conf/*/addr_gen_mode", reason=_NETWORK),
-    Refusal(pattern="net/ipv6/conf/*/stable_secret", reason=_SECRET),
-    Refusal(pattern="net/ipv4/tcp_fastopen_key", reason=_SECRET),
+    RefusedSetting(pattern="vm/max_map_count", below=65530, reason=_BREAKS),
+    RefusedSetting(pattern="kernel/hung_task_detect_count", reason=_COUNTS),
+    RefusedSetting(pattern="kernel/ns_last_pid", reason=_COUNTS),
+    RefusedSetting(pattern="kernel/*_next_id", reason=_COUNTS),
+    RefusedSetting(pattern="kernel/modules_disabled", reason=_ONE_WAY),
+    RefusedSetting(pattern="kernel/kexec_load_disabled", reason=_ONE_WAY),
+    RefusedSetting(pattern="kernel/kexec_load_limit_*", reason=_ONE_WAY),
+    RefusedSetting(pattern="kernel/usermodehelper/*", reason=_ONE_WAY),
+    RefusedSetting(pattern="kernel/tainted", reason=_ONE_WAY),
+    RefusedSetting(pattern="vm/memfd_noexec", reason=f"{_ONE_WAY[:-1]}, on kernels before 6.6."),
+    RefusedSetting(pattern="net/ipv4/ip_forward", reason=_NETWORK),
+    RefusedSetting(pattern="net/ipv4/conf/all/forwarding", reason=_NETWORK),
+    RefusedSetting(pattern="net/ipv6/conf/*/forwarding", reason=_NETWORK),
+    RefusedSetting(pattern="net/ipv6/conf/*/disable_ipv6", reason=_NETWORK),
+    RefusedSetting(pattern="net/ipv6/conf/*/addr_gen_mode", reason=_NETWORK),
+    RefusedSetting(pattern="net/ipv6/conf/*/stable_secret", reason=_SECRET),
+    RefusedSetting(pattern="net/ipv4/tcp_fastopen_key", reason=_SECRET),
 )
 
 # Setting the first also changes the others, so they are put back with it, and after it. kernel.watchdog switches both
@@ -247,7 +249,7 @@ TOGETHER = (
 HINTS = {"vm/nr_hugepages": "The kernel finds no more free memory in such large pieces; after a reboot it may."}
 
 
-def find_refusal(name: str, value: str) -> Refusal | None:
+def find_refusal(name: str, value: str) -> RefusedSetting | None:
     """Why a setting (or this value of it) is not set; None when an experiment may vary it."""
     for refusal in REFUSALS:
         if fnmatchcase(name, refusal.pattern) and (refusal.below is None or _is_below(value, refusal.below)):

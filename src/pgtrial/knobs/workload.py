@@ -1,17 +1,17 @@
 """What the load does, where arms differ in it: the same work in another way."""
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
-from pgtrial.knobs.values import Command, Count, Table, refuse, value_text
+from pgtrial.knobs.values import Command, Count, Form, Table, refuse, value_text
 
 WORKLOAD = "workload"
 SCRIPTS, VARIABLES = "scripts.", "variables."  # what the keys of these tables begin with, followed by the name
-PROTOCOL, CONNECT, COMMAND, CLIENTS = "protocol", "connect", "command", "clients"
+PROTOCOL, CONNECT, COMMAND, CLIENTS, PAUSES = "protocol", "connect", "command", "clients", "pauses"
 UNIT = "a transaction of a scenario"
 
 
@@ -23,7 +23,7 @@ def _variable(value: str | int | float) -> str | int | float:
     return value if str(value).isprintable() else refuse("a variable has a printable value")
 
 
-class LoadTable(Table):
+class ArmLoadTable(Table):
     """The load of an arm, as far as it is another one than that of [workload]."""
 
     scripts: dict[str, Annotated[str, AfterValidator(_script)]] = Field(
@@ -50,6 +50,10 @@ class LoadTable(Table):
         default=None,
         description="Another number of clients than that of [workload], where this has a single one and no rate.",
     )
+    pauses: Annotated[float, Field(strict=True, ge=0.1, le=10), Form("a factor: `1.5`")] | None = Field(
+        default=None,
+        description="How many times as long each \\sleep of the pgbench scripts is. Left out: 1, as they say.",
+    )
     unit: str | None = Field(
         default=None,
         description="What one transaction, or request, does. Arms are compared by it, so all have the same. Left out: "
@@ -68,7 +72,24 @@ class LoadTable(Table):
             found[COMMAND] = write_command(self.command)
         if self.clients is not None:
             found[CLIENTS] = str(self.clients)
+        if self.pauses is not None:
+            found[PAUSES] = value_text(self.pauses)
         return found
+
+
+def read_texts(table: Mapping[str, str]) -> dict[str, Any]:
+    """What ``LoadTable.texts`` gave, as the file has it."""
+    found: dict[str, Any] = {}
+    for key, text in table.items():
+        outer, dot, name = key.partition(".")
+        if dot:
+            found.setdefault(outer, {})[name] = text
+        else:
+            found[key] = _READ.get(key, str)(text)
+    return found
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {CLIENTS: int, PAUSES: float, COMMAND: lambda text: [*read_command(text)]}
 
 
 def own_clients(table: Mapping[str, str]) -> int | None:
@@ -88,7 +109,7 @@ def read_command(text: str) -> tuple[str, ...]:
 class Workload(Knob):
     name = WORKLOAD
     about = About(
-        sets="how the load does its work: scripts and their variables, query protocol, a connection for each "
+        sets="how the load does its work: scripts, their variables and pauses, query protocol, a connection for each "
         "transaction, another command, or another number of clients",
         takes_effect="for the load of the arm",
         rights="none",

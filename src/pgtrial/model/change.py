@@ -11,6 +11,7 @@ SERVER_SETTINGS = "server_settings"
 SERVER_ROLE = "server_role"
 SERVER_SQL = "server_sql"
 SERVER_SWITCH = "server_switch"
+DUMP = "dump"  # of a database while it is made, which changes no server
 OF_SERVERS = frozenset((OWN_DATABASE, SERVER_COPY, SERVER_SETTINGS, SERVER_ROLE, SERVER_SQL, SERVER_SWITCH))
 
 

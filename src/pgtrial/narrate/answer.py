@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from pgtrial.language import ntr, tr
-from pgtrial.narrate.check import PlacedValue
+from pgtrial.narrate.check import InsertedValue
 from pgtrial.narrate.facts import Fact
 from pgtrial.report.markdown import bullets, escape, heading
 from pgtrial.report.text import wrap_lines
@@ -20,7 +20,7 @@ class ModelText:
 
     model: str
     text: str
-    placed: tuple[tuple[PlacedValue, Fact], ...]
+    placed: tuple[tuple[InsertedValue, Fact], ...]
     is_cut: bool = False
 
     @property

@@ -66,7 +66,7 @@ _COMPARISONS = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedValue:
+class InsertedValue:
     """The value of the fact ``id``, from ``start`` to ``end`` of the finished text."""
 
     id: str
@@ -79,7 +79,7 @@ class Checked:
     """The finished text with its values, or why it is refused; one of both is empty."""
 
     text: str
-    placed: tuple[PlacedValue, ...] = ()
+    placed: tuple[InsertedValue, ...] = ()
     faults: tuple[str, ...] = ()
 
 
@@ -96,7 +96,7 @@ def check_text(answer: str, values: Mapping[str, str], restore: Callable[[str], 
         start = len(finished)
         finished += values[part] if place % 2 else restore(part)
         if place % 2:
-            placed.append(PlacedValue(id=part, start=start, end=len(finished)))
+            placed.append(InsertedValue(id=part, start=start, end=len(finished)))
     if len(finished) > MOST_CHARACTERS:
         return Checked(text="", faults=(f"it is longer than {MOST_CHARACTERS} characters with its values",))
     return Checked(text=finished, placed=tuple(placed))

@@ -30,7 +30,7 @@ _STATE = "SELECT state, sync_state FROM pg_catalog.pg_stat_replication WHERE app
 
 
 @dataclass(slots=True, kw_only=True)
-class Standby:
+class StandbyServer:
     """``own`` is its cluster, whose WAL lies with the data; ``table`` is the knob's."""
 
     primary: ThrowawayCluster

@@ -70,7 +70,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Association:
+class Correlations:
     """Two series, with ``count`` usable pairs of values; None with fewer than eight, or if a series is constant.
 
     Each correlation is pooled: every stratum has its own mean and spread (its own ranks), and weighs by its length.
@@ -113,7 +113,7 @@ def associations(
     confidence: float = 0.95,
     draws: int = DRAWS,
     alike: Sequence[int] | None = None,
-) -> tuple[Association, ...]:
+) -> tuple[Correlations, ...]:
     """Spearman and Pearson correlations of many pairs of series, on one and the same set of random signs.
 
     series : (k, n), equally spaced in time inside each stratum, any units. NaN is a value that is not known: the pair
@@ -141,10 +141,10 @@ def associations(
     results = []
     for count in counts:
         if count == 0:
-            results.append(Association(spearman=None, pearson=None, count=0))
+            results.append(Correlations(spearman=None, pearson=None, count=0))
             continue
         spearman, pearson = (_correlation(next(found), p_value=next(chances), confidence=confidence) for _ in range(2))
-        results.append(Association(spearman=spearman, pearson=pearson, count=count))
+        results.append(Correlations(spearman=spearman, pearson=pearson, count=count))
     return tuple(results)
 
 

@@ -4,7 +4,7 @@ Differences are taken on the log scale inside a block, so whatever slows a whole
 place in the block adds is estimated and taken out where the arms ran one after the other (``crossover``). What does not
 cancel, such as a drift over the minutes of a block, gets a random sign from the random order of the arms.
 That is why the differences of neighbouring blocks are uncorrelated even where the noise of neighbouring runs is not,
-and why the interval needs no correction for autocorrelated noise (shown by tests/stats/test_calibration.py).
+and why the interval needs no correction for autocorrelated noise (shown by tests/calibration/test_methods.py).
 Source: Fisher, "The Design of Experiments" (1935), chapter IV; Cochran & Cox, "Experimental Designs" (1957), chapter 4.
 """
 

@@ -1,10 +1,7 @@
 """Write and read the Parquet files of a run with DuckDB."""
 
-import atexit
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -15,6 +12,7 @@ import duckdb
 
 from pgtrial.errors import StoreError, first_line
 from pgtrial.safe_files import new_path
+from pgtrial.store.spill import spill_directory
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LATER = {"inside": ("transactions", "DOUBLE")}  # columns that were not always there: of which table, and their types
@@ -42,29 +40,13 @@ def connect(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:
     config: dict[str, Any] = {
         "memory_limit": _MEMORY,
         "autoinstall_known_extensions": False,
-        "temp_directory": _spill(os.getpid()),
+        "temp_directory": spill_directory(),
         "max_temp_directory_size": _MOST_SPILT,
         "threads": threads or min(_MOST_THREADS, os.cpu_count() or 1),
     }
     db = duckdb.connect(":memory:", config=config)
     db.execute("SET enable_progress_bar = false")  # it is printed to standard output
     return db
-
-
-@cache
-def _spill(pid: int) -> str:
-    """A directory of this process alone. DuckDB's own choice is one in the current directory, of a fixed name, which
-    anybody may have made there, as a link too.
-    """
-    place = tempfile.TemporaryDirectory(prefix="pgtrial-spill-")
-    atexit.register(lambda: place.cleanup() if os.getpid() == pid else None)
-    return place.name
-
-
-def remove_spill() -> None:
-    """Remove the directory of this process, if it has one, before its end: for one that ends without Python's order."""
-    if _spill.cache_info().currsize:
-        shutil.rmtree(_spill(os.getpid()), ignore_errors=True)
 
 
 def session(*, threads: int | None = None) -> duckdb.DuckDBPyConnection:

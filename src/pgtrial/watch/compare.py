@@ -86,7 +86,7 @@ class Blocking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementRow:
+class ComparedStatement:
     """A statement in both windows: calls per second, seconds, rows and blocks per call, blocks per row, and share of
     the statements' time.
     """
@@ -123,7 +123,7 @@ class Comparison:
     work: tuple[Work, ...]
     blocking: tuple[Blocking, ...]
     background: tuple[Row, ...]
-    statements: tuple[StatementRow, ...]
+    statements: tuple[ComparedStatement, ...]
     machine: tuple[Row, ...]
 
 
@@ -266,7 +266,7 @@ def _rate(
     )
 
 
-def _statement_rows(both: Sequence[Sums], confidence: float) -> tuple[StatementRow, ...]:
+def _statement_rows(both: Sequence[Sums], confidence: float) -> tuple[ComparedStatement, ...]:
     tables = [read_statements(each) for each in both]
     totals = [sum(float(np.nansum(each.times)) for each in table.values()) for table in tables]
     order: dict[str, float] = {}
@@ -292,7 +292,7 @@ def _statement_rows(both: Sequence[Sums], confidence: float) -> tuple[StatementR
         ]
     of_all, of_plan = iter(finish(shown)), iter(finish(told, confidence=confidence))
     return tuple(
-        StatementRow(
+        ComparedStatement(
             queryid=queryid,
             query=pair[1].query or pair[0].query,
             calls=next(of_all),

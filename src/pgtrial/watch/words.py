@@ -12,7 +12,7 @@ from enum import StrEnum
 from pgtrial.collectors.sessions import shown_query
 from pgtrial.report.words import part_name
 from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_share
-from pgtrial.watch.compare import NAMED, OTHER_WAITS, OTHER_WORK, Comparison, StatementRow, Work
+from pgtrial.watch.compare import NAMED, OTHER_WAITS, OTHER_WORK, ComparedStatement, Comparison, Work
 from pgtrial.watch.rows import Row
 from pgtrial.watch.series import RUNNING
 
@@ -278,7 +278,7 @@ def _slow_files(found: Comparison, *, reads_more: bool) -> Row | None:
     return max(slow, key=lambda row: row.change or 0.0, default=None)
 
 
-def _has_other_plan(statement: StatementRow) -> bool:
+def _has_other_plan(statement: ComparedStatement) -> bool:
     """Whether it surely reads more than twice as many blocks as before per call, and also per row where it has any."""
     blocks, rows = statement.blocks, statement.rows
     if statement.share_b < LEAST_SHARE or blocks.low is None or blocks.low <= _PLAN:
@@ -287,7 +287,7 @@ def _has_other_plan(statement: StatementRow) -> bool:
     return rows.a == rows.b == 0 or (per_row is not None and per_row > _PLAN)
 
 
-def _plan_text(statement: StatementRow) -> str:
+def _plan_text(statement: ComparedStatement) -> str:
     name = shown(shown_query(statement.query)) if statement.query else f"statement {statement.queryid}"
     row = statement.blocks
     blocks = [format_count(each or 0.0) for each in (row.change, row.low, row.high)]

@@ -32,14 +32,14 @@ _SILENT = ("--eta=never", "--output=/dev/null")  # but for what is wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fio:
+class FioProgram:
     """The program, and its version as it says it ("3.33")."""
 
     path: Path
     version: str
 
 
-def find_fio(host: Host) -> Fio:
+def find_fio(host: Host) -> FioProgram:
     """The fio of a host's PATH. Raises PreflightError where there is none, or an old one."""
     found = host.ops.which("fio")
     if found is None:
@@ -63,7 +63,7 @@ def find_fio(host: Host) -> Fio:
             detail=f"Versions before {'.'.join(map(str, OLDEST))} count latencies in whole microseconds only.",
             hint="Install a newer one, or put its directory first in PATH.",
         )
-    return Fio(path=Path(found), version=match["version"])
+    return FioProgram(path=Path(found), version=match["version"])
 
 
 def plan_jobs(

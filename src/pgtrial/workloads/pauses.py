@@ -13,8 +13,8 @@ from pgtrial.model.arm import Arm
 from pgtrial.workloads.scenarios import read_arm_scripts, scripts_of_scenarios
 from pgtrial.workloads.sql_tree import parse_statement
 from pgtrial.workloads.statements import read_statements
+from pgtrial.workloads.stretch import PAUSE
 
-_SLEEP = re.compile(r"^[ \t]*\\sleep[ \t]+(\S+)[ \t]*(us|ms|s)?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 _FUNCTIONS = re.compile(r"\bpg_sleep(?:_for|_until)?\b", re.IGNORECASE)
 _SECONDS = "pg_sleep"  # its argument is a number of them; those of the others are an interval and a time
@@ -37,7 +37,7 @@ def find_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tu
 
 
 def _pauses(script: str) -> Iterator[float]:
-    for number, unit in _SLEEP.findall(script):
+    for _, number, unit in PAUSE.findall(script):
         yield float(number) * _UNITS[unit.lower()] if number.isdecimal() else math.inf
     for statement in read_statements(script):
         if not _FUNCTIONS.search(statement.prepared):

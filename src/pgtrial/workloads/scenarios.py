@@ -4,7 +4,7 @@ The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and o
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from pgtrial.experiment_file.migrations import HINT, explain_both_halves
 from pgtrial.experiment_file.workload_checks import LARGEST
 from pgtrial.experiment_file.workload_table import COMMAND, MIX_SCENARIOS, TPCC, ScenarioTable
 from pgtrial.knobs.fio import FIO
-from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.knobs.workload import PAUSES, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
+from pgtrial.workloads.stretch import stretch_pauses
 
 _MIXES = Path(__file__).with_name("mixes")
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
@@ -92,14 +93,17 @@ def read_arm_scripts(arms: Iterable[Arm], folder: Path) -> dict[str, dict[str, s
     return texts
 
 
-def of_arm(scenarios: Iterable[Scenario], arm: Arm, scripts: Mapping[str, str]) -> tuple[Scenario, ...]:
-    """The scenarios as an arm has them, whose own ``scripts`` are by scenario: with these, and its variables."""
+def of_arm(scenarios: Collection[Scenario], arm: Arm, scripts: Mapping[str, str]) -> tuple[Scenario, ...]:
+    """The scenarios as an arm has them, whose own ``scripts`` are by scenario: with these, its variables and pauses."""
     table = arm.knobs.get(WORKLOAD, {})
     variables = {key.removeprefix(VARIABLES): value for key, value in table.items() if key.startswith(VARIABLES)}
+    texts = {one.name: scripts.get(one.name, one.script) for one in scenarios}
+    if PAUSES in table:
+        texts = {name: text and stretch_pauses(text, float(table[PAUSES])) for name, text in texts.items()}
     return tuple(
         replace(
             one,
-            script=scripts.get(one.name, one.script),
+            script=texts[one.name],
             builtin=None if one.name in scripts else one.builtin,
             variables=tuple({**dict(one.variables), **variables}.items()),
         )

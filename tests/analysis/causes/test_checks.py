@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.check_advice import Facts, advise
+from pgtrial.analysis.causes.check_advice import CheckContext, advise
 from pgtrial.analysis.causes.checks import check_samples, grade
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timelines.timeline import Timeline
@@ -322,7 +322,7 @@ def test_every_check_has_metrics_that_exist_and_advice(rule: CheckRule, make_tim
         assert all(find_metric(name) for name in names - recorded)
     timeline = make_timeline({rule.metric[0]: 1.0, "vmstat.cpus": 1.0})
 
-    assert advise(rule.id, Facts(timelines=(timeline,), metric=rule.metric[0], about=""))
+    assert advise(rule.id, CheckContext(timelines=(timeline,), metric=rule.metric[0], about=""))
 
 
 def test_advice_on_a_busy_cpu_names_the_load_generator(make_timeline: Make, look: Any) -> None:
@@ -377,7 +377,7 @@ def test_a_check_has_advice_only_where_it_is_not_ok(make_timeline: Make, look: A
 def test_advice_tells_what_was_seen_beside_it(
     make_timeline: Make, check: str, metric: str, series: dict[Any, Any], words: str
 ) -> None:
-    text = say(advise(check, Facts(timelines=(make_timeline(series),), metric=metric, about="vda")))
+    text = say(advise(check, CheckContext(timelines=(make_timeline(series),), metric=metric, about="vda")))
 
     assert words in text
     assert bool(text) is bool(words)

@@ -13,8 +13,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.findings.causes import Evidence as Proof
-from pgtrial.findings.causes import Limit, Resource, Suspect
+from pgtrial.findings.causes import Limit, LimitEvidence, Resource, Suspect
 from pgtrial.findings.disks import DiskStanding, DiskUse
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
@@ -64,7 +63,7 @@ def free(rate: float, *, seed: int = 1) -> Any:
 
 
 def judge(resource: Resource, *, arm: str, level: int, strength: float = 0.8) -> Limit:
-    proof = Proof(metric="iostat.r/loop0", value=1.0, unit="1/s", threshold=None, text="the evidence")
+    proof = LimitEvidence(metric="iostat.r/loop0", value=1.0, unit="1/s", threshold=None, text="the evidence")
     suspect = Suspect(resource=resource, strength=strength, detail="loop0", evidence=(proof,))
     return Limit(arm=arm, load_level=level, resource=resource, detail="", text="", suspects=(suspect,))
 

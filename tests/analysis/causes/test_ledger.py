@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.causes.ledger import predict_change
+from pgtrial.analysis.causes.ledger import _not_varied, predict_change
 from pgtrial.design.limits import limits_experiment, log_time
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
@@ -182,3 +182,14 @@ def test_memory_is_told_beside_the_sum(tmp_path: Path) -> None:
     assert "÷ 1.5" in render_html(findings)
     twice = predict_change(tmp_path / "folder", {"shared_buffers": 2})
     assert twice.ratio == pytest.approx(2**0.4, rel=0.1)
+
+
+def test_pauses_are_told_as_not_varied_unless_they_are() -> None:
+    left, varied = (
+        [each.code for each in _not_varied(resources)] for resources in (("slowdown.cpu",), ("workload.pauses",))
+    )
+
+    assert "not-slowed.pauses" in left
+    assert "not-slowed.sleeping" not in left
+    assert "not-slowed.pauses" not in varied
+    assert "not-slowed.sleeping" in varied

@@ -15,6 +15,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.read import compute, read_timelines
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
+from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.metric import Sample
 from pgtrial.model.series import METRICS, find_metric
 from pgtrial.store import layout, parquet
@@ -173,11 +174,6 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("sessions.idle_in_transaction", ""): 0.0,
     ("sessions.autovacuum", ""): 0.0,
 }
-OF_SERVER = (
-    *("server.", "pgbench.", "db.", "statements.", "wal.", "checkpoints.", "bgwriter.", "backend.", "slru."),
-    *("locks.", "vacuum.", "analyze.", "waits.", "wait.", "sessions.", "replication.", "tables."),
-)
-
 # These runs have none; see test_a_pooler_has_series_of_its_own.
 OF_POOLER = {
     "pgbouncer.waiting": 3.0,
@@ -226,6 +222,11 @@ def series(timeline: Timeline, metric: str, about: str = "") -> list[float]:
 
 def near(*expected: float) -> object:
     return pytest.approx(list(expected), rel=1e-6, abs=1e-6, nan_ok=True)
+
+
+def is_of_machine(name: str) -> bool:
+    metric = find_metric(name)
+    return isinstance(metric, TimelineMetric) and not metric.is_of_server
 
 
 def steady(rate: float, *, base: float = 0.0) -> list[tuple[float, float]]:
@@ -587,7 +588,7 @@ def test_arms_that_share_time_have_what_their_servers_tell(text: str, tmp_path: 
     assert {each.arm for each in timelines} >= {"on", "off"}
     for each in timelines:
         assert each.seconds >= 6
-        assert {key for key in each.series if not key[0].startswith(OF_SERVER)} == set()
+        assert {key for key in each.series if is_of_machine(key[0])} == set()
         # A server that stands still counts that as its time, of flushes and reads; those of a duet do not.
         timed = {metric.name for metric in METRICS if metric.is_timed}
         told = {metric.name for metric in METRICS if metric.is_of_server} - set(OF_POOLER)

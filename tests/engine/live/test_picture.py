@@ -7,7 +7,7 @@ from pgtrial.engine.events import (
     Preparing,
     RunEnded,
     RunStarted,
-    Stopping,
+    StopRequested,
     TurnsProgress,
     WaitsSampled,
 )
@@ -169,7 +169,7 @@ def test_a_run_that_does_not_count_is_not_counted(picture: Picture) -> None:
 
 def test_waits_estimate_and_stop_are_shown(picture: Picture) -> None:
     estimate = make_estimate(1.1, 1.0, 1.2, margin=0.03)
-    for event in (started("off"), WaitsSampled(arm="off", waits=(("CPU", 1.0),)), estimate, Stopping()):
+    for event in (started("off"), WaitsSampled(arm="off", waits=(("CPU", 1.0),)), estimate, StopRequested()):
         picture.see(event)
     view = picture.view()
 

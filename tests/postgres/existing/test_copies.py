@@ -1,6 +1,7 @@
 import pytest
 
-from pgtrial.errors import PreflightError
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.hosts.operations import Operations
 from pgtrial.model.change import Outcome
 from pgtrial.postgres.existing.copies import Copied, apply_copy, plan_copy, undo_copy
 
@@ -10,7 +11,8 @@ _OPEN = "SELECT datallowconn FROM pg_database WHERE datname = 'shop_copy'"
 @pytest.fixture
 def shop(foreign):
     foreign.sql("CREATE DATABASE shop OWNER maker")
-    return foreign
+    yield foreign
+    foreign.sql("ALTER DATABASE shop IS_TEMPLATE false")  # else it could not be dropped
 
 
 @pytest.mark.parametrize("user", ["boss", "maker"])
@@ -30,6 +32,30 @@ def test_a_whole_copy_is_its_makers(shop, runner, user):
     )
     assert shop.sql("SELECT datdba::regrole::text FROM pg_database WHERE datname = 'shop_copy'") == [("maker",)]
     assert shop.sql(_OPEN) == [(True,)]
+
+
+_OPTIONS = """
+    SELECT datconnlimit, datistemplate, datacl::text, shobj_description(oid, 'pg_database')
+    FROM pg_database WHERE datname = 'shop_copy'
+"""
+_ACL = "SELECT datacl::text FROM pg_database WHERE datname = 'shop'"
+
+
+@pytest.mark.parametrize("user", ["boss", "maker"])
+@pytest.mark.parametrize("limit", [-1, 7])
+def test_a_copy_lets_in_whom_and_as_many_as_the_original(shop, runner, user, limit):
+    shop.sql(f"ALTER DATABASE shop IS_TEMPLATE true CONNECTION LIMIT {limit}")
+    shop.sql("REVOKE ALL ON DATABASE shop FROM PUBLIC; GRANT CONNECT ON DATABASE shop TO watcher")
+    shop.sql("REVOKE TEMPORARY ON DATABASE shop FROM maker; COMMENT ON DATABASE shop IS 'the one that counts'")
+    server = runner.run(shop.open(user))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    runner.run(apply_copy(server, change))
+
+    # A template could be copied by everybody, and not be dropped.
+    ((acl,),) = shop.sql(_ACL)
+    assert acl == "{maker=Cc/maker,watcher=c/maker}"
+    assert shop.sql(_OPTIONS) == [(limit, False, acl, 'A copy of database "shop", made by "pgtrial copy".')]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +115,18 @@ def test_who_may_not_copy_leaves_nothing(shop, runner):
     assert shop.sql(_OPEN) == []
 
 
+def test_why_the_server_cannot_copy_is_said_with_another_way(shop, runner):
+    shop.sql("UPDATE pg_database SET datcollversion = '0' WHERE datname = 'shop'")  # as after an upgrade of libc
+    server = runner.run(shop.open("maker"))
+    change = runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    with pytest.raises(TargetError, match=r'cannot copy database "shop": template database .*collation version') as err:
+        runner.run(apply_copy(server, change))
+
+    assert "--dump" in err.value.hint
+    assert shop.sql(_OPEN) == []
+
+
 @pytest.mark.parametrize("name", ["x" * 64, "é" * 32])
 def test_a_name_that_the_server_would_cut_off_is_refused(shop, runner, name):
     server = runner.run(shop.open("maker"))
@@ -99,3 +137,48 @@ def test_a_name_that_the_server_would_cut_off_is_refused(shop, runner, name):
     assert "63" in refused.value.hint
     assert "--as" in refused.value.hint
     assert runner.run(plan_copy(server, "shop", "x" * 63)).new["name"] == "x" * 63
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """Places whose room was asked for: there is 1 GB everywhere."""
+    places = []
+    monkeypatch.setattr(Operations, "space", lambda _, path: (places.append(path), (1 << 40, 1 << 30))[1])
+    return places
+
+
+def test_a_copy_that_would_fill_the_servers_disk_is_refused(shop, runner, looked):
+    server = runner.run(shop.open("boss"))
+
+    with pytest.raises(PreflightError, match=r'^not enough space for a copy of database "shop": 1 GB free') as refused:
+        runner.run(plan_copy(server, "shop", "shop_copy"))
+
+    assert "--dump" in refused.value.hint
+    assert looked == [str(shop.data)]
+
+
+@pytest.fixture
+def wide(shop):
+    with shop.connect() as connection:
+        connection.execute("SET allow_in_place_tablespaces = on")
+        connection.execute("CREATE TABLESPACE wide LOCATION ''")
+    shop.sql("ALTER DATABASE shop SET TABLESPACE wide")
+    ((place,),) = shop.sql("SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'wide'")
+    yield place
+    shop.sql("ALTER DATABASE shop SET TABLESPACE pg_default")
+    shop.sql("DROP TABLESPACE wide")
+
+
+def test_room_is_looked_for_where_the_database_is(shop, wide, runner, looked):
+    with pytest.raises(PreflightError, match="not enough space"):
+        runner.run(plan_copy(runner.run(shop.open("boss")), "shop", "shop_copy"))
+
+    assert looked == [f"{shop.data}/{wide}"]
+
+
+@pytest.mark.parametrize(("user", "elsewhere"), [("boss", True), ("maker", False)])
+def test_where_nobody_may_look_no_room_is_asked_for(shop, runner, looked, user, elsewhere):
+    server = runner.run(shop.open(user, elsewhere=elsewhere))
+
+    assert runner.run(plan_copy(server, "shop", "shop_copy")).new["name"] == "shop_copy"
+    assert looked == []

@@ -20,6 +20,7 @@ from pgtrial.postgres.existing.database import (
 )
 from pgtrial.postgres.existing.rights import probe_rights
 from pgtrial.postgres.existing.server import control_again
+from support import wait_until
 
 TOKEN = "12ab34cd"
 # What does not depend on the server's version.
@@ -60,6 +61,42 @@ def test_a_database_in_use_is_dropped_all_the_same(foreign, runner):
         assert runner.run(undo_database(server.control, foreign.entry(change))).outcome is Outcome.RESTORED
         with pytest.raises(psycopg.OperationalError):
             left.execute("SELECT 1")
+
+
+def test_a_database_is_dropped_while_autovacuum_is_at_work_in_it(foreign, runner):
+    foreign.set_auto_conf("autovacuum = off\n")  # its launcher begins anew below
+    server = runner.run(foreign.open("maker"))  # who may not end its workers
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    name = run_database(TOKEN)
+    foreign.sql("CREATE TABLE large AS SELECT i FROM generate_series(1, 100000) AS i", database=name)
+    foreign.sql("DELETE FROM large", database=name)
+    foreign.set_auto_conf(
+        "autovacuum_naptime = 1\nautovacuum_vacuum_cost_delay = 100\nautovacuum_vacuum_cost_limit = 1\n"
+    )
+    at_work = f"SELECT pid FROM pg_stat_activity WHERE datname = '{name}' AND backend_type = 'autovacuum worker'"
+    wait_until(lambda: foreign.sql(at_work))
+
+    with psycopg.connect(foreign.conninfo("maker", name)):
+        undone = runner.run(undo_database(server.control, foreign.entry(change)))
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
+
+
+@on_one
+def test_a_session_that_the_role_may_not_end_may_end_itself(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    closed = f"SELECT 1 FROM pg_database WHERE datname = '{run_database(TOKEN)}' AND NOT datallowconn"
+
+    with foreign.connect(user="boss", database=run_database(TOKEN)) as other:  # a monitor that looks at each database
+        leaver = threading.Thread(target=lambda: (wait_until(lambda: foreign.sql(closed)), other.close()))
+        leaver.start()
+        undone = runner.run(undo_database(server.control, foreign.entry(change)))
+        leaver.join()
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
 
 
 def test_killed_before_the_comment_it_is_known_all_the_same(foreign, runner):
@@ -138,7 +175,7 @@ def test_a_database_that_cannot_be_dropped_is_a_failure_with_the_statement(forei
     assert undone.outcome is Outcome.FAILED
     assert undone.text == (
         f"The server refuses: must be owner of database {run_database(TOKEN)}. "
-        f'By hand: DROP DATABASE "{run_database(TOKEN)}" WITH (FORCE);'
+        f'By hand: DROP DATABASE "{run_database(TOKEN)}";'
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from pgtrial.analysis.log_pairing import pair_entries
 from pgtrial.hosts.processes import find_server_children
 from pgtrial.postgres.existing.log import keep_since, mark_log
-from pgtrial.postgres.existing.log_place import LogFormat, find_log, log_caveats
+from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, log_caveats, missing_from
 from pgtrial.store.server_log.facts import LogEventKind, read_fact
 from pgtrial.store.server_log.stored import read_log
 from support import PATIENCE
@@ -277,3 +277,14 @@ def test_reading_the_log_changes_no_setting(foreign, runner, tmp_path):
     keep(foreign, runner, tmp_path / "kept")
 
     assert (foreign.sql(query), foreign.auto_conf.read_bytes()) == before
+
+
+def test_times_of_a_zone_that_is_not_known_here_are_told():
+    settings = {"log_timezone": "Mars/Phobos", "log_autovacuum_min_duration": "0"}
+    place = LogPlace(
+        format=LogFormat.CSV, path="log", by_host=True, settings=settings, is_english=True, encoding="utf-8"
+    )
+    (caveat,) = missing_from(place)
+
+    assert caveat.code == "server-log-zone"
+    assert 'the zone "Mars/Phobos"' in caveat.text

@@ -635,7 +635,7 @@ def test_the_file_of_a_copy_is_not_written_elsewhere_where_a_name_may_be_somethi
 
     assert copied.returncode == 2
     assert 'cannot name "own.sql" from another directory' in copied.stderr
-    assert shop.sql("SELECT FROM pg_database WHERE datname = 'shop_copy'") == []
+    assert shop.sql(_IS_OPEN) == []
 
 
 # The server waits with a copy that pgtrial has begun.
@@ -667,6 +667,7 @@ def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catal
     wait_until(lambda: shop.sql(_IS_OPEN) == [(False,)])  # the server has gone on with it
 
     again = pgtrial("copy", "shop.toml")
+    status = pgtrial("status")
     listed = pgtrial("restore", "--dry-run")
     restored = pgtrial("restore")
     there = shop.sql(_IS_OPEN)
@@ -676,6 +677,8 @@ def test_a_copy_that_was_killed_is_found_and_dropped(shop, write, pgtrial, catal
     assert 'database "shop_copy" of the server at' in again.stderr
     assert 'is a copy of "shop" that was not finished' in again.stderr
     assert 'Run "pgtrial restore"' in again.stderr
+    assert status.stdout.startswith("Left by a pgtrial that has ended, for ")
+    assert '\n  database "shop_copy" of the server at' in status.stdout
     assert 'a copy of "shop" → none, to be restored' in listed.stdout
     assert restored.returncode == 0, restored.stderr
     assert 'a copy of "shop" → none, restored' in restored.stdout
@@ -703,14 +706,117 @@ def test_a_copy_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path
     write()
     with a_copy(shop, "pg_database") as process:
         busy = pgtrial("copy", "shop.toml")
+        status = pgtrial("status")
         process.send_signal(number)
         process.communicate()
 
     assert process.returncode == 130
     assert "is being made by another pgtrial, process" in busy.stderr
+    assert status.stdout.startswith(f"Process {process.pid} is at work, for ")
+    assert '\n  database "shop_copy" of the server at' in status.stdout
     assert shop.sql(_IS_OPEN) == []
     assert "nothing to restore" in pgtrial("restore").stdout
     assert not (tmp_path / "shop-copy.toml").exists()
+
+
+def parts(folder: Path) -> list[str]:
+    """What there is of a dump that is not whole."""
+    return [each.name for each in sorted(folder.glob(".shop.dump-*/*"))]
+
+
+@contextlib.contextmanager
+def a_dump(shop) -> Iterator["subprocess.Popen[bytes]"]:
+    """``pgtrial copy --dump``, held up when pg_dump has begun, until the end."""
+    command = [sys.executable, "-m", "pgtrial", "copy", "shop.toml", "--dump", "shop.dump"]
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pg_dump' AND wait_event_type = 'Lock'"
+    with shop.connect(database="shop") as other, other.transaction():
+        other.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        with subprocess.Popen(command) as process:
+            try:
+                wait_until(lambda: shop.sql(waits) == [(1,)])
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_dump_that_is_broken_off_leaves_nothing(shop, write, pgtrial, tmp_path, number):
+    write()
+    with a_dump(shop) as process:
+        status = pgtrial("status")
+        process.send_signal(number)
+        process.wait()
+
+    assert process.returncode == 130
+    said = " ".join(status.stdout.split())
+    assert said.startswith(f"Process {process.pid} is at work, for ")
+    assert f'"{tmp_path}/shop.dump" from none to a dump of database "shop"' in said
+    assert list(tmp_path.glob("*shop.dump*")) == []
+    assert "nothing to restore" in pgtrial("restore").stdout
+    assert not (tmp_path / "shop-copy.toml").exists()
+
+
+@pytest.fixture
+def killed_dump(shop, write, tmp_path) -> str:
+    """The hidden directory of a ``pgtrial copy --dump`` that was killed."""
+    write()
+    with a_dump(shop) as process:
+        process.kill()
+    (directory,) = tmp_path.glob(".shop.dump-*")
+    return str(directory)
+
+
+def test_what_a_killed_dump_has_left_is_told_and_removed(killed_dump, pgtrial, tmp_path):
+    status = pgtrial("status")
+    listed = pgtrial("restore", "--dry-run")
+    kept = parts(tmp_path)
+    restored = pgtrial("restore")
+
+    said = f'"{tmp_path}/shop.dump" a dump of database "shop" → none'
+    assert 'from none to a dump of database "shop"' in " ".join(status.stdout.split())
+    assert f"{said}, to be restored" in listed.stdout
+    assert kept == ["shop.dump"]
+    assert restored.returncode == 0, restored.stderr
+    assert f"{said}, restored" in restored.stdout
+    assert not Path(killed_dump).exists()
+    assert "nothing to restore" in pgtrial("restore").stdout
+
+
+def test_the_next_dump_removes_what_a_killed_one_has_left(killed_dump, pgtrial, tmp_path):
+    made = pgtrial("copy", "shop.toml", "--dump", "another.dump")
+
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "another.dump").is_file()
+    assert not Path(killed_dump).exists()
+    assert "nothing to restore" in pgtrial("restore").stdout
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_is_not_the_directory_of_a_killed_dump_is_left(killed_dump, pgtrial, tmp_path, is_link):
+    # Somebody who may write beside the dump has what is left seem to be another directory of the user's.
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "shop.dump").write_text("the only one")
+    Path(killed_dump).rename(tmp_path / "aside")
+    if is_link:
+        Path(killed_dump).symlink_to(precious)
+    else:
+        precious.rename(killed_dump)
+    restored = pgtrial("restore")
+
+    assert restored.returncode == 0, restored.stderr
+    assert "changed by somebody else" in restored.stdout
+    assert f'"{killed_dump}" is not the directory that pgtrial made; it is left as it is.' in restored.stdout
+    assert Path(killed_dump, "shop.dump").read_text() == "the only one"
+    assert (tmp_path / "aside" / "shop.dump").exists()
+    assert "nothing to restore" in pgtrial("restore").stdout
+
+
+def test_what_is_left_of_a_dump_keeps_no_experiment_away(killed_dump, pgtrial, tmp_path):
+    result = pgtrial("run", "shop.toml")
+
+    assert result.returncode == 0, result.stderr
+    assert parts(tmp_path) == ["shop.dump"]
 
 
 def test_what_has_the_name_of_a_copy_is_told(shop, write, pgtrial, tmp_path):

@@ -189,7 +189,9 @@ def test_an_existing_database_is_left_as_found(foreign, pgtrial, tmp_path):
         assert result.returncode == 0, result.stderr
         assert foreign.sql("SELECT count(*) FROM pgbench_accounts", database="shop") == [(1000,)]
         (folder,) = (path.parent for path in tmp_path.glob("results/*/findings.json"))
-        assert json.loads((folder / "findings.json").read_text())["experiment"]["restore"] == "never"
+        findings = json.loads((folder / "findings.json").read_text())
+        assert findings["experiment"]["restore"] == "never"
+        assert "shared-server" in {caveat["code"] for caveat in findings["caveats"]}
     finally:
         foreign.sql("DROP DATABASE shop WITH (FORCE)")
 

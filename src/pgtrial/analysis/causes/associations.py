@@ -17,8 +17,7 @@ from pgtrial.analysis.causes.sessions import Array, find_objects, find_series
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Association
-from pgtrial.stats.association import Association as Tested
-from pgtrial.stats.association import associations
+from pgtrial.stats.association import Correlations, associations
 from pgtrial.stats.interval import benjamini_hochberg
 
 # The pairs of metrics that are always looked at together, and which metrics contain each other by definition.
@@ -183,7 +182,7 @@ def _names(name: str, timelines: Sequence[Timeline]) -> Iterator[tuple[str, str]
 
 def _test_pairs(
     pairs: Sequence[Pair], timelines: Sequence[Timeline], *, confidence: float, seed: int
-) -> tuple[Tested, ...]:
+) -> tuple[Correlations, ...]:
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     rows: Mapping[str, int] = {name: row for row, name in enumerate(names)}
     series = np.vstack([np.concatenate([_values(timeline, name) for timeline in timelines]) for name in names])
@@ -215,7 +214,7 @@ def _values(timeline: Timeline, name: str) -> Array:
     return np.where(np.isnan(series), np.nan, low) if is_constant else series
 
 
-def _record(pair: Pair, tested: Tested, *, q_value: float | None, level: float) -> Association:
+def _record(pair: Pair, tested: Correlations, *, q_value: float | None, level: float) -> Association:
     spearman, pearson = tested.spearman, tested.pearson
     return Association(
         first=pair.first,

@@ -23,7 +23,7 @@ _WAL_WAITS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class CheckContext:
     """What a check looked at: ``metric`` is its first series, ``about`` the device or error it is of."""
 
     timelines: tuple[Timeline, ...]
@@ -38,10 +38,10 @@ class Facts:
         return rank_objects(self.timelines, metric)
 
 
-_Rule = Callable[[Facts], Iterator[Message]]
+_Rule = Callable[[CheckContext], Iterator[Message]]
 
 
-def advise(check: str, facts: Facts) -> Message | None:
+def advise(check: str, facts: CheckContext) -> Message | None:
     """What was seen beside a check, by its id, and what follows; None where nothing is known that would help."""
     rule = _RULES.get(check)
     parts = tuple(rule(facts)) if rule is not None else ()
@@ -63,7 +63,7 @@ def _always(code: str) -> _Rule:
 def _beside(code: str, metric: str, value: str, advice: str, *, is_of_zero: bool = False) -> _Rule:
     """The mean of a metric, where it is known and not zero, before the advice; ``value`` is its name in the words."""
 
-    def tell(facts: Facts) -> Iterator[Message]:
+    def tell(facts: CheckContext) -> Iterator[Message]:
         mean = facts.mean(metric)
         if mean or (is_of_zero and mean is not None):
             yield message(code, **{value: mean})
@@ -72,7 +72,7 @@ def _beside(code: str, metric: str, value: str, advice: str, *, is_of_zero: bool
     return tell
 
 
-def _cpu_busy(facts: Facts) -> Iterator[Message]:
+def _cpu_busy(facts: CheckContext) -> Iterator[Message]:
     user, kernel = facts.mean("vmstat.us") or 0.0, facts.mean("vmstat.sy") or 0.0
     yield message("seen.cpu-time", user=user, kernel=kernel)
     cpus, used = facts.mean("vmstat.cpus"), facts.mean("pgbench.cpu")
@@ -81,13 +81,13 @@ def _cpu_busy(facts: Facts) -> Iterator[Message]:
     yield message("advice.cpu-busy.kernel" if kernel > user else "advice.cpu-busy")
 
 
-def _run_queue(facts: Facts) -> Iterator[Message]:
+def _run_queue(facts: CheckContext) -> Iterator[Message]:
     running, cpus = facts.mean("vmstat.r"), facts.mean("vmstat.cpus")
     if running is not None and cpus is not None:
         yield message("advice.run-queue", tasks=running, cpus=cpus)
 
 
-def _kernel_time(facts: Facts) -> Iterator[Message]:
+def _kernel_time(facts: CheckContext) -> Iterator[Message]:
     switches, faults = facts.mean("vmstat.cs"), facts.mean("reclaim.major")
     seen = []
     if switches is not None:
@@ -99,14 +99,14 @@ def _kernel_time(facts: Facts) -> Iterator[Message]:
     yield message("advice.kernel-time")
 
 
-def _io_wait(facts: Facts) -> Iterator[Message]:
+def _io_wait(facts: CheckContext) -> Iterator[Message]:
     events = tuple(name for name, _ in facts.top("wait.IO")[:2])
     if events:
         yield message("seen.waits-for", events=events)
     yield message("advice.io-wait")
 
 
-def _blocked(facts: Facts) -> Iterator[Message]:
+def _blocked(facts: CheckContext) -> Iterator[Message]:
     blocked = facts.mean("vmstat.b")
     yield message("seen.blocked-tasks", tasks=blocked) if blocked else message("seen.blocked-by-device")
     for device, seconds in facts.top("iostat.w_await")[:1]:
@@ -115,7 +115,7 @@ def _blocked(facts: Facts) -> Iterator[Message]:
     yield message("advice.blocked")
 
 
-def _swap(facts: Facts) -> Iterator[Message]:
+def _swap(facts: CheckContext) -> Iterator[Message]:
     swapped, pressure = facts.mean("vmstat.swpd"), facts.mean("psi.memory")
     if swapped is not None:
         yield message("seen.in-swap", bytes=swapped)
@@ -125,19 +125,19 @@ def _swap(facts: Facts) -> Iterator[Message]:
     yield message("advice.swapping")
 
 
-def _dirty(facts: Facts) -> Iterator[Message]:
+def _dirty(facts: CheckContext) -> Iterator[Message]:
     dirty, limit = facts.mean("dirty.bytes"), facts.mean("dirty.threshold")
     if dirty is not None and limit is not None:
         yield message("seen.dirty-limit", dirty=dirty, limit=limit)
     yield message("advice.dirty-pages")
 
 
-def _device_busy(facts: Facts) -> Iterator[Message]:
+def _device_busy(facts: CheckContext) -> Iterator[Message]:
     yield from _device(facts)
     yield message("advice.device-busy")
 
 
-def _read_response(facts: Facts) -> Iterator[Message]:
+def _read_response(facts: CheckContext) -> Iterator[Message]:
     yield from _device(facts)
     waiting = facts.mean("wait.IO", "DataFileRead")
     if waiting:
@@ -145,7 +145,7 @@ def _read_response(facts: Facts) -> Iterator[Message]:
     yield message("advice.read-response")
 
 
-def _write_response(facts: Facts) -> Iterator[Message]:
+def _write_response(facts: CheckContext) -> Iterator[Message]:
     yield from _device(facts)
     commits = sum(facts.mean(metric, name) or 0.0 for metric, name in _WAL_WAITS)
     if commits:
@@ -154,12 +154,12 @@ def _write_response(facts: Facts) -> Iterator[Message]:
         yield message("advice.write-response.background")
 
 
-def _device_queue(facts: Facts) -> Iterator[Message]:
+def _device_queue(facts: CheckContext) -> Iterator[Message]:
     yield from _device(facts)
     yield message("advice.device-queue")
 
 
-def _device(facts: Facts) -> Iterator[Message]:
+def _device(facts: CheckContext) -> Iterator[Message]:
     """What a device does, in one sentence."""
     requests, volume = facts.mean("iostat.iops", facts.about), facts.mean("iostat.bytes", facts.about)
     if requests is None or volume is None:
@@ -175,7 +175,7 @@ def _device(facts: Facts) -> Iterator[Message]:
         yield message("seen.device", device=facts.about, requests=requests, bytes=volume)
 
 
-def _hit_ratio(facts: Facts) -> Iterator[Message]:
+def _hit_ratio(facts: CheckContext) -> Iterator[Message]:
     reads, from_disk = facts.mean("db.read"), [rate for _, rate in facts.top("iostat.r")]
     if reads is not None:
         yield message("seen.blocks-read", blocks=reads)
@@ -185,20 +185,20 @@ def _hit_ratio(facts: Facts) -> Iterator[Message]:
         yield message("advice.hit-ratio")
 
 
-def _temporary_files(facts: Facts) -> Iterator[Message]:
+def _temporary_files(facts: CheckContext) -> Iterator[Message]:
     waiting = sum(facts.mean("wait.IO", name) or 0.0 for name in _SPILLS)
     if waiting:
         yield message("seen.temporary-files", sessions=waiting)
     yield message("advice.temporary-files")
 
 
-def _log_errors(facts: Facts) -> Iterator[Message]:
+def _log_errors(facts: CheckContext) -> Iterator[Message]:
     yield message("advice.log-errors")
     if facts.entries:
         yield message("seen.first-entry", entry=facts.entries[0].strip())
 
 
-def _wait(facts: Facts) -> Iterator[Message]:
+def _wait(facts: CheckContext) -> Iterator[Message]:
     wait_type = facts.metric.partition(".")[2]
     events, sessions = facts.top(f"wait.{wait_type}"), facts.mean(facts.metric) or 0.0
     event = ""

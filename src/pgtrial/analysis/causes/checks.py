@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.causes.check_advice import Facts, advise
+from pgtrial.analysis.causes.check_advice import CheckContext, advise
 from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, find_objects, find_series, group_cells
 from pgtrial.analysis.evidence import Evidence
@@ -160,7 +160,7 @@ def _check(rule: CheckRule, cell: _Cell) -> Iterator[Check]:
 
 
 def _record(rule: CheckRule, cell: _Cell, judged: _Judged, *, about: str, entries: tuple[str, ...] = ()) -> Check:
-    facts = Facts(timelines=cell.timelines, metric=rule.metric[0], about=about, entries=entries)
+    facts = CheckContext(timelines=cell.timelines, metric=rule.metric[0], about=about, entries=entries)
     return Check(
         id=rule.id,
         name=rule.name,

@@ -21,6 +21,7 @@ from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN
+from pgtrial.knobs.workload import PAUSES, WORKLOAD
 from pgtrial.nearest import hint_name
 from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
 from pgtrial.stats.interval import ratio_of
@@ -28,7 +29,7 @@ from pgtrial.stats.interval import ratio_of
 CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
-_NEVER_VARIED = ("network", "pauses", "wake-ups", "locks", "whole-pages", "autovacuum")
+_NEVER_VARIED = ("network", PAUSES, "wake-ups", "locks", "whole-pages", "autovacuum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,9 @@ def _not_varied(resources: tuple[str, ...]) -> Iterator[Message]:
             yield message("not-slowed.left-out", name=message(f"slowed.{name}"))
     if not set(MEMORY) & set(resources):
         yield message("not-slowed.memory")
-    yield from (message(f"not-slowed.{name}") for name in _NEVER_VARIED)
+    for name in _NEVER_VARIED:
+        are_varied = name == PAUSES and f"{WORKLOAD}.{PAUSES}" in resources
+        yield message("not-slowed.sleeping" if are_varied else f"not-slowed.{name}")
 
 
 def _tell(

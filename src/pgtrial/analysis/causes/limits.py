@@ -25,8 +25,7 @@ from pgtrial.analysis.causes.sessions import WaitEvent, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Evidence as Proof
-from pgtrial.findings.causes import Limit, Resource, Suspect
+from pgtrial.findings.causes import Limit, LimitEvidence, Resource, Suspect
 from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.session_time import BudgetDifference, LatencyBudget
@@ -285,7 +284,7 @@ def _name_statement(scene: Scene, suspect: Suspect) -> Suspect:
     if mostly is None:
         return suspect
     text = message("limit.statement", share=mostly.share, statement=mostly.text)
-    proof = Proof(metric=STATEMENT, value=mostly.share, unit="share", threshold=None, text=text)
+    proof = LimitEvidence(metric=STATEMENT, value=mostly.share, unit="share", threshold=None, text=text)
     return suspect.model_copy(update={"evidence": (*suspect.evidence, proof)})
 
 
@@ -350,7 +349,7 @@ def _explain(suspect: Suspect, others: Collection[Suspect]) -> Suspect:
     if not causes:
         return suspect
     cause = max(causes, key=lambda cause: cause.strength)
-    proof = Proof(
+    proof = LimitEvidence(
         metric=f"limit.{cause.resource}",
         value=cause.strength,
         unit="",

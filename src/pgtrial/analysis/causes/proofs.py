@@ -26,6 +26,7 @@ RESOURCES: Mapping[str, Resource] = {
     "cgroup.write_iops": Resource.DISK_IOPS,
     "cgroup.read_bytes": Resource.DISK_THROUGHPUT,
     "cgroup.write_bytes": Resource.DISK_THROUGHPUT,
+    "workload.pauses": Resource.CLIENT,
 }
 
 

@@ -15,7 +15,7 @@ from pgtrial.engine.events import (
     Preparing,
     RunEnded,
     RunStarted,
-    Stopping,
+    StopRequested,
     TurnsProgress,
     WaitsSampled,
 )
@@ -116,7 +116,7 @@ class Picture:
                 self.phase = self.tps = None
                 if event.state is RunState.DONE:
                     self._arm(event.slot.arm).runs_done += 1
-            case Stopping():
+            case StopRequested():
                 self.stopping = True
 
     def view(self) -> LiveView:

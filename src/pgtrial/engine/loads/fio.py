@@ -15,7 +15,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import HistogramLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
-from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, OUTPUT, Fio, plan_jobs, trial_argv
+from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, OUTPUT, FioProgram, plan_jobs, trial_argv
 
 _READ_SIZE = 1 << 20  # B, of one request that warms the cache
 
@@ -24,7 +24,7 @@ _READ_SIZE = 1 << 20  # B, of one request that warms the cache
 class FioLoad:
     """Jobs on the files that the target has made. fio runs where they are, in the control groups of its arm."""
 
-    fio: Fio
+    fio: FioProgram
     seed: int
     target: HostTarget
 

@@ -14,7 +14,7 @@ from pgtrial.errors import HostCommandError, SettingError, TargetError, Workload
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
-from pgtrial.knobs.workload import CLIENTS, CONNECT, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
+from pgtrial.knobs.workload import CLIENTS, CONNECT, PAUSES, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import connect, execute, fetch
@@ -76,7 +76,7 @@ class PgbenchLoad:
     def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
         table = arm.knobs.get(WORKLOAD, {})
         return frozenset(
-            (WORKLOAD, key) for key in table if key.startswith(_TABLES) or key in (PROTOCOL, CONNECT, CLIENTS)
+            (WORKLOAD, key) for key in table if key.startswith(_TABLES) or key in (PROTOCOL, CONNECT, CLIENTS, PAUSES)
         )
 
     def facts(self) -> Mapping[str, str]:

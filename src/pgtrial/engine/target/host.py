@@ -27,7 +27,7 @@ from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import check_access, make_own, prepare_directory, remove_directories
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.units import format_bytes
-from pgtrial.workloads.fio import Fio, find_fio, layout_argv
+from pgtrial.workloads.fio import FioProgram, find_fio, layout_argv
 
 _FILES = "files"  # the directory that fio owns, in one that it does not
 _ROOM = 64 * 1024**2  # bytes beside the files, for the file system itself
@@ -43,7 +43,7 @@ class HostTarget:
     experiment: Experiment
     host: Host
     account: Account | None  # whom fio runs as; None: as pgtrial
-    fio: Fio
+    fio: FioProgram
     changes: HostChanges
     token: str
     directories: dict[str, Path] = field(default_factory=dict)

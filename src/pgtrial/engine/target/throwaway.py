@@ -32,7 +32,7 @@ from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.standby import Standby
+from pgtrial.postgres.standby import StandbyServer
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone
 
@@ -67,7 +67,7 @@ class ThrowawayTarget:
     log_begin: int = field(default=0, init=False)  # bytes of its log that earlier runs have
     log_end: int = field(default=0, init=False)  # those that have been copied
     pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
-    standby: Standby | None = field(default=None, init=False)  # of the arm that runs
+    standby: StandbyServer | None = field(default=None, init=False)  # of the arm that runs
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
         return self.clusters[arm.variant.key]
@@ -145,7 +145,7 @@ class ThrowawayTarget:
     async def _copy_standby(self, arm: Arm) -> None:
         """Make the data of the standby of an arm that has one, before its server changes those that are copied."""
         if STANDBY in arm.knobs:
-            self.standby = Standby(
+            self.standby = StandbyServer(
                 primary=self.cluster(arm), own=self.standbys[arm.variant.key], table=arm.knobs[STANDBY]
             )
             await self.standby.copy()

@@ -12,6 +12,7 @@ SLOWED = {
     "slowed.cgroup.write_iops": Entry(text=N_("waits for the limit of writes per second")),
     "slowed.cgroup.read_bytes": Entry(text=N_("waits for the limit of bytes read per second")),
     "slowed.cgroup.write_bytes": Entry(text=N_("waits for the limit of bytes written per second")),
+    "slowed.workload.pauses": Entry(text=N_("pauses of the scripts")),
     "slowed.postgresql.shared_buffers": Entry(text="shared_buffers"),
     "slowed.cgroup.memory": Entry(text=N_("the memory of the control group")),
 }
@@ -20,6 +21,7 @@ NOT_SLOWED = {
     "not-slowed.left-out": Entry(text=N_("{name} (left out)")),
     "not-slowed.network": Entry(text=N_("the network: the load reaches the server by a socket")),
     "not-slowed.pauses": Entry(text=N_("pauses of scripts and statements that sleep")),
+    "not-slowed.sleeping": Entry(text=N_("statements that sleep")),
     "not-slowed.wake-ups": Entry(text=N_("the time from waking a process until it is in the queue for a CPU")),
     "not-slowed.locks": Entry(text=N_("locks, a wait for which is as long as what their holders do")),
     "not-slowed.whole-pages": Entry(text=N_("whole pages after checkpoints, which runs this short have too many of")),

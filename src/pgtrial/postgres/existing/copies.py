@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from psycopg import AsyncConnection, Error, sql
@@ -17,10 +18,10 @@ from psycopg.errors import DuplicateDatabase, InsufficientPrivilege, ObjectInUse
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.model.change import SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits
-from pgtrial.postgres.existing.address import ServerAddress
-from pgtrial.postgres.existing.database import choose_oid, end_left, is_chosen
+from pgtrial.postgres.existing.database import drop, end_left, is_chosen, plan_new
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.safe_text import shell_word, sql_name
+from pgtrial.units import format_bytes
 
 _SIZE = "SELECT pg_catalog.pg_database_size(%s::name)"
 # Workers of autovacuum, which have no role, are ended by CREATE DATABASE itself; what a process is is told to few.
@@ -29,6 +30,11 @@ _CONNECTED = """
     FROM pg_catalog.pg_stat_activity
     WHERE datname = %s AND usesysid IS NOT NULL
     GROUP BY 1 ORDER BY 2 DESC
+"""
+_ROOM = 1 << 30  # bytes that stay free beside a copy, for the WAL and the data of others
+_LOCATION = """
+    SELECT pg_catalog.pg_tablespace_location(dattablespace), pg_catalog.pg_database_size(oid)
+    FROM pg_catalog.pg_database WHERE datname = %s
 """
 _LONGEST_NAME = 63  # bytes (NAMEDATALEN of pg_config_manual.h)
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'
@@ -39,10 +45,11 @@ _FIND = """
     FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s
 """
 
-# What CREATE DATABASE takes from no template: who may connect, and settings.
+# What CREATE DATABASE takes from no template: who may connect, how many at a time, and settings. That the original is a
+# template (IS_TEMPLATE) is not taken over: everybody who may make databases could copy the copy, and nobody drop it.
 _OWNER = """
     SELECT pg_catalog.pg_get_userbyid(datdba),
-        pg_catalog.pg_has_role(datdba, %s) AND pg_catalog.pg_has_role(datdba, 'USAGE'), datacl IS NOT NULL
+        pg_catalog.pg_has_role(datdba, %s) AND pg_catalog.pg_has_role(datdba, 'USAGE'), datacl IS NOT NULL, datconnlimit
     FROM pg_catalog.pg_database WHERE datname = %s
 """
 _GRANTS = """
@@ -76,11 +83,6 @@ class Copied:
         return cls(size=int(got["size"]), left_out=tuple(json.loads(got["left_out"])))
 
 
-def name_of_copy(address: ServerAddress, name: str) -> str:
-    """By which the copies of one server are told apart in the journal."""
-    return f'database "{name}" of the server at {address.place}'
-
-
 async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     """What makes database ``name`` a copy of another one. Raises PreflightError, TargetError."""
     if (size := len(name.encode())) > _LONGEST_NAME:
@@ -94,24 +96,33 @@ async def plan_copy(server: ExistingServer, database: str, name: str) -> Change:
     connected = await fetch(place, _CONNECTED, [database])
     if connected:
         raise _refuse_connected(database, [f"{who}: {count}" for who, count in connected])
-    return Change(
-        knob=SERVER_COPY,
-        name=name_of_copy(server.control.address, name),
-        old={},
-        new={
-            "name": name,
-            "oid": str(await choose_oid(place)),
-            "template": database,
-            "application": f"pgtrial copy {secrets.token_hex(8)}",
-            "server": server.control.address.to_text(),
-        },
-        old_text="none",
-        new_text=f'a copy of "{database}"',
-    )
+    await _refuse_without_room(server, database)
+    new = {"name": name, "template": database, "application": f"pgtrial copy {secrets.token_hex(8)}"}
+    return await plan_new(server, SERVER_COPY, new, place)
+
+
+async def _refuse_without_room(server: ExistingServer, database: str) -> None:
+    """As far as that can be seen: a full disk stops the server for everybody."""
+    if not server.facts.local or not server.facts.data_directory:
+        return
+    for location, size in await fetch(server.conninfo(_aside(database)), _LOCATION, [database]):
+        try:
+            # One that is "in place" lies in the data directory, as all do that have no location.
+            _, free = server.host.ops.space(str(Path(server.facts.data_directory, location)))
+        except OSError:  # the way to it is closed to this account
+            return
+        if free < size + _ROOM:
+            raise PreflightError(
+                f'not enough space for a copy of database "{database}": {format_bytes(free)} free, '
+                f"{format_bytes(size + _ROOM)} needed",
+                detail=f"The database has {format_bytes(size)}; {format_bytes(_ROOM)} stay free for the server.",
+                hint=_DUMP,
+            )
 
 
 async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str]:
-    """Make the copy, for those who may connect to the original, and with its settings; what ``Copied`` is made of.
+    """Make the copy, for those who may connect to the original and as many of them, and with its settings; what
+    ``Copied`` is made of.
 
     Sessions of others are never ended for it. Raises PreflightError, TargetError.
     """
@@ -123,7 +134,7 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
             await lift_limits(connection)
             may = "SET" if connection.info.server_version >= 160000 else "MEMBER"
             rows = await (await connection.execute(_OWNER, [may, database])).fetchall()
-            ((owner, is_able, has_grants),) = rows or [("", False, False)]
+            ((owner, is_able, has_grants, limit),) = rows or [("", False, False, -1)]
             await connection.execute(
                 # Nobody gets in before it is known who may. Till then it is the role's own, which can drop it.
                 sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {} STRATEGY file_copy ALLOW_CONNECTIONS false").format(
@@ -136,10 +147,11 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
                     owned = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(copy, sql.Identifier(owner))
                     await connection.execute(owned)
                 if has_grants:
-                    await _grant(connection, database, name)
+                    await _grant(connection, database, name, owner if is_able else None)
                 comment = sql.Literal(_MADE.format(database=database))
                 await connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(copy, comment))
-                await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(copy))
+                opened = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true CONNECTION LIMIT {}")
+                await connection.execute(opened.format(copy, sql.SQL(str(int(limit)))))
         except ObjectInUse as err:
             raise _refuse_connected(database, []) from err
         except DuplicateDatabase as err:
@@ -153,7 +165,11 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
                 f"{_DUMP}",
             ) from err
         except Error as err:
-            raise TargetError(f'cannot copy database "{database}": {err.diag.message_primary or err}') from err
+            raise TargetError(
+                f'cannot copy database "{database}": {err.diag.message_primary or err}',
+                detail=err.diag.message_detail or "",
+                hint=_DUMP,
+            ) from err
     ((size,),) = await fetch(place, _SIZE, [name])
     return {**new, "size": str(size), "left_out": json.dumps(left_out)}
 
@@ -162,7 +178,6 @@ async def undo_copy(control: ServerControl, entry: JournalEntry) -> Undone:
     """Drop the copy of an entry, unless it is whole, or somebody has taken it up."""
     new = entry.change.new
     name, oid = new["name"], int(new["oid"])
-    statement = sql.SQL("DROP DATABASE {}").format(sql.Identifier(name))
     async with connect(control.conninfo(_aside(new["template"]))) as connection:
         await end_left(connection, new["application"])
         rows = await (await connection.execute(_FIND, [name, oid])).fetchall()
@@ -179,15 +194,7 @@ async def undo_copy(control: ServerControl, entry: JournalEntry) -> Undone:
         if called != name or is_open or comment:
             text = f'Somebody has taken up what there was of the copy, the database "{called}"; it is left as it is.'
             return Undone(outcome=Outcome.CHANGED, text=text)
-        await lift_limits(connection)
-        try:
-            await connection.execute(statement)
-        except Error as err:
-            return Undone(
-                outcome=Outcome.FAILED,
-                text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
-            )
-    return Undone(outcome=Outcome.RESTORED)
+        return await drop(connection, name)
 
 
 def _aside(database: str) -> str:
@@ -207,9 +214,11 @@ def _refuse_there(name: str, oid: int, comment: str, *, is_open: bool) -> Prefli
     return PreflightError(f'database "{name}" already exists', detail=detail, hint=hint)
 
 
-async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str) -> None:
+async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str, owner: str | None) -> None:
+    """Who else makes the copy than the ``owner`` of the original is its owner, and may do all with it."""
     copy = sql.Identifier(name)
-    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(copy))
+    first = sql.SQL(", ").join([sql.SQL("PUBLIC"), *([] if owner is None else [sql.Identifier(owner)])])
+    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM {}").format(copy, first))
     for role, privilege, is_grantable in await (await connection.execute(_GRANTS, [database])).fetchall():
         await connection.execute(
             sql.SQL("GRANT {} ON DATABASE {} TO {} {}").format(

@@ -1,6 +1,6 @@
 """Databases on an existing server: create and drop pgtrial's own.
 
-pgtrial chooses the object identifier of its database and journals it before creating the database. The identifier, not
+pgtrial chooses the object identifier of a database and journals it before creating the database. The identifier, not
 just the name, identifies the database again, even if pgtrial was killed before it could add a comment.
 """
 
@@ -19,6 +19,7 @@ from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch, lift_limits, locale_options
+from pgtrial.postgres.existing.address import ServerAddress
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
@@ -29,6 +30,11 @@ _FIRST_OID, _LAST_OID = 2**31, 2**32 - 1  # far from where the server counts, wh
 _FIND = """
     SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
+"""
+# Others may leave by themselves, for which DROP DATABASE waits some seconds.
+_DISCONNECT = """
+    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity
+    WHERE datname = %s AND pg_catalog.pg_has_role(usesysid, 'USAGE')
 """
 _TAKEN = "SELECT FROM pg_catalog.pg_database WHERE oid::int8 = %s"
 
@@ -61,32 +67,38 @@ async def plan_database(
     assert _NAME.fullmatch(name), name
     if await fetch(server.conninfo(), _FIND, [name]):
         raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
+    new = {"name": name, "template": template or "", "locale": json.dumps(dict(locale or {}))}
+    return await plan_new(server, OWN_DATABASE, new, server.conninfo())
+
+
+async def plan_new(server: ExistingServer, knob: str, new: Mapping[str, str], place: str) -> Change:
+    """What makes a database of the ``name`` in ``new``, a copy of the ``template`` there or an empty one, by way of the
+    database at ``place``. It gets an identifier by which it is known again, and no other one is.
+    """
+    oid = _choose_oid()
+    while await fetch(place, _TAKEN, [oid]):
+        oid = _choose_oid()
     return Change(
-        knob=OWN_DATABASE,
-        name=f'database "{name}" of the server at {server.control.address.place}',
+        knob=knob,
+        name=name_of_database(server.control.address, new["name"]),
         old={},
-        new={
-            "name": name,
-            "oid": str(await choose_oid(server.conninfo())),
-            "template": template or "",
-            "locale": json.dumps(dict(locale or {})),
-            "server": server.control.address.to_text(),
-        },
+        new={**new, "oid": str(oid), "server": server.control.address.to_text()},
         old_text="none",
-        new_text=f'a copy of "{template}"' if template else "an empty one",
+        new_text=f'a copy of "{new["template"]}"' if new["template"] else "an empty one",
     )
 
 
-async def choose_oid(place: str) -> int:
-    """An identifier by which a database that is to be made is known again, and no other one is."""
-    while True:
-        oid = secrets.randbelow(_LAST_OID - _FIRST_OID) + _FIRST_OID
-        if not await fetch(place, _TAKEN, [oid]):
-            return oid
+def name_of_database(address: ServerAddress, name: str) -> str:
+    """By which the databases of several servers are told apart in the journal."""
+    return f'database "{name}" of the server at {address.place}'
+
+
+def _choose_oid() -> int:
+    return secrets.randbelow(_LAST_OID - _FIRST_OID) + _FIRST_OID
 
 
 def is_chosen(oid: int) -> bool:
-    """Whether it may come from ``choose_oid``."""
+    """Whether it may be one that ``plan_new`` has chosen."""
     return _FIRST_OID <= oid <= _LAST_OID
 
 
@@ -113,7 +125,6 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
     name, oid = new["name"], int(new["oid"])
     if not _NAME.fullmatch(name):
         return Undone(outcome=Outcome.FAILED, text=f'"{name}" is not a name that pgtrial gives to a database.')
-    statement = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
     async with connect(control.conninfo()) as connection:
         await await_left(connection, f'CREATE DATABASE "{name}"', end=True)
         found = await (await connection.execute(_FIND, [name])).fetchone()
@@ -124,14 +135,26 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
                 outcome=Outcome.CHANGED,
                 text=f'The database "{name}" is not the one that pgtrial made; it is left as it is.',
             )
-        await lift_limits(connection)
-        try:
-            await connection.execute(statement)
-        except Error as err:
-            return Undone(
-                outcome=Outcome.FAILED,
-                text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
-            )
+        return await drop(connection, name)
+
+
+async def drop(connection: "AsyncConnection[tuple[Any, ...]]", name: str) -> Undone:
+    """Drop the database of that name, which the caller has found to be pgtrial's, and end sessions in it as it may.
+
+    Not WITH (FORCE): that wants a superuser where a worker of autovacuum is in it, which DROP DATABASE itself ends.
+    """
+    database = sql.Identifier(name)
+    statement = sql.SQL("DROP DATABASE {}").format(database)
+    await lift_limits(connection)
+    try:
+        await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
+        await connection.execute(_DISCONNECT, [name])
+        await connection.execute(statement)
+    except Error as err:
+        return Undone(
+            outcome=Outcome.FAILED,
+            text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
+        )
     return Undone(outcome=Outcome.RESTORED)
 
 

@@ -1,8 +1,9 @@
-"""Journaled changes to an existing server: its settings, the SQL of an arm, and pgtrial's own database."""
+"""Journaled changes to an existing server: its settings, the SQL of an arm, and pgtrial's own database; and dumps."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 from pgtrial.hosts.base import Host
@@ -10,6 +11,7 @@ from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import HostKnob, KnobContext, Note, forget
 from pgtrial.knobs.declaration import About
 from pgtrial.model.change import (
+    DUMP,
     OWN_DATABASE,
     SERVER_COPY,
     SERVER_ROLE,
@@ -24,6 +26,7 @@ from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.copies import apply_copy, plan_copy, undo_copy
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.dumps import apply_dump, plan_dump, undo_dump
 from pgtrial.postgres.existing.lock_wait import Say, say_nothing
 from pgtrial.postgres.existing.role_settings import apply_role, find_lost_role, plan_role, undo_role
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
@@ -188,6 +191,35 @@ class ServerCopy(HostKnob):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dump(HostKnob):
+    """A dump of a database, as long as it is not whole: ``wanted`` has the ``path`` of the file, and the ``database``.
+
+    The programs of the context write it, on the machine on which pgtrial runs.
+    """
+
+    name: ClassVar[str] = DUMP
+    about: ClassVar[About] = About(
+        sets="a dump of a database",
+        takes_effect="when it is whole",
+        rights="SELECT on all tables and sequences",
+        verified="by pg_dump",
+        undone="removed as long as it is not whole; then it is its maker's",
+    )
+
+    server: ExistingServer | None = None
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        return (plan_dump(Path(wanted["path"]), wanted["database"]),)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_dump(self.server, context, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return undo_dump(entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSql(HostKnob):
     """The SQL of an arm in the existing ``database``; ``say`` hears for whom it waits. Else as ServerSettings."""
 
@@ -236,4 +268,4 @@ def restoring_knobs(caller: Mapping[str, str], say: Say = say_nothing) -> tuple[
     ``say`` hears for whom an undo waits.
     """
     known = (ServerSettings, ServerSwitch, ServerRole, ServerDatabase, ServerCopy)
-    return (*HOST_KNOBS, ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))
+    return (*HOST_KNOBS, Dump(), ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
-from pgtrial.findings.causes import WAIT_SAMPLING, Evidence, Limit, Resource, Suspect, limits_by_chance
+from pgtrial.findings.causes import WAIT_SAMPLING, Limit, LimitEvidence, Resource, Suspect, limits_by_chance
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_part, name_statement
@@ -345,7 +345,7 @@ def _told(suspect: Suspect) -> str:
     return f"{resource_word(suspect.resource)} ({format_decimal(suspect.strength, 2)})"
 
 
-def _evidence(item: Evidence) -> dict[str, object]:
+def _evidence(item: LimitEvidence) -> dict[str, object]:
     """The sentence, the number behind it, and where that comes from."""
     return {
         "text": say(item.text),

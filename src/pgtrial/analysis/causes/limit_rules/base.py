@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
 from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.findings.causes import Evidence, Resource, Suspect
+from pgtrial.findings.causes import LimitEvidence, Resource, Suspect
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part
 from pgtrial.findings.session_time import CPU, CPU_QUEUE, BudgetPart, LatencyBudget
@@ -171,7 +171,7 @@ class Clue:
 
     weight: float
     reach: float
-    evidence: Evidence
+    evidence: LimitEvidence
 
 
 Rule = Callable[[Scene], Iterable[Suspect | None]]
@@ -181,7 +181,7 @@ def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: Mes
     """The clue that a number is; None where it is not known. Its threshold is where it speaks just strongly enough."""
     if value is None or not np.isfinite(value):
         return None
-    evidence = Evidence(metric=metric, value=value, unit=unit, threshold=ramp.half, text=text)
+    evidence = LimitEvidence(metric=metric, value=value, unit=unit, threshold=ramp.half, text=text)
     return Clue(weight=ramp.weigh(value), reach=ramp.reach(value), evidence=evidence)
 
 

@@ -1,0 +1,2 @@
+\set word random(0, 99999)
+SELECT count(*) FROM doc WHERE words @> ARRAY[:word::integer];

@@ -1,0 +1,1 @@
+SELECT count(*) FROM shop WHERE turnover > 500;

@@ -1,0 +1,1 @@
+INSERT INTO paper VALUES (:client_id, repeat('x', 16000));

@@ -1,0 +1,303 @@
+"""The long runs without their runs: what is left of them, what is kept, and that the same command goes on."""
+
+import json
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ground_truth.kept import Kept, MeasuredRecord, ProofRecord, RulesRecord, Share
+from ground_truth.kept_runs import Task, run_within
+from ground_truth.predictions import read_predictions
+from ground_truth.scoring import Outcome, State
+
+from ground_truth import __main__ as runner
+from ground_truth import by_experiment, by_rules, cases, kept, kept_runs, proof_page, runs
+from pgtrial.cli.limits import command
+from pgtrial.findings.causes import Resource
+
+SEEN, UNSEEN = cases.read_cases(), cases.read_cases(cases.UNSEEN)
+ALL = {case.name: case for case in (*SEEN, *UNSEEN)}
+PREDICTIONS = read_predictions(ALL.values())
+MADE = {"machine": "2 CPUs", "began": 1.0, "seconds": 300.0}
+FLUSH = Share(name="flush", value=0.7, low=0.5, high=0.9)
+
+
+@pytest.fixture(autouse=True)
+def own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the repository is written."""
+    for name in ("PROOFS", "RULES", "MEASURED"):
+        for module in (kept, kept_runs, proof_page):
+            monkeypatch.setattr(module, name, tmp_path / "kept" / f"{name.lower()}.json")
+    page = tmp_path / "page.md"
+    page.write_text(proof_page.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(proof_page, "PAGE", page)
+
+
+def proof(**found: object) -> ProofRecord:
+    return ProofRecord(**{**MADE, **found})  # type: ignore[arg-type]
+
+
+def rules(case: cases.Case, state: State = State.RIGHT) -> RulesRecord:
+    return RulesRecord.of(Outcome(case=case, state=state, found=case.expected[0], relief=3.0), **MADE)
+
+
+def task(file: Path, name: str, record: Kept | Exception, begun: list[str]) -> Task:
+    def run() -> Kept:
+        begun.append(name)
+        if isinstance(record, Exception):
+            raise record
+        return record
+
+    return Task(file=file, name=name, run=run)
+
+
+def test_records_are_read_as_they_were_kept() -> None:
+    record = proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, said=(FLUSH,), blocks=6, method="blocks", server="15.1")
+    kept.keep(kept.PROOFS, "wal-flush", record)
+    kept.keep(kept.PROOFS, "cpu", proof(reason="error: no"))
+    kept.keep(kept.RULES, "jit", rules(ALL["jit"]))
+
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": proof(reason="error: no"), "wal-flush": record}
+    assert kept.read_kept(kept.RULES, RulesRecord)["jit"].outcome(ALL["jit"]) == Outcome(
+        case=ALL["jit"], state=State.RIGHT, found=Resource.CPU, relief=3.0
+    )
+    assert kept.longest(kept.PROOFS) == 300
+    assert kept.longest(kept.MEASURED) is None
+
+
+def test_each_record_is_kept_at_once_and_what_cannot_run_here_is_passed_over(tmp_path: Path) -> None:
+    file, begun = tmp_path / "kept" / "some.json", list[str]()
+    tasks = [
+        task(file, "first", proof(), begun),
+        task(file, "second", runs.HindranceError("it needs root"), begun),
+        task(file, "third", RuntimeError("killed"), begun),
+    ]
+
+    with pytest.raises(RuntimeError, match="killed"):
+        run_within(tasks, limit=1e9)
+
+    assert list(kept.read_kept(file, ProofRecord)) == ["first"]
+    assert begun == ["first", "second", "third"]
+
+
+def test_nothing_is_begun_that_is_not_likely_to_be_over(tmp_path: Path) -> None:
+    file, begun = tmp_path / "kept" / "some.json", list[str]()
+    tasks = [task(file, name, proof(seconds=500.0), begun) for name in ("first", "second")]
+
+    assert run_within(tasks, limit=kept_runs.FIRST_GUESS - 1) == 2
+    assert begun == []
+    # There is time for one that takes as long as a first one is guessed to take, and not for one of 500 s.
+    assert run_within(tasks, limit=kept_runs.FIRST_GUESS + 10) == 1
+    assert begun == ["first"]
+
+
+def names(tasks: tuple[Task, ...]) -> list[tuple[str, str]]:
+    return [(task.file.stem, task.name) for task in tasks]
+
+
+def test_ledgers_that_are_there_are_not_made_again_unless_they_are_named(tmp_path: Path) -> None:
+    kept.keep(kept.PROOFS, "row-locks", proof(times=(FLUSH,)))
+    kept.keep(kept.PROOFS, "cpu", proof(reason="error: no compiler"))
+    options = {"host_changes": False}
+
+    left = kept_runs.proof_tasks(SEEN, PREDICTIONS, tmp_path, again=False, **options)
+    named = kept_runs.proof_tasks(SEEN[:1], PREDICTIONS, tmp_path, again=True, **options)
+
+    assert {name for _, name in names(left)} == {case.name for case in SEEN} - {"row-locks", "cpu"}
+    assert names(named) == [("proofs", "row-locks")]
+
+
+def test_unseen_cases_are_run_once_even_where_they_are_named(tmp_path: Path) -> None:
+    first, second, third, *_ = UNSEEN
+    kept.keep(kept.RULES, first.name, rules(first, State.WRONG))
+    kept.keep(kept.PROOFS, first.name, proof(times=(FLUSH,)))
+    kept.keep(kept.RULES, second.name, rules(second, State.FAILED))
+    chosen = (first, second, third)
+
+    left = kept_runs.unseen_tasks(chosen, PREDICTIONS, tmp_path, host_changes=False, again=False)
+    again = kept_runs.unseen_tasks(chosen, PREDICTIONS, tmp_path, host_changes=False, again=True)
+
+    assert names(left) == [("proofs", second.name), ("rules", third.name), ("proofs", third.name)]
+    assert names(again) == [("rules", second.name), *names(left)]
+
+
+def test_a_change_is_measured_after_it_was_predicted(tmp_path: Path) -> None:
+    first, second, third, *_ = PREDICTIONS  # all of one case
+    said = tuple(FLUSH.model_copy(update={"name": each.name}) for each in (first, second))
+    kept.keep(kept.PROOFS, first.case, proof(said=said, began=10.0))
+    kept.keep(kept.MEASURED, first.name, MeasuredRecord(**{**MADE, "began": 20.0}, ratio=1.1))  # type: ignore[arg-type]
+    kept.keep(kept.MEASURED, second.name, MeasuredRecord(**MADE, ratio=1.1))  # type: ignore[arg-type]
+    chosen = (first, second, third)
+
+    tasks = kept_runs.prediction_tasks(chosen, ALL, tmp_path, host_changes=False, again=False)
+
+    assert names(tasks) == [("measured", second.name)]
+    assert kept_runs.unspoken(chosen) == (third.case,)
+
+
+def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    made: list[str] = []
+
+    def make(case: cases.Case, results: Path, **_: object) -> ProofRecord:
+        made.append(case.name)
+        return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0)
+
+    monkeypatch.setattr(kept_runs, "run_proof", make)
+    arguments = ["--limits", "--results", str(tmp_path / "results"), "--only", "wal-flush", "cpu"]
+
+    assert runner.main([*arguments, "--limit", "10s"]) == 75
+    assert made == []
+    assert runner.main(["--limits", "--results", str(tmp_path / "results"), "--limit", "10min"]) == 0
+    assert made == [case.name for case in SEEN]
+    assert runner.main(["--limits", "--results", str(tmp_path / "results")]) == 0
+    assert len(made) == len(SEEN)
+    assert "| wal-flush | flush | flush 0.70 (0.50 to 0.90) |" in proof_page.PAGE.read_text(encoding="utf-8")
+
+
+def test_what_pgtrial_says_when_it_fails_is_a_record_without_a_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    case, called = ALL["wal-flush"], list[list[str]]()
+    fake_program(monkeypatch, f'error: file "{runs._HERE}/x" is missing', called)
+
+    found = by_experiment.run_proof(case, tmp_path, host_changes=False)
+
+    assert found.reason == 'error: file "x" is missing'
+    (words,) = called
+    assert words[:4] == ["limits", str(case.file), "--arm", "waiting"]
+    assert words[-1] == "--allow-code"
+    assert by_rules.run_case(case, tmp_path, host_changes=False).state is State.FAILED
+
+
+def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]], status: int = 2) -> None:
+    class Process:
+        def __init__(self, command: list[str], *, stdout: object, stderr: object) -> None:
+            called.append(command[command.index("pgtrial") + 1 :])
+            stdout.write(f"{said}\n")  # type: ignore[attr-defined]
+
+        def wait(self) -> int:
+            return status
+
+    monkeypatch.setattr(runs.subprocess, "Popen", Process)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("interrupted", 130), ("error: host settings are in use by another experiment: pgtrial, process 7", 1)],
+)
+def test_what_ended_before_it_told_anything_comes_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, status: int
+) -> None:
+    fake_program(monkeypatch, said, [], status)
+    tasks = kept_runs.unseen_tasks(UNSEEN[:1], PREDICTIONS, tmp_path, host_changes=False, again=False)
+
+    assert run_within(tasks, limit=1e9) == 2
+    assert not kept.RULES.exists()
+    assert not kept.PROOFS.exists()
+    assert by_rules.run_case(UNSEEN[0], tmp_path, host_changes=False).state is State.FAILED
+
+
+def test_who_ends_the_series_ends_pgtrial_and_waits_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Process:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def wait(self) -> int:
+            told.append("wait")
+            if len(told) == 1:
+                raise SystemExit(143)
+            return 130
+
+        def terminate(self) -> None:
+            told.append("terminate")
+
+    monkeypatch.setattr(runs.subprocess, "Popen", Process)
+
+    with pytest.raises(SystemExit):
+        runs.call_pgtrial(tmp_path, ["run"])
+    assert told == ["wait", "terminate", "wait"]
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=ALL)
+def test_pgtrial_limits_takes_the_options_of_each_case(case: cases.Case) -> None:
+    words = [str(case.file), "--arm", case.arm, "--quiet", *case.proof.options, *runs.permission(case)]
+
+    given = command.make_context("limits", words).params
+
+    assert given["resources"] == case.proof.vary
+    assert given["blocks"] == case.proof.blocks
+    assert given["host_changes"] is case.changes_host
+
+
+def test_a_case_that_needs_root_is_not_run_and_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runs, "find_hindrance", lambda case, *, host_changes: "it needs root")
+    tasks = kept_runs.unseen_tasks(UNSEEN[:1], PREDICTIONS, tmp_path, host_changes=False, again=False)
+
+    assert run_within(tasks, limit=1e9) == 0
+    assert not kept.RULES.exists()
+    assert not kept.PROOFS.exists()
+
+
+def test_names_that_do_not_exist_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--limits", "--unseen", "--predict"):
+        with pytest.raises(SystemExit):
+            runner.main([option, "--only", "nonsense"])
+        assert "nonsense" in capsys.readouterr().err
+
+
+def test_the_page_tells_how_often_each_is_right() -> None:
+    first, second, *_ = UNSEEN
+    found = {
+        first.name: rules(first),
+        second.name: RulesRecord.of(Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE),
+    }
+    proofs = {second.name: proof(times=(FLUSH,), total=FLUSH, rest=FLUSH)}
+
+    text = proof_page.render_unseen(UNSEEN, found, proofs)
+
+    assert "2 of 17 have been run. By rules, the right name was found in 1 of 2 whose cause was there" in text
+    assert "always says “locks” is right in 2 of 2. By experiment, the right time is the largest in 1 of 1" in text
+    assert f"| {second.name} | one advisory lock | locks | **cpu** | flush | flush |" in text
+
+
+def test_no_unseen_case_and_no_prediction_was_changed_after_its_first_run() -> None:
+    """Of the repository. What was run once stays as it was; a record of another digest tells that it did not."""
+    folder = kept.FOLDER
+    rules, proofs, changes = (folder / f"{name}.json" for name in ("rules", "proofs", "predictions"))
+    as_run = {
+        **{(name, "rules"): each for name, each in kept.read_kept(rules, RulesRecord).items()},
+        **{(name, "proof"): each for name, each in kept.read_kept(proofs, ProofRecord).items()},
+        **{(name, "change"): each for name, each in kept.read_kept(changes, MeasuredRecord).items()},
+    }
+    now = {case.name: case.digest for case in UNSEEN} | {each.name: each.digest for each in PREDICTIONS}
+
+    changed = [key for key, record in as_run.items() if key[0] in now and record.digest != now[key[0]]]
+
+    assert changed == []
+
+
+def test_a_changed_script_or_truth_changes_the_digest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case = ALL["jit"]
+    shutil.copytree(cases.EXPERIMENTS, tmp_path / "experiments")
+    (tmp_path / "unseen.toml").write_text(cases.UNSEEN.read_text().replace("many milliseconds", "some milliseconds"))
+    before = case.digest
+    monkeypatch.setattr(cases, "EXPERIMENTS", tmp_path / "experiments")
+
+    assert case.digest == before
+    (other,) = cases.choose(cases.read_cases(tmp_path / "unseen.toml"), ["jit"])
+    assert other.digest != before
+    (tmp_path / "experiments" / "jit.sql").write_text("SELECT 1;")
+    assert case.digest != before
+    assert replace(PREDICTIONS[0], factors={"cpu": 0.9}).digest != PREDICTIONS[0].digest
+
+
+def test_kept_files_can_be_read_and_are_lines() -> None:
+    """Of the repository: a record is a line, so that a change shows what is new."""
+    for path in kept.FOLDER.glob("*.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        assert len(path.read_text(encoding="utf-8").splitlines()) == len(found) + 2

@@ -1,0 +1,165 @@
+"""Ledgers against the truth: of constructed ones, and of a simulated experiment."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ground_truth.kept import ProofRecord, Share
+from ground_truth.predictions import Prediction
+from ground_truth.proving import NOT_FOUND, Proved, judge_proof, tally
+
+from ground_truth import by_experiment, cases, proof_page, proving
+from pgtrial.analysis.analyze import analyze
+from pgtrial.design.limits import limits_experiment
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.load import examine
+from support import EXPERIMENT, Simulation, write_result_folder
+
+CASES = {case.name: case for case in cases.read_cases()}
+FLUSH, WRITERS, MEMORY = CASES["wal-flush"], CASES["write-back"], CASES["memory"]
+MADE = {"machine": "2 CPUs", "began": 1.0, "seconds": 300.0}
+
+
+def share(name: str, low: float, high: float) -> Share:
+    return Share(name=name, value=(low + high) / 2, low=low, high=high)
+
+
+def record(*times: Share, total: tuple[float, float] = (0.8, 1.2), memory: tuple[Share, ...] = ()) -> ProofRecord:
+    low, high = total
+    sum_, rest = share("sum", low, high), share("rest", 1 - high, 1 - low)
+    return ProofRecord(
+        **MADE, times=times, memory=memory, total=sum_, rest=rest, blocks=6, method="blocks", server="15"
+    )
+
+
+def test_the_largest_is_right_where_its_interval_excludes_that_of_the_second() -> None:
+    judged = judge_proof(FLUSH, record(share("cpu", -0.1, 0.3), share("flush", 0.5, 0.9)))
+
+    assert judged.state is Proved.RIGHT
+    assert judged.covers is True
+    assert judged.largest is not None
+    assert judged.second is not None
+    assert (judged.largest.name, judged.second.name) == ("flush", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("flush", "cpu"),
+    [
+        (share("flush", 0.3, 0.9), share("cpu", 0.0, 0.4)),
+        (share("flush", -0.1, 0.5), share("cpu", -0.3, -0.2)),
+        (Share(name="flush", value=0.9), Share(name="cpu", value=0.1)),
+    ],
+    ids=["intervals overlap", "none is shown", "one block tells no interval"],
+)
+def test_the_largest_is_right_and_not_surely(flush: Share, cpu: Share) -> None:
+    judged = judge_proof(FLUSH, record(flush, cpu))
+
+    assert judged.state is Proved.UNSURE
+    assert judged.is_right
+
+
+def test_another_largest_is_wrong_however_sure() -> None:
+    judged = judge_proof(FLUSH, record(share("cpu", 0.7, 0.9), share("flush", 0.1, 0.2)))
+
+    assert (judged.state, judged.reason) == (Proved.WRONG, "expected flush, found cpu")
+
+
+@pytest.mark.parametrize(("total", "covers"), [((0.8, 1.2), True), ((0.2, 0.9), False), ((1.1, 1.5), False)])
+def test_the_sum_covers_1_or_not(total: tuple[float, float], covers: bool) -> None:
+    assert judge_proof(FLUSH, record(share("flush", 0.5, 0.9), total=total)).covers is covers
+
+
+def test_a_sum_without_an_interval_covers_nothing() -> None:
+    one = record(share("flush", 0.5, 0.9)).model_copy(update={"total": Share(name="sum", value=1.0)})
+
+    assert judge_proof(FLUSH, one).covers is False
+
+
+def test_what_is_missing_has_to_be_the_largest_where_nothing_makes_the_right_time_longer() -> None:
+    right = judge_proof(WRITERS, record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)))
+    wrong = judge_proof(WRITERS, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0)))
+
+    assert right.state is Proved.RIGHT
+    assert right.largest is not None
+    assert right.largest.name == NOT_FOUND
+    assert right.covers is None
+    assert wrong.state is Proved.WRONG
+
+
+def test_throughput_has_to_depend_on_memory_where_that_is_short() -> None:
+    times = (share("files", 0.5, 0.9), share("cpu", 0.0, 0.2))
+
+    assert judge_proof(MEMORY, record(*times, memory=(share("memory", 0.3, 0.6),))).state is Proved.RIGHT
+    for memory in ((), (share("memory", -0.1, 0.6),)):
+        assert judge_proof(MEMORY, record(*times, memory=memory)).state is Proved.UNSURE
+
+
+def test_a_case_without_a_ledger_has_failed() -> None:
+    judged = judge_proof(FLUSH, ProofRecord(**MADE, reason="error: no compiler"))
+
+    assert (judged.state, judged.reason, judged.covers) == (Proved.FAILED, "error: no compiler", None)
+    assert not judged.is_right
+
+
+def test_cases_are_counted() -> None:
+    judged = [
+        judge_proof(FLUSH, record(share("flush", 0.5, 0.9), share("cpu", 0.0, 0.2))),
+        judge_proof(FLUSH, record(share("flush", 0.2, 0.9), share("cpu", 0.0, 0.3), total=(0.2, 0.9))),
+        judge_proof(FLUSH, record(share("cpu", 0.5, 0.9))),
+    ]
+
+    found = tally(judged)
+
+    assert (found.cases, found.right, found.sure, found.covered) == (3, 2, 1, 2)
+
+
+def test_the_page_tells_what_must_be_shown() -> None:
+    proofs = {
+        "wal-flush": record(share("flush", 0.5, 0.9), share("cpu", 0.0, 0.2)),
+        "row-locks": record(share("cpu", 0.5, 0.9), total=(0.2, 0.9)),
+        "write-back": record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)),
+    }
+
+    text = proof_page.render_proofs(tuple(CASES.values()), proofs)
+
+    assert "3 of 18 cases have been judged." in text
+    assert "Of 2 whose time can be made longer, the right one is the largest in 1" in text
+    assert "excludes that of the second in 1; the sum may be 1 in 1." in text
+    assert "Of 1 whose time nothing makes longer, what is missing from 1 is the largest in 1, surely in 1." in text
+    assert "| wal-flush | flush | flush 0.70 (0.50 to 0.90) | cpu 0.10 (0.00 to 0.20) |" in text
+    assert "- row-locks: wrong; expected flush, found cpu" in text
+    assert proof_page.render_proofs((FLUSH,), {}) == "None of the 1 cases has been judged by experiment yet."
+
+
+def test_the_page_says_what_is_kept() -> None:
+    """Nobody writes its tables by hand."""
+    page = proof_page.PAGE.read_text(encoding="utf-8")
+
+    assert proof_page.fill(page) == page
+
+
+def test_as_much_of_a_ledger_is_kept_as_is_judged_and_what_it_predicts(tmp_path: Path) -> None:
+    experiment = examine(EXPERIMENT, Path("/")).experiment
+    assert experiment is not None
+    text = limits_experiment(experiment, resolve_arms(experiment), duration=10)
+    written = examine(text, Path("/")).experiment
+    assert written is not None
+    # Flushes alone: half as long again, throughput is two thirds.
+    tps = {arm.name: 300 / float(arm.knobs["slowdown"]["flush"]) for arm in resolve_arms(written)}
+    folder = write_result_folder(
+        tmp_path / "folder", text=text, simulation=Simulation(tps=tps, run_sd=0.01, slice_sd=0.01, seed=5)
+    )
+    findings = analyze(folder)
+    change = Prediction(name="faster", case="wal-flush", factors={"flush": 0.8}, change={})
+
+    found = by_experiment.read_proof(findings, said=(by_experiment._say(folder, change),), **MADE)
+
+    assert judge_proof(replace(FLUSH, arm=experiment.arms and next(iter(experiment.arms))), found).state is Proved.RIGHT
+    assert {share.name for share in found.times} == {"cpu", "flush", "files", "generator"}
+    (said,) = found.said
+    assert said.low is not None
+    assert said.high is not None
+    assert said.name == "faster"
+    assert said.low < 1.25 < said.high
+    assert found.blocks == 6
+    assert proving.right_names(FLUSH) == ("flush",)
