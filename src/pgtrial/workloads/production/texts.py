@@ -7,9 +7,10 @@ values in it: comments often have some, and pg_stat_statements does not always r
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pgtrial.postgres.production import Load, Statement
+from pgtrial.workloads.production.constants import Token, holds_constant
 
 LONGEST = 100_000  # characters
 _MOST_PARAMETERS = 255  # that pgbench can send with a statement
@@ -23,11 +24,6 @@ _COMMANDS = frozenset(
     "EXECUTE EXPLAIN FETCH GRANT LISTEN LOAD LOCK MOVE NOTIFY PREPARE REFRESH REINDEX RELEASE RESET REVOKE SAVEPOINT "
     "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
 )
-_TYPE_SIZE = re.compile(
-    r"\b(?:varchar|varying|bpchar|character|char|bit|numeric|decimal|time(?:stamp)?(?:tz)?|interval|float)"
-    r" ?\( ?\d+ ?(?:, ?-?\d+ ?)?\)",
-    re.IGNORECASE,
-)
 _OF_THE_SERVER = re.compile(
     r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pg_get_\w+|pgtrial_\w+)\b"
     # pg_dump, which every server meets, reads the catalogue by names without a schema.
@@ -35,17 +31,17 @@ _OF_THE_SERVER = re.compile(
     re.IGNORECASE,
 )
 _ENDS_OF_RANGE = re.compile(r"\b(?:int4|int8|num|ts|tstz|date)range\s*\(\s*\$[^(),]*,\s*\$", re.IGNORECASE)
-_SMALL = 2  # digits of a number that may be a position in ORDER BY
+# A number takes all that touches it: versions of the server differ in where one ends.
 _PIECE = re.compile(
     r"""
       (?P<string> (?:[uU]&|[eEbBxXnN])?'(?:[^']|'')*' )
     | (?P<name> (?:[uU]&)?"(?:[^"]|"")*" )
-    | (?P<parameter> \$(?P<index>\d+) )
+    | (?P<parameter> \$(?P<index>[0-9]{1,5})(?![\w$\u0080-\U0010ffff]) )
     | (?P<dollar> \$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$ )
-    | (?P<comment> --[^\n]* )
+    | (?P<comment> --[^\n\r]* )
     | (?P<block> /\* )
     | (?P<word> [A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]* )
-    | (?P<number> \d[\d.]*(?:[eE][+-]?\d+)? )
+    | (?P<number> \.?[0-9](?:[\w.$\u0080-\U0010ffff]|(?<=[eE])[+-](?=[0-9]))* )
     | (?P<blank> \s+ )
     | (?P<colons> ::|:= )
     | (?P<other> . )
@@ -86,12 +82,14 @@ def read_text(text: str) -> tuple[Text, "_Found"]:
 class _Found:
     """What was met in a text."""
 
+    tokens: list[Token] = field(default_factory=list)
     strings: int = 0
     parameters: int = 0
     semicolons: int = 0
     first: str = ""
     called: tuple[str, ...] = ()
     colon_in_name: bool = False
+    is_unclear: bool = False
 
 
 def _pieces(text: str, found: _Found) -> Iterator[str | int]:
@@ -114,6 +112,7 @@ def _pieces(text: str, found: _Found) -> Iterator[str | int]:
         if blank:
             yield " "
         blank = False
+        found.tokens.append(Token(str(kind), piece))
         if kind == "parameter":
             found.parameters += 1
             yield int(match["index"])
@@ -130,6 +129,8 @@ def _note(found: _Found, kind: str, piece: str, last: str) -> None:
         found.strings += 1
     elif kind == "name":
         found.colon_in_name = found.colon_in_name or ":" in piece
+    elif piece in ("$", "'", '"'):
+        found.is_unclear = True
     elif piece == ";":
         found.semicolons += 1
     elif piece == "(" and last:
@@ -177,6 +178,8 @@ def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, w
         return "its text has a backslash, which pgbench may take for a command of its own"
     if found.semicolons:
         return "it is several statements"
+    if found.is_unclear:
+        return "it is not clear where a quote or a parameter in its text ends"
     if found.colon_in_name:
         return "a name in it has a colon, which pgbench takes for a variable"
     if found.parameters > _MOST_PARAMETERS:
@@ -189,10 +192,7 @@ def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, w
         return "the two ends of a range in it would be drawn apart, and often in the wrong order"
     if statement.refused:
         return "the server does not understand its text, which lost something when its constants were replaced"
-    plain = _TYPE_SIZE.sub("", plain)
-    numbers = re.findall(r"(?<![\w$])\d[\d.]*", plain)
-    was_replaced = found.parameters > 0 and all(len(digits) <= _SMALL for digits in numbers)
-    if not with_values and (found.strings or (numbers and not was_replaced)):
+    if not with_values and holds_constant(found.tokens):
         return "its text has values that were not replaced, and values stay on the server"
     if found.strings and ":" in plain and re.search(r"(?<!:):\w", plain):
         return "a text in it has a colon, which pgbench takes for a variable"
