@@ -18,7 +18,8 @@ from pgtrial.engine.production_check import name_scripts
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
-from pgtrial.workloads.production.parameters import Role, is_fresh, read_shape
+from pgtrial.workloads.production.keys import is_fresh
+from pgtrial.workloads.production.parameters import Role, read_shape
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
@@ -504,6 +505,32 @@ def test_in_place_the_database_itself_is_written_to(shop, written, tmp_path, cap
     assert main(words) == 0
     assert int(shop.psql("other", "SELECT count(*) FROM orders")) > 2000
     assert not shop.psql("other", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+
+
+def test_a_unique_column_that_is_changed_gets_new_values(shop, tmp_path, capsys):
+    shop.psql("postgres", "CREATE DATABASE sess")
+    shop.psql(
+        "sess",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE EXTENSION btree_gist",
+        "CREATE TABLE sess (id int PRIMARY KEY, token text UNIQUE, room text, span int4range)",
+        "INSERT INTO sess SELECT n, 'token' || n, n::text, '[1,2)' FROM generate_series(1, 200) AS n",
+        "ALTER TABLE sess ADD EXCLUDE USING gist (room WITH =, span WITH &&)",
+        "VACUUM ANALYZE",
+    )
+    (tmp_path / "change.sql").write_text(
+        "\\set id random(1, 200)\nSELECT 'x' || random() AS token, 'r' || :id AS room \\gset\n"
+        "UPDATE sess SET token = :token WHERE id = :id;\n"
+        "UPDATE sess SET room = :room, span = '[1,2)' WHERE id = :id;\n"
+    )
+    shop.pgbench("sess", "-M", "extended", "-t", "50", "-f", f"{tmp_path}/change.sql")
+    assert main(["workload", shop.dsn("sess"), "--output", str(tmp_path / "load")]) == 0
+    assert "3 statements in 3 scripts" in capsys.readouterr().out
+
+    words = ["--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(["workload", shop.dsn("sess"), "--check", str(tmp_path / "load"), *words]) == 0
+    assert "failed" not in capsys.readouterr().out
+    assert int(shop.psql("sess", "SELECT count(*) FROM sess WHERE token LIKE 'new%' AND room LIKE 'new%'")) > 100
 
 
 def test_the_copy_of_a_check_that_was_killed_is_dropped_by_restore(shop, written, tmp_path, capsys):
