@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.engine.production_check import name_scripts
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
@@ -207,15 +206,6 @@ def test_a_value_of_a_type_that_is_not_known_is_never_missing():
     setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
 
     assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
-
-
-def test_an_error_names_the_script_and_not_its_number():
-    error = "client 2 script 1 aborted in command 4 query 0: ERROR:  script 1 is unknown"
-
-    assert name_scripts(error, ["s001", "s002"]) == (
-        "client 2 script s002 aborted in command 4 query 0: ERROR:  script 1 is unknown"
-    )
-    assert name_scripts("script 7 is unknown", ["s001"]) == "script 7 is unknown"
 
 
 def test_comments_stay_on_the_server_and_slices_are_no_variables():
@@ -531,6 +521,47 @@ def test_a_unique_column_that_is_changed_gets_new_values(shop, tmp_path, capsys)
     assert main(["workload", shop.dsn("sess"), "--check", str(tmp_path / "load"), *words]) == 0
     assert "failed" not in capsys.readouterr().out
     assert int(shop.psql("sess", "SELECT count(*) FROM sess WHERE token LIKE 'new%' AND room LIKE 'new%'")) > 100
+
+
+def test_a_statement_that_fails_is_told_and_the_others_are_sent(shop, written, tmp_path, capsys):
+    folder = Path(shutil.copytree(written, tmp_path / "load"))
+    shop.psql("postgres", "CREATE DATABASE refusing TEMPLATE copy")
+    # As a key that others have, with the row in its DETAIL.
+    shop.psql("refusing", "ALTER TABLE customer ADD CHECK (name NOT LIKE 'planted%') NOT VALID")
+    words = ["workload", shop.dsn("refusing"), "--check", str(folder), "--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(words) == 0
+
+    said, meanwhile = capsys.readouterr()
+    error = 'ERROR:  new row for relation "customer" violates check constraint "customer_name_check"'
+    told = re.findall(r"^  (s\d+) fails, and is not in these figures \((.*)\): (UPDATE .*): (ERROR.*)$", said, re.MULTILINE)
+    (name,) = {script for script, *_ in told}
+    assert [what for _, what, _, _ in told] == [
+        *(f"take it out of {draw.name}.toml" for draw in DRAWS),
+        "left out of it",
+    ]
+    assert {why for *_, why in told} == {error}
+    truth = (folder / "truth.md").read_text()
+    assert truth.count(f"{name} fails, and is not in these figures: UPDATE") == 4
+    assert "Failing row" not in said + meanwhile + truth
+    assert f"rows: {name} fails, UPDATE" in meanwhile
+    assert not re.search(r"blocks of a call within 100 %", said)
+    assert name in (folder / "rows.toml").read_text()
+    assert name not in (folder / "nearest.toml").read_text()
+    assert 'name  = "s' in (folder / "nearest.toml").read_text()
+
+
+def test_a_load_of_which_nothing_can_be_sent_is_an_error(shop, written, tmp_path, capsys):
+    folder = Path(shutil.copytree(written, tmp_path / "load"))
+    for script in folder.glob("*/s*.sql"):
+        if script.stem != "setup":
+            script.write_text("SELECT 1 / 0;\n")
+    words = ["workload", shop.dsn("copy"), "--check", str(folder), "--seconds", "1", "--allow-writes"]
+    assert main(words) == 1
+
+    said = capsys.readouterr().err
+    assert "no script of the load can be sent to this database" in said
+    assert "s001: SELECT 1 / 0: ERROR:  division by zero" in said
+    assert not shop.psql("postgres", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
 
 
 def test_the_copy_of_a_check_that_was_killed_is_dropped_by_restore(shop, written, tmp_path, capsys):
