@@ -16,6 +16,7 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
+from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.parameters import Role, read_shape
@@ -54,7 +55,9 @@ def statement(text: str, parameters: int = 0, *, calls: int = 10, rows: int = 10
 
 
 def load_of(*statements: Statement) -> Load:
-    return Load(statements=statements, tables=TABLES, path=("public",), side_effects=frozenset({"wipe"}), hidden=0)
+    return Load(
+        statements=statements, tables=TABLES, path=("public",), effects=Effects(functions=frozenset({"wipe"})), hidden=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -533,7 +536,9 @@ def test_a_statement_that_fails_is_told_and_the_others_are_sent(shop, written, t
 
     said, meanwhile = capsys.readouterr()
     error = 'ERROR:  new row for relation "customer" violates check constraint "customer_name_check"'
-    told = re.findall(r"^  (s\d+) fails, and is not in these figures \((.*)\): (UPDATE .*): (ERROR.*)$", said, re.MULTILINE)
+    told = re.findall(
+        r"^  (s\d+) fails, and is not in these figures \((.*)\): (UPDATE .*): (ERROR.*)$", said, re.MULTILINE
+    )
     (name,) = {script for script, *_ in told}
     assert [what for _, what, _, _ in told] == [
         *(f"take it out of {draw.name}.toml" for draw in DRAWS),

@@ -5,9 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgtrial.postgres.production import Load, Statement
+from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 
-LOAD = Load(statements=(), tables={}, path=("public",), side_effects=frozenset(), hidden=0)
+LOAD = Load(statements=(), tables={}, path=("public",), effects=Effects(), hidden=0)
 
 # Where a constant may stand, each beside a parameter: a server keeps such texts where it counted a statement that was
 # prepared before its counts were reset.

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
@@ -40,7 +41,7 @@ def derived(*texts: str):
         Statement(text=text, calls=10, rows=10, hit=30, read=0, time=1.0, types=(TEXT,) * _number(text))
         for text in texts
     ]
-    load = Load(statements=tuple(statements), tables=TABLES, path=("public",), side_effects=frozenset(), hidden=0)
+    load = Load(statements=tuple(statements), tables=TABLES, path=("public",), effects=Effects(), hidden=0)
     return derive_scripts(load, with_values=False), load
 
 

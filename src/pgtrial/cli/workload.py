@@ -60,7 +60,7 @@ def command(
     from pgtrial.errors import ConsentError
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.units import format_share
-    from pgtrial.workloads.production.record import NEAREST, told_text
+    from pgtrial.workloads.production.record import NEAREST, told_text, trigger_text
 
     if (output is None) == (checked is None):
         raise click.UsageError("give --output to write a load, or --check to try one on a copy")
@@ -71,6 +71,8 @@ def command(
         echo(f'wrote "{output}": {number} statements in {len(plan.scripts)} scripts, {kept} of the time')
         for text in plan.left_out_texts():
             echo(text)
+        for said in plan.triggers:
+            echo(trigger_text(said))
         told = plan.told
         echo(f"transactions: {told_text(told.explained, told.commits)}")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')

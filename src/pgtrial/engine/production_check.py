@@ -44,6 +44,7 @@ from pgtrial.workloads.production.record import (
     nearest,
     only_scripts,
     setup_of,
+    trigger_text,
     truth_text,
     turned,
 )
@@ -81,6 +82,8 @@ def check_workload(
     record = read_record(folder)
     refuse_changeable(folder, hint="Copy the folder into a directory of your own, and name the copy.")
     _refuse_code(folder, record)
+    for said in record["triggers"]:
+        tell(trigger_text(said))
     work = _check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place, tell=tell)
     checked = asyncio.run(until_signalled(work))
     write_file(folder / TRUTH, truth_text(record, checked.truths, checked.fits))

@@ -13,6 +13,7 @@ from psycopg.errors import ObjectNotInPrerequisiteState
 
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.production_effects import Effects, read_effects
 
 _READ_ONLY = "SET default_transaction_read_only = on"
 TableName = tuple[str, str]  # schema, name
@@ -115,12 +116,6 @@ GROUP BY n.nspname, c.relname, x.oid"""
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
 
-# An application's own functions may do anything; of the server's those that only tell the time or draw a number do not.
-_SIDE_EFFECTS: LiteralString = """
-SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-WHERE p.provolatile = 'v' AND NOT (n.nspname = 'pg_catalog' AND p.proname IN (
-    'random', 'nextval', 'clock_timestamp', 'timeofday', 'gen_random_uuid', 'random_normal', 'uuidv4', 'uuidv7'))"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
@@ -186,14 +181,14 @@ class Table:
 class Load:
     """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
 
-    ``hidden`` is how many statements others have sent whose text the role may not see, ``side_effects`` are names of
-    functions that may do more than compute.
+    ``hidden`` is how many statements others have sent whose text the role may not see, ``effects`` is what statements
+    may do beside reading and writing rows.
     """
 
     statements: tuple[Statement, ...]
     tables: Mapping[TableName, Table]
     path: tuple[str, ...]
-    side_effects: frozenset[str]
+    effects: Effects
     hidden: int
 
 
@@ -209,7 +204,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
-        side_effects = frozenset(str(name) for (name,) in await (await connection.execute(_SIDE_EFFECTS)).fetchall())
+        effects = await read_effects(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
         ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
@@ -218,7 +213,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         statements=tuple(described),
         tables=tables,
         path=tuple(path),
-        side_effects=side_effects,
+        effects=effects,
         hidden=sum(not each.text for each in counted),
     )
 

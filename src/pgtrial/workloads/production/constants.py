@@ -10,7 +10,8 @@ Source: scan.l and gram.y of PostgreSQL 14 to 18.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from pgtrial.workloads.production.tokens import Token, token_at
 
 _POSITION = re.compile(r"[0-9]{1,2}")
 _ROWS = re.compile(r"[0-9]{1,3}")
@@ -30,21 +31,6 @@ _SIZED = frozenset(
     "VARCHAR VARYING".split()
 )
 _VARYING = frozenset(("BIT", "CHAR", "CHARACTER"))
-
-
-class Token(NamedTuple):
-    """``kind`` is that of the scanner: "word", "name" (quoted), "number", "string", "parameter", "other" and more."""
-
-    kind: str
-    text: str
-
-    @property
-    def word(self) -> str:
-        """A word that is not quoted, in capital letters."""
-        return self.text.upper() if self.kind == "word" else ""
-
-
-_END = Token("", "")
 
 
 @dataclass(slots=True)
@@ -97,11 +83,13 @@ def _enter(level: _Level, tokens: Sequence[Token], index: int) -> None:
 
 def _is_structure(tokens: Sequence[Token], index: int, level: _Level) -> bool:
     text = tokens[index].text
-    before, after = (_at(tokens, index + step) for step in (-1, 1))
+    before, after = (token_at(tokens, index + step) for step in (-1, 1))
     is_last = after.text in ("", ")")
     if level.begins_item and _POSITION.fullmatch(text):
         return is_last or after.text == "," or after.word in _DIRECTIONS | _AFTER_LIST
-    is_most = before.word == "LIMIT" or (before.word in ("FIRST", "NEXT") and _at(tokens, index - 2).word == "FETCH")
+    is_most = before.word == "LIMIT" or (
+        before.word in ("FIRST", "NEXT") and token_at(tokens, index - 2).word == "FETCH"
+    )
     if is_most and level.is_query and _ROWS.fullmatch(text):
         return is_last or after.word in _AFTER_ROWS
     is_alone = before.text in ("(", ",") and after.text in (")", ",")
@@ -112,17 +100,13 @@ def _is_structure(tokens: Sequence[Token], index: int, level: _Level) -> bool:
 def _is_type(tokens: Sequence[Token], index: int) -> bool:
     """Whether the parenthesis at ``index`` stands behind the name of a type, in a cast."""
     at = index - 1
-    name = _at(tokens, at)
+    name = token_at(tokens, at)
     if name.kind not in ("word", "name"):
         return False
     at -= 1
-    if name.word == "VARYING" and _at(tokens, at).word in _VARYING:
+    if name.word == "VARYING" and token_at(tokens, at).word in _VARYING:
         at -= 1
-    while _at(tokens, at).text == "." and _at(tokens, at - 1).kind in ("word", "name"):
+    while token_at(tokens, at).text == "." and token_at(tokens, at - 1).kind in ("word", "name"):
         at -= 2
-    before = _at(tokens, at)
+    before = token_at(tokens, at)
     return before.text == "::" or (before.word == "AS" and name.word in _SIZED)
-
-
-def _at(tokens: Sequence[Token], index: int) -> Token:
-    return tokens[index] if 0 <= index < len(tokens) else _END

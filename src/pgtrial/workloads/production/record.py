@@ -110,6 +110,7 @@ def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_value
             for each in derived.left_out
         ],
         "hidden": derived.hidden,
+        "triggers": list(derived.triggers),
         "parameters": {name: files.how for name, files in drawn.items()},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -317,6 +318,10 @@ def dials_of(setup: str, script: str) -> dict[Dial, float]:
     if not all(math.isfinite(value) and (value > 0 or kind is not Dial.WIDTH) for kind, value in dials.items()):
         raise ValueError("a dial stands at no place that it has")
     return dials
+
+
+def trigger_text(said: str) -> str:
+    return f"runs on a copy, too: {said}, whose body was not looked at"
 
 
 def told_text(explained: int, commits: int) -> str:

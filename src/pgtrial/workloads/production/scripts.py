@@ -26,7 +26,7 @@ from pgtrial.workloads.production.draws import (
 )
 from pgtrial.workloads.production.keys import can_number, find_obstacle, is_fresh, is_own, is_text, keep_own
 from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
-from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
+from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine, triggers_of
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
@@ -62,10 +62,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedScripts:
-    """``time`` is that of all statements, in seconds, also of those that are left out."""
+    """``time`` is that of all statements, in seconds, also of those that are left out.
+
+    ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
+    """
 
     scripts: tuple[Script, ...]
     left_out: tuple[LeftOut, ...]
+    triggers: tuple[str, ...]
     told: Told
     time: float
     hidden: int
@@ -130,6 +134,14 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     return DerivedScripts(
         scripts=tuple(scripts[:MOST]),
         left_out=tuple(_add_up(refused)),
+        triggers=tuple(
+            dict.fromkeys(
+                said
+                for script in scripts[:MOST]
+                for member in script.members
+                for said in triggers_of(member.statement, load.effects)
+            )
+        ),
         told=told,
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,

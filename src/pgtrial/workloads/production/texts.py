@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pgtrial.postgres.production import Load, Statement
-from pgtrial.workloads.production.constants import Token, holds_constant
+from pgtrial.postgres.production_effects import Effects
+from pgtrial.workloads.production.constants import holds_constant
+from pgtrial.workloads.production.tokens import Token, written_by
 
 LONGEST = 100_000  # characters
 _MOST_PARAMETERS = 255  # that pgbench can send with a statement
@@ -73,13 +75,8 @@ class Refusal:
     command: str
 
 
-def read_text(text: str) -> tuple[Text, "_Found"]:
-    found = _Found()
-    return Text(pieces=tuple(_pieces(text, found))), found
-
-
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What was met in a text."""
 
     tokens: list[Token] = field(default_factory=list)
@@ -92,7 +89,12 @@ class _Found:
     is_unclear: bool = False
 
 
-def _pieces(text: str, found: _Found) -> Iterator[str | int]:
+def read_text(text: str) -> tuple[Text, Found]:
+    found = Found()
+    return Text(pieces=tuple(_pieces(text, found))), found
+
+
+def _pieces(text: str, found: Found) -> Iterator[str | int]:
     """Pieces of the text, ``found`` is filled meanwhile. What does not end goes to the end of the text."""
     at, blank, last = 0, False, ""
     text = text.strip().rstrip(";").rstrip()
@@ -124,7 +126,7 @@ def _pieces(text: str, found: _Found) -> Iterator[str | int]:
         last = piece
 
 
-def _note(found: _Found, kind: str, piece: str, last: str) -> None:
+def _note(found: Found, kind: str, piece: str, last: str) -> None:
     if kind in ("string", "dollar"):
         found.strings += 1
     elif kind == "name":
@@ -159,6 +161,12 @@ def control_of(statement: Statement) -> str:
     return "commit" if first in _ENDS else "rollback" if first in _ABORTS else ""
 
 
+def triggers_of(statement: Statement, effects: Effects) -> Iterator[str]:
+    """What runs functions of the application when the statement writes, in words."""
+    for name in written_by(read_text(statement.text)[1].tokens):
+        yield from effects.triggers.get(name, ())
+
+
 def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Refusal:
     """The text for a script, or why there is none."""
     text, found = read_text(statement.text)
@@ -171,7 +179,19 @@ def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Re
     return text
 
 
-def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, with_values: bool) -> str:
+def _effect(found: Found, effects: Effects) -> str:
+    if called := sorted({name for name in found.called if name in effects.functions}):
+        return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    for name in dict.fromkeys(token.name for token in found.tokens):
+        if name in effects.reads:
+            return f"it reads {name}, {effects.reads[name]}"
+    for name in written_by(found.tokens):
+        if name in effects.writes:
+            return f"it writes to {name}, {effects.writes[name]}"
+    return ""
+
+
+def _objection(statement: Statement, load: Load, text: Text, found: Found, *, with_values: bool) -> str:
     if len(statement.text) > LONGEST:
         return f"its text is longer than {LONGEST:,} characters"
     if "\\" in statement.text or "\0" in statement.text:
@@ -186,8 +206,8 @@ def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, w
         return f"it has more than {_MOST_PARAMETERS} parameters"
     if _OF_THE_SERVER.search(statement.text):
         return "it asks the server about itself"
-    if called := sorted({name for name in found.called if name in load.side_effects}):
-        return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    if reason := _effect(found, load.effects):
+        return reason
     if _ENDS_OF_RANGE.search(plain := text.fill(lambda _number: "$")):
         return "the two ends of a range in it would be drawn apart, and often in the wrong order"
     if statement.refused:
