@@ -98,7 +98,7 @@ def asked(text: str) -> Statement:
         ("SELECT * FROM far_too", "it reads far_too, which reads a table of another server"),
         ("SELECT * FROM guarded", f"it reads guarded, whose policy mine calls wipe, {MORE}"),
         ("INSERT INTO ruled VALUES ($1)", "it writes to ruled, which has the rule also"),
-        ("INSERT INTO sent_1 VALUES ($1)", f"sent_1, whose trigger sends calls dblink_exec of extension dblink, {MORE}"),
+        ("INSERT INTO sent_1 VALUES ($1)", f"whose trigger sends calls dblink_exec of extension dblink, {MORE}"),
         ("INSERT INTO public.sent VALUES ($1)", "to sent, and so to sent_1, whose trigger sends calls dblink_exec"),
         ("WITH x AS (DELETE FROM ONLY logged) SELECT FROM x", "it writes to logged, and so to sent_1, whose trigger"),
         ("MERGE INTO sent USING item ON k = n WHEN MATCHED THEN DELETE", "it writes to sent, and so to sent_1, whose"),

@@ -266,7 +266,8 @@ class _Finder:
                     yield table, name
         for merge in tree.find_all(exp.Merge):
             table = self.resolve(merge.this) if isinstance(merge.this, exp.Table) else None
-            matched = {_name(each) for each in merge.args["on"].find_all(exp.Column)}
+            on = merge.args.get("on")
+            matched = {_name(each) for each in on.find_all(exp.Column)} if on is not None else set()
             if table is not None and _has_parameter(merge):
                 for name in _assigned_by(merge):
                     if name not in matched:

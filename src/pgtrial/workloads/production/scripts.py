@@ -30,6 +30,7 @@ from pgtrial.workloads.production.texts import Refusal, Text, control_of, examin
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
+_LARGEST = 10**18  # number behind which new ones begin
 _KEY_SEED = 7  # of the order of statements in the draw that shuffles it
 
 
@@ -215,8 +216,8 @@ def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[
     yield f"CREATE SEQUENCE {name}"
     value, where = quote(column), ""
     if not can_number(load.tables[table].columns[column].type):
-        value, where = f"substr({value}::text, 4)", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
-    most = f"(SELECT max({value}::bigint) FROM {name_of(table)}{where})"
+        value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
+    most = f"(SELECT least(max({value}), {_LARGEST})::bigint FROM {name_of(table)}{where})"
     yield f"SELECT setval('{name}', greatest(coalesce({most}, 1), 1))"
 
 
