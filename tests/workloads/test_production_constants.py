@@ -1,11 +1,16 @@
 """Without values nothing of a text that could be somebody's leaves the server, wherever and however it is written."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgtrial.postgres.production import Load, Statement
 from pgtrial.postgres.production_effects import Effects
+from pgtrial.workloads.production.draws import DRAWS
+from pgtrial.workloads.production.record import experiment_text, record_of
+from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 
 LOAD = Load(statements=(), tables={}, path=("public",), effects=Effects(), hidden=0)
@@ -57,9 +62,12 @@ SPELLINGS = (
 )  # fmt: skip
 
 
+def counted(text: str) -> Statement:
+    return Statement(text=text, calls=1, rows=1, hit=1, read=0, time=1.0, types=("integer",))
+
+
 def asked(text: str) -> Text | Refusal:
-    statement = Statement(text=text, calls=1, rows=1, hit=1, read=0, time=1.0, types=("integer",))
-    return examine(statement, LOAD, with_values=False)
+    return examine(counted(text), LOAD, with_values=False)
 
 
 @given(position=st.sampled_from(POSITIONS), spelling=st.sampled_from(SPELLINGS), digits=DIGITS)
@@ -74,6 +82,26 @@ def test_no_constant_of_a_text_leaves_the_server(position, spelling, digits):
     assert isinstance(found, Refusal), found.fill(lambda number: f"${number}")
     assert "values stay on the server" in found.reason or "it is not clear where" in found.reason
     assert constant not in found.command + found.reason
+
+
+@given(position=st.sampled_from(POSITIONS), spelling=st.sampled_from(SPELLINGS), digits=st.tuples(DIGITS, DIGITS))
+def test_what_is_written_is_the_same_whatever_the_constant(position, spelling, digits):
+    one, other = (written(position.replace("{}", spelling.replace("{}", each))) for each in digits)
+
+    assert one == other
+
+
+def written(text: str) -> tuple[str, ...]:
+    """All that is written of a load with this statement, and what is said."""
+    load = replace(LOAD, statements=tuple(map(counted, (text, "SELECT a FROM t WHERE id = $1"))))
+    derived = derive_scripts(load, with_values=False)
+    drawn = {draw.name: write_files(derived, load, draw) for draw in DRAWS}
+    return (
+        record_of(derived, drawn, with_values=False),
+        *(text for draw in DRAWS for text in (experiment_text(derived, draw), drawn[draw.name].setup)),
+        *(text for files in drawn.values() for text in files.scripts.values()),
+        *derived.left_out_texts(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,9 +136,7 @@ def test_positions_and_sizes_of_types_are_no_constants(text):
 )
 @pytest.mark.parametrize("with_values", [False, True])
 def test_a_text_that_versions_of_the_server_read_in_other_ways_is_left_out(text, with_values):
-    statement = Statement(text=text, calls=1, rows=1, hit=1, read=0, time=1.0, types=("integer",))
-
-    found = examine(statement, LOAD, with_values=with_values)
+    found = examine(counted(text), LOAD, with_values=with_values)
 
     assert isinstance(found, Refusal)
     assert "Alice" not in found.command + found.reason

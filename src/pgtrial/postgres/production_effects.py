@@ -68,8 +68,11 @@ _HARMLESS = frozenset((
     *("random", "nextval", "clock_timestamp", "timeofday", "gen_random_uuid", "random_normal", "uuidv4", "uuidv7"),
 ))  # fmt: skip
 _COMPUTE = frozenset(("uuid-ossp", "pgcrypto"))  # extensions whose functions draw numbers and compute
-# Extensions whose triggers change the row at hand, or tell sessions that listen.
-_LOCAL = frozenset((*_COMPUTE, "autoinc", "insert_username", "lo", "moddatetime", "refint", "tcn"))
+# Extensions whose triggers change rows of the database, or tell sessions that listen.
+_LOCAL = frozenset((
+    *(*_COMPUTE, "autoinc", "citus", "insert_username", "lo", "moddatetime", "pg_ivm", "postgis", "refint", "tcn"),
+    *("temporal_tables", "timescaledb"),
+))  # fmt: skip
 _MORE = "which may do more than read and write rows"
 
 
