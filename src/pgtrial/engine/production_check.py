@@ -134,22 +134,17 @@ async def _check(
                 if draw.name == FIRST:  # on a database that has been written to, as the original has
                     tell(_FITTING)
                     fits = await fit_dials(server.conninfo(database), folder, record, [])
-        chosen = nearest(record, truths, fits)
+        hopeless = frozenset.intersection(*(truth.failed for truth in truths))
+        failures = tuple(each for each in truths[0].failures if each.script in hopeless)
+        chosen = _without(failures, nearest(record, truths, fits))
         tried: list[tuple[Truth, tuple[Fit, ...]]] = []
-        failures: tuple[Failure, ...] = ()
         while True:
             _write_nearest(folder, chosen, fits)
             async with copies.fresh() as database:
                 truth = await attempt(database, draw=NEAREST, known=failures)
                 tried.append((truth, fits))
                 failures = truth.failures
-                chosen = {name: draw for name, draw in chosen.items() if name not in truth.failed}
-                if not chosen:
-                    raise TargetError(
-                        "no script of the load can be sent to this database",
-                        detail="\n".join(f"{each.script}: {each}" for each in failures),
-                        hint="Make the copy from the server that was read, and write the folder again.",
-                    )
+                chosen = _without(failures, chosen)
                 if truth.block_error() <= _NEAR or len(tried) == _MOST_TRIES:
                     break
                 tell(_FITTING)
@@ -161,6 +156,19 @@ async def _check(
                 truth = await attempt(database, draw=NEAREST, known=failures)
         truths.append(truth)
     return Checked(truths=tuple(truths), fits=fits)
+
+
+def _without(failures: Sequence[Failure], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The scripts that do not fail. Raises TargetError if there are none."""
+    failed = {each.script for each in failures}
+    rest = {name: draw for name, draw in chosen.items() if name not in failed}
+    if not rest:
+        raise TargetError(
+            "no script of the load can be sent to this database",
+            detail="\n".join(f"{each.script}: {each}" for each in failures),
+            hint="Make the copy from the server that was read, and write the folder again.",
+        )
+    return rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
