@@ -1,14 +1,17 @@
 """Values that no row may have twice: a load draws none for them that would end it."""
 
+import asyncio
 import re
 
 import pytest
 
+from pgtrial.postgres.connect import connect, execute
 from pgtrial.postgres.production import Column, Load, Statement, Table
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
+from support.loading import empty_database
 
 INT, TEXT = "integer", "text"
 TABLES = {
@@ -129,3 +132,25 @@ def test_statements_with_new_values_of_a_column_have_one_sequence():
         texts = "".join(files.scripts.values())
         assert texts.count("nextval('pgtrial_workload.new_1')") == 2
         assert texts.count("'new' || nextval('pgtrial_workload.new_2')") == 3
+
+
+def test_new_numbers_begin_behind_those_that_are_there(served):
+    """Also where there are none, where an earlier load has made them, and where one is larger than any sequence."""
+    plan, load = derived("INSERT INTO sess (id, token) VALUES ($1, $2)")
+    setup = write_files(plan, load, DRAWS[0]).setup
+    sequences = [line for line in setup.splitlines() if "SCHEMA" in line or "pgtrial_workload.new_" in line]
+
+    async def begin(conninfo: str, *commands: str) -> tuple[object, ...]:
+        for command in (*commands, *sequences):
+            await execute(conninfo, command)
+        async with connect(conninfo) as connection:
+            query = "SELECT nextval('pgtrial_workload.new_1'), nextval('pgtrial_workload.new_2')"
+            (row,) = await (await connection.execute(query)).fetchall()
+            return row
+
+    with empty_database(served) as conninfo:
+        assert asyncio.run(begin(conninfo, "CREATE TABLE sess (id numeric, token text)")) == (2, 2)
+        rows = "INSERT INTO sess VALUES (7, 'new11'), (-9, 'new9'), (4, 'newer'), (3, NULL)"
+        assert asyncio.run(begin(conninfo, rows)) == (8, 12)
+        large = "INSERT INTO sess VALUES (1e30, 'new5000000000')"
+        assert asyncio.run(begin(conninfo, large)) == (10**18 + 1, 5_000_000_001)

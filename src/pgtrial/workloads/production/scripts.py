@@ -217,8 +217,8 @@ def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[
     value, where = quote(column), ""
     if not can_number(load.tables[table].columns[column].type):
         value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
-    most = f"(SELECT least(max({value}), {_LARGEST})::bigint FROM {name_of(table)}{where})"
-    yield f"SELECT setval('{name}', greatest(coalesce({most}, 1), 1))"
+    most = f"least(coalesce(max({value}), 1), {_LARGEST})"  # "least" passes over what is missing
+    yield f"SELECT setval('{name}', greatest({most}, 1)::bigint) FROM {name_of(table)}{where}"
 
 
 class _Writer:
