@@ -321,7 +321,7 @@ def dials_of(setup: str, script: str) -> dict[Dial, float]:
 
 
 def trigger_text(said: str) -> str:
-    return f"runs on a copy, too: {said}, whose body was not looked at"
+    return f"Runs on a copy, too: {said}, whose body was not looked at"
 
 
 def told_text(explained: int, commits: int) -> str:
@@ -402,8 +402,9 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
     parts.append(_table(("command", "why", "statements", "calls", "share of the time"), rows) if rows else "Nothing.\n")
     if record["hidden"]:
         parts.append(f"The role may not see the text of {record['hidden']} more.\n")
+    parts += [f"{_short(trigger_text(said))}.\n" for said in record["triggers"]]
     told = record["transactions"]
-    parts.append(f"{told_text(told['explained'], told['commits'])}.\n")
+    parts.append(f"Transactions: {told_text(told['explained'], told['commits'])}.\n")
     return "\n".join(parts)
 
 
