@@ -37,6 +37,7 @@ POSITIONS = (
     "SELECT a FROM t WHERE id = $1 LIMIT {} + 1",
     "SELECT a FROM t WHERE id = $1 LIMIT 1 OFFSET {}",
     "SELECT array_agg(a ORDER BY {}) FROM t WHERE id = $1",
+    "SELECT array_agg(values ORDER BY {}) FROM t WHERE id = $1",
     "SELECT sum(a) OVER (ORDER BY {}) FROM t WHERE id = $1",
     "SELECT sum(a) OVER w FROM t WHERE id = $1 WINDOW w AS (ORDER BY b, {})",
     "SELECT percentile_cont(a) WITHIN GROUP (ORDER BY {}) FROM t WHERE id = $1",
@@ -72,6 +73,7 @@ def asked(text: str) -> Text | Refusal:
 
 @given(position=st.sampled_from(POSITIONS), spelling=st.sampled_from(SPELLINGS), digits=DIGITS)
 @example(position=POSITIONS[0], spelling="{}", digits="37")
+@example(position="SELECT array_agg(values ORDER BY {}) FROM t WHERE id = $1", spelling="{}", digits="37")
 @example(position="SELECT a FROM t WHERE ssn = {} AND id = $1", spelling="12_345_{}", digits="678")
 @example(position="SELECT a FROM t WHERE card = {} AND id = $1", spelling="0xDEAD{}", digits="1")
 @example(position="SELECT a FROM t WHERE salary = {} AND id = $1", spelling="{}e7", digits="9")

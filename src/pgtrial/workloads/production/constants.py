@@ -16,7 +16,7 @@ from pgtrial.workloads.production.tokens import Token, token_at
 _POSITION = re.compile(r"[0-9]{1,2}")
 _ROWS = re.compile(r"[0-9]{1,3}")
 _SIZE = re.compile(r"[0-9]{1,8}")
-_QUERIES = frozenset(("SELECT", "VALUES", "TABLE", "WITH"))
+_QUERIES = frozenset(("SELECT", "TABLE", "WITH"))  # words that are no column's: "values" may be one
 _LISTS = frozenset(("ORDER", "GROUP"))
 _DIRECTIONS = frozenset(("ASC", "DESC", "NULLS"))
 # Words behind which a list of positions is over: all that are reserved there, and more.
