@@ -373,6 +373,8 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
         "CREATE EXTENSION pg_stat_statements",
         "CREATE TABLE booking AS SELECT n AS id, n % 10 AS place FROM generate_series(1, 1000) AS n",
         "CREATE UNIQUE INDEX ON booking (place, (id + 0))",
+        "CREATE TABLE stay (id int PRIMARY KEY, room int, is_open bool, EXCLUDE (room WITH =, (id + 1) WITH =))",
+        "CREATE UNIQUE INDEX ON stay (room) WHERE is_open",
         "CREATE VIEW all_of_them AS SELECT * FROM booking",
         "CREATE VIEW open AS SELECT id AS number, place FROM all_of_them WHERE place < 5",
         # Immutable by its own word, so that whoever plans the view executes it.
@@ -393,6 +395,9 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
         (Role.EQUAL, kept, "id"),
     ]
     assert load.tables["public", "booking"].unique == (("place", "id"),)
+    stay = load.tables["public", "stay"]
+    assert (sorted(stay.unique), stay.conditions) == ([("id",), ("room",)], {"is_open"})
+    assert stay.excluded == ((("room", "id"), ("room",)),)
     assert load.tables[open_].pages == 0
     assert load.tables[open_].rows == 1000  # of the table below it
     assert load.tables["public", "trap"].rows == 1000

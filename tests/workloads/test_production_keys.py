@@ -32,9 +32,11 @@ TABLES = {
             "day": Column(type="date"),
             "span": Column(type="daterange"),
             "n": Column(type=INT),
+            "state": Column(type=TEXT),
         },
         unique=(("id",), ("token",), ("mail",), ("account",), ("old",), ("day", "place")),
         excluded=((("room", "span"), ("room",)),),
+        conditions=frozenset({"state"}),
     ),
 }
 
@@ -107,7 +109,7 @@ def test_what_cannot_be_new_is_left_out(text, reason):
     assert reason in plan.left_out[0].reason
 
 
-@pytest.mark.parametrize("column", ["account", "mail"])
+@pytest.mark.parametrize("column", ["account", "mail", "state"])
 def test_a_row_keeps_a_value_that_cannot_be_new(column):
     plan, load = derived(
         "SELECT n FROM sess WHERE id = $1", f"UPDATE sess SET {column} = $1, n = $2 WHERE id = $3", "BEGIN", "COMMIT"

@@ -113,6 +113,16 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number AND
 WHERE x.contype = 'x'
 GROUP BY n.nspname, c.relname, x.oid"""
 
+_CONDITIONS: LiteralString = """
+SELECT n.nspname, c.relname, array_agg(DISTINCT a.attname)
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
+    AND d.refclassid = d.classid AND d.refobjid = i.indrelid AND d.refobjsubid <> ALL (i.indkey)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid AND a.attnum > 0
+WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
+GROUP BY 1, 2"""
+
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
 
@@ -165,7 +175,8 @@ class Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """``columns`` are in the order of the table; ``unique`` are the columns of each unique index, ``excluded`` those of
-    each exclusion constraint, and which of them it compares by "=".
+    each exclusion constraint, and which of them it compares by "=". ``conditions`` are columns that decide whether
+    such an index has a row.
 
     A view is one, too: without ``pages``, and with the rows of the largest table that it reads.
     """
@@ -175,6 +186,7 @@ class Table:
     columns: Mapping[str, Column]
     unique: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    conditions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +213,9 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         unique = await (await connection.execute(_UNIQUE)).fetchall()
         excluded = await (await connection.execute(_EXCLUDED)).fetchall()
         tables = _tables_of(await (await connection.execute(query)).fetchall(), unique, excluded)
+        for schema, table, names in await (await connection.execute(_CONDITIONS)).fetchall():
+            if (name := (schema, table)) in tables:
+                tables[name] = replace(tables[name], conditions=frozenset(names))
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)

@@ -48,6 +48,7 @@ def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
     if table.columns[use.column].nulls or is_fresh(use, load):
         return ()
     is_of_key = any(use.column in key.columns and _varied(key, use, load) is None for key in _keys(table))
+    is_of_key = is_of_key or use.column in table.conditions
     return _unique_search(shape, use.table, load) if is_of_key else ()
 
 
