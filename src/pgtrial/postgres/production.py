@@ -214,8 +214,8 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         excluded = await (await connection.execute(_EXCLUDED)).fetchall()
         tables = _tables_of(await (await connection.execute(query)).fetchall(), unique, excluded)
         for schema, table, names in await (await connection.execute(_CONDITIONS)).fetchall():
-            if (name := (schema, table)) in tables:
-                tables[name] = replace(tables[name], conditions=frozenset(names))
+            if (indexed := (schema, table)) in tables:
+                tables[indexed] = replace(tables[indexed], conditions=frozenset(names))
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
