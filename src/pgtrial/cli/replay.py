@@ -5,16 +5,13 @@ import json
 import math
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pgtrial.cli.terminal import echo
-
-if TYPE_CHECKING:
-    from pgtrial.workloads.replay.play import Played
 
 _CHANCE = 4.0  # standard deviations of a count
 _CODES = 5  # SQLSTATEs that are named
@@ -40,7 +37,8 @@ _QUICK = 0.99  # of the statements are to be sent in time
     show_default=True,
     metavar="PERCENT",
     type=click.FloatRange(0, 100),
-    help="Fail if more of the statements end otherwise than in the log, by more than chance.",
+    help="Fail if more of the statements end otherwise than in the log, by more than chance. What a server cannot do "
+    "in time, or at all, is a failure, and not one of them.",
 )
 @click.option("--allow-code", is_flag=True, help="Also send what executes code, or reaches files or other hosts.")
 def command(
@@ -84,9 +82,11 @@ def command(
         played = runner.run(run())
     late, behind = _most(played.lags), _most(played.behind)
     differ, share = played.differ.total(), most_differ / 100
+    failed = f", {played.failed.total()} of which the server failed{_codes(played.failed)}" if played.failed else ""
     largest = max(played.lags, default=0.0)
     echo(
-        f"replayed {played.statements} statements, {differ} with another outcome than in the log{_codes(played)}; "
+        f"replayed {played.statements} statements{failed}, "
+        f"{differ} with another outcome than in the log{_codes(played.differ)}; "
         f"99 % were sent within {behind * 1000:.1f} ms of when they were due; the replay itself, at work for "
         f"{played.busy:.0%} of the time, made 99 % at most {late * 1000:.1f} ms late, and all at most "
         f"{largest * 1000:.1f} ms; {played.waits} waited for another session, {played.given_up} of them in vain",
@@ -95,7 +95,7 @@ def command(
     chance = _CHANCE * math.sqrt(played.statements * share * (1 - share))
     if differ > max(played.statements * share + chance, 1 if share else 0):
         raise WorkloadError(
-            f"{differ} of {played.statements} statements ended otherwise than in the log{_codes(played)}",
+            f"{differ} of {played.statements} statements ended otherwise than in the log{_codes(played.differ)}",
             hint="Replay it to the data that there were when it began, or raise --most-differ.",
         )
     if late > most_lag / 1000:
@@ -107,12 +107,12 @@ def command(
         )
 
 
-def _codes(played: "Played") -> str:
+def _codes(counts: Counter[str]) -> str:
     """Of the statements that ended otherwise than in the log: they have values, and codes have none."""
-    if not played.differ:
+    if not counts:
         return ""
-    told = [f"{count} {code or 'without an error'}" for code, count in played.differ.most_common(_CODES)]
-    return f" ({', '.join(told)}{', …' if len(played.differ) > _CODES else ''})"
+    told = [f"{count} {code or 'without an error'}" for code, count in counts.most_common(_CODES)]
+    return f" ({', '.join(told)}{', …' if len(counts) > _CODES else ''})"
 
 
 def _most(times: Sequence[float]) -> float:

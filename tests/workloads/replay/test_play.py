@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
 
 import pytest
 
+from pgtrial.workloads.replay import play as playing
 from pgtrial.workloads.replay import waits
 from pgtrial.workloads.replay.arrivals import Arrivals
 from pgtrial.workloads.replay.log import read_log
@@ -243,6 +245,58 @@ def test_only_what_ends_otherwise_than_in_the_log_differs(tables, write_log) -> 
     assert ["differs" in line for line in lines[1:]] == [False, True, False, True]
     assert "replayed 4 statements, 2 with another outcome than in the log (1 23505, 1 without an error)" in said
     assert tables.query("SELECT * FROM shelf ORDER BY item") == [(1, 1), (2, None)]
+
+
+def test_what_the_server_cannot_do_is_a_failure_and_what_hangs_on_data_is_none(tables, write_log) -> None:
+    """An arm whose slowest statements are cut off is not to look faster by it."""
+    tables.execute("INSERT INTO shelf VALUES (1, 1)")
+    rows = [
+        (0.0, "a", "statement: SET statement_timeout = '50ms'"),
+        (0.1, "a", "statement: SELECT pg_sleep(60)"),
+        (0.2, "b", "statement: SELECT 1 / n - 1 FROM shelf"),
+        (0.3, "b", "statement: INSERT INTO shelf VALUES (1, 1)"),
+        (0.4, "c", "statement: SELECT pg_terminate_backend(pg_backend_pid())"),
+        (0.5, "d", "statement: SET statement_timeout = '50ms'"),
+        (0.6, "d", "statement: SELECT pg_sleep(61)"),
+        (0.7, "d", "canceling statement due to statement timeout", "ERROR", "", "SELECT pg_sleep(61)"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows), "--most-differ", "50")
+
+    assert status == 0, said
+    assert [next(iter({"failed", "differs"} & set(line)), "") for line in lines[1:]] == [
+        "",
+        "failed",
+        "",
+        "differs",
+        "failed",
+        "",
+        "",
+    ]
+    assert "replayed 7 statements, 2 of which the server failed (1 57014, 1 08006), 1 with another outcome" in said
+
+
+def test_it_begins_when_the_sessions_of_its_beginning_are_connected(tables, write_log, monkeypatch) -> None:
+    """To connect hundreds takes its time, which is no lag of theirs."""
+    connect = playing.connect
+
+    @asynccontextmanager
+    async def late(*words, **options):
+        await asyncio.sleep(1.5 if options.get("as_user") else 0)
+        async with connect(*words, **options) as connection:
+            yield connection
+
+    monkeypatch.setattr(playing, "connect", late)
+    lines: list[dict] = []
+
+    play_here(
+        tables,
+        read_log(write_log([(0.0, "a", "statement: SELECT 1"), (0.3, "b", "statement: SELECT 2")])).sessions,
+        tell=lines.append,
+    )
+
+    assert list(lines[0]) == ["ready"]
+    assert all(line["latency"] < 0.5 for line in lines[1:])
 
 
 @pytest.mark.parametrize(("failures", "fails"), [(2, False), (40, True)])

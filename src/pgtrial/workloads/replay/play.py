@@ -18,12 +18,16 @@ from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
-from pgtrial.workloads.replay.types import Types, find_types
+from pgtrial.workloads.replay.types import Choice, find_types
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
 _EARLY = 1.0  # s before its first statement that a session connects
 _ROWS = 1000  # of a result that are taken at once
+# Classes of SQLSTATE that tell of a server, and not of its data: a connection or a transaction is lost, something was
+# at its limit, or was waited for too long.
+_FAILURES = ("08", "40", "53", "55", "57", "58", "XX")
+_NO_DATA = "COPY without its data"
 
 Tell = Callable[[Mapping[str, object]], None]
 
@@ -35,10 +39,12 @@ class Played:
     log holds them up, or the replay itself, which was at work in the share ``busy`` of the time.
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
-    ``differ``: those that ended otherwise than in the log, by SQLSTATE, which is "" of those that failed there alone.
+    ``failed``: those that the server could not do, and had done in the log, by SQLSTATE. ``differ``: those that ended
+    otherwise for another reason, such as other data; "" is of those that failed in the log alone.
     """
 
     statements: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
     differ: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     given_up: int = 0
@@ -60,50 +66,63 @@ async def play(
         types = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
-        begin = time.time() + _EARLY
-        player = _Player(
-            conninfo=conninfo, begin=begin, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals
-        )
+        player = _Player(conninfo=conninfo, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals)
+        player.missing = sum(player.is_early(each) for each in steps.values())
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
         everything = asyncio.gather(*tasks)
-        beginning = asyncio.create_task(player.begin_at(begin - _HEAD_START))
         try:
             await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
             if everything.done():
                 everything.result()
         finally:
-            for task in (*tasks, stopped, beginning):
+            for task in (*tasks, stopped):
                 task.cancel()
-            await asyncio.gather(everything, *tasks, stopped, beginning, return_exceptions=True)
+            await asyncio.gather(everything, *tasks, stopped, return_exceptions=True)
     player.played.busy = arrivals.busy
     return player.played
 
 
 @dataclass(slots=True, kw_only=True)
 class _Player:
-    """``begin`` is when the first statement is due, in seconds since 1970."""
+    """``begun`` is set when all sessions of the beginning are connected, of which so many are ``missing``; ``begin`` is
+    when the first statement is due, in seconds since 1970.
+    """
 
     conninfo: str
-    begin: float
     speed: float
     tell: Tell
     waits: Waits
-    types: Mapping[str, Types]  # of parameters, by text
+    types: Mapping[str, Choice]  # of parameters, by text
     arrivals: Arrivals
+    missing: int = 0
+    begin: float = 0.0
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     played: Played = field(default_factory=Played)
 
-    async def begin_at(self, moment: float) -> None:
-        await _sleep_until(moment)
-        self.arrivals.begin()
-        self.tell({"ready": True})
+    def is_early(self, steps: Sequence[Step]) -> bool:
+        """Whether a session has its first statement so soon that it connects before the beginning."""
+        return steps[0].statement.due / self.speed <= _EARLY
+
+    def _connected(self) -> None:
+        self.missing -= 1
+        if not self.missing:
+            self.begin = time.time() + _HEAD_START
+            self.arrivals.begin()
+            self.tell({"ready": True})
+            self.begun.set()
 
     async def play(self, steps: Sequence[Step]) -> None:
         """One session."""
-        await _sleep_until(self._due(steps[0]) - _EARLY)
+        if not self.is_early(steps):
+            await self.begun.wait()
+            await _sleep_until(self._due(steps[0]) - _EARLY)
         async with connect(self.conninfo, application=_application(), as_user=True) as connection:
             connection.prepare_threshold = None
             self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
+            if self.is_early(steps):
+                self._connected()
+            await self.begun.wait()
             free = 0.0  # since when the session could have sent its next statement, were the replay never late
             for step in steps:
                 due = self._due(step)
@@ -123,6 +142,9 @@ class _Player:
                 self.played.behind.append(sent - due)
                 if (error is not None) is step.statement.failed:
                     self.tell({"t": ended, "latency": ended - due, "lag": lag})
+                elif error is not None and error.startswith(_FAILURES):
+                    self.played.failed[error] += 1
+                    self.tell({"t": ended, "failed": True})
                 else:
                     self.played.differ[error or ""] += 1
                     self.tell({"t": ended, "differs": True})  # no request, and no failure of the server
@@ -144,7 +166,9 @@ class _Player:
         try:
             if statement.parameters:
                 values = [None if value is None else value.encode() for value in statement.parameters]
-                server.send_query_params(text, values, self.types.get(statement.text, ())[: len(values)] or None)
+                choice = self.types.get(statement.text)
+                types = () if choice is None else choice.of(statement.parameters)
+                server.send_query_params(text, values, types or None)
             else:  # as it is, several statements in one as well
                 server.send_query(text)
             if psycopg.capabilities.has_stream_chunked():
@@ -166,12 +190,14 @@ def _take(server: "pq.abc.PGconn") -> PQGen[str | None]:
     have no room.
     """
     yield from generators.send(server)
-    failed = None
+    failed, lacks_data = None, False
     while (result := (yield from generators.fetch(server))) is not None:
         match result.status:
             case pq.ExecStatus.FATAL_ERROR:
-                failed = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or "XX000"
+                code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or "XX000"
+                failed = _NO_DATA if lacks_data else code
             case pq.ExecStatus.COPY_IN:
+                lacks_data = True
                 server.put_copy_end(b"the log does not have the data")
             case pq.ExecStatus.COPY_OUT:
                 while isinstance((yield from generators.copy_from(server)), memoryview):

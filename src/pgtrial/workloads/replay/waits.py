@@ -43,8 +43,8 @@ class Waits:
         self._leading = {id(other.statement) for step in steps for other in step.after}
         self._over: dict[int, float] = {}
         self._events: dict[int, asyncio.Event] = {}  # of what is waited for
-        # By line the place of the first that has not ended, and when the last of those before it had.
-        self._passed: dict[int, tuple[int, float]] = {}
+        # By line, for each of those before the first that has not ended, when it and all before it had.
+        self._ends: dict[int, list[float]] = {}
         self._waiting: dict[str, set[str]] = {}  # for whom, by session
         self.pids: dict[str, int] = {}  # of the server's processes, by session
 
@@ -92,22 +92,25 @@ class Waits:
     def find_end(self, step: Step) -> float:
         """When the last of what the step waits for, and what is over, could have been so; 0 of nothing."""
         found = [id(one) for one in step.needs] + [id(one.statement) for one in step.after]
-        passed = [self._pass(line, count)[1] for line, count in step.behind]
+        passed = [
+            ends[min(count, len(ends)) - 1]
+            for line, count in step.behind
+            if count and (ends := self._pass(line, count))
+        ]
         return max((*passed, *(self._over.get(each, 0.0) for each in found)), default=0.0)
 
-    def _pass(self, line: Line, count: int) -> tuple[int, float]:
-        """The place of the first of a line's first so many that has not ended, and when those before it had."""
-        first, end = self._passed.get(id(line), (0, 0.0))
-        while first < count and (at := self._over.get(id(line.transactions[first]))) is not None:
-            first, end = first + 1, max(end, at)
-        self._passed[id(line)] = first, end
-        return first, end
+    def _pass(self, line: Line, count: int) -> list[float]:
+        """Of a line's first so many, and maybe more, when each that has ended, with all before it, had ended."""
+        ends = self._ends.setdefault(id(line), [])
+        while len(ends) < count and (at := self._over.get(id(line.transactions[len(ends)]))) is not None:
+            ends.append(max(at, ends[-1] if ends else 0.0))
+        return ends
 
     def _find_awaited(self, step: Step) -> list[_Awaited]:
         found: list[tuple[str, Transaction | Statement]] = [(one.session, one) for one in step.needs]
         found += [(one.transaction.session, one.statement) for one in step.after]
         for line, count in step.behind:
-            first, _ = self._pass(line, count)
+            first = len(self._pass(line, count))
             found += [(one.session, one) for one in line.transactions[first:count] if can_wait(step.transaction, one)]
         return [
             _Awaited(session=session, event=self._events.setdefault(id(of), asyncio.Event()))
