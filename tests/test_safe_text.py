@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.safe_text import without_literals
+from pgtrial.safe_text import hide_secrets, without_literals
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,22 @@ def test_wherever_a_statement_is_cut_nothing_is_told(parts: list[str], length: i
     shown = without_literals(" ".join(parts)[:length])
 
     assert not re.search("sec|4711|711", shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("+ PGPASSWORD=hunter2xyz psql -h db7", "+ PGPASSWORD=*** psql -h db7"),
+        (
+            "cannot connect to postgresql://alice:hunter2xyz@db7/shop",
+            "cannot connect to postgresql://alice:***@db7/shop",
+        ),
+        ("dsn: host=db7 password='hunter 2'", "dsn: host=db7 password='***'"),
+        (
+            "left out 3 of the statements: COPY has data of its own",
+            "left out 3 of the statements: COPY has data of its own",
+        ),
+    ],
+)
+def test_secrets_that_a_text_gives_away_are_hidden(text: str, hidden: str) -> None:
+    assert hide_secrets(text) == hidden

@@ -1,5 +1,5 @@
 """Texts that somebody else may have written: JSON and TOML no deeper than code can follow, statements without the
-values in them, and nothing that steers a terminal.
+values in them, without secrets, and nothing that steers a terminal.
 """
 
 import json
@@ -141,6 +141,33 @@ def end_of_comment(script: str, at: int) -> int:
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 _NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
+_SECRET_KEY = (
+    r"\b(?!password_encryption)[\w.-]*"
+    r"(?:password|passwd|passphrase|secret|token|credential|api_?key|access_?key|private_?key)[\w.-]*"
+)
+# What gives a secret away; the group is the secret itself.
+SECRETS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        rf"{_SECRET_KEY}[\"']?\s*[=:]\s*\"([^\"]+)\"",
+        rf"{_SECRET_KEY}[\"']?\s*[=:]\s*'([^']+)'",
+        rf"{_SECRET_KEY}\s*=\s*([^\s\"',;&)}}\]]+)",
+        rf"{_SECRET_KEY}:\s+([^\s\"',;&)}}\]]{{3,}})",  # a header, or a line of YAML
+        rf"(?<!\w)--(?!no-){_SECRET_KEY}\s+([^\s\"'-][^\s\"']*)",  # arguments of a command
+        r"\bsshpass\s+-p\s*([^\s\"']+)",
+        r"\b\w*pwd\s*=\s*([^\s\"',;&)}\]/][^\s\"',;&)}\]]*)",  # a path is the working directory
+        r"\bPASSWORD\s+E?'((?:[^']|'')+)'",  # CREATE ROLE … PASSWORD '…'
+        r"\bPASSWORD\s+\$\w*\$([^$]+)\$",
+        r"://[^/@\s:'\"]*:([^/@\s'\"]+)@",
+        r"\b(?:Bearer|Basic)\s+([\w.~+/=-]{8,})",
+        r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b",
+        r"\b((?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk-|hf_|npm_|pypi-)[\w-]{16,})",
+        r"\b(md5[0-9a-f]{32})\b",
+        r"\b(SCRAM-SHA-256\$[\w+/=:$]+)",
+        r"\b(ey[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})",  # a JSON web token
+        r"(-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z))",
+    )
+)
 
 
 def make_visible(text: str, *, keep: str = "") -> str:
@@ -166,3 +193,15 @@ def _escape_hidden(character: str) -> str:
     return "".join(
         f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", character.encode("utf-16-be", "surrogatepass"))
     )
+
+
+def hide_secrets(text: str) -> str:
+    """Passwords and keys that a text gives away by what stands around them are left out."""
+    for pattern in SECRETS:
+        text = pattern.sub(_without_secret, text)
+    return text
+
+
+def _without_secret(match: re.Match[str]) -> str:
+    start, end = (place - match.start() for place in match.span(1))
+    return f"{match[0][:start]}***{match[0][end:]}"

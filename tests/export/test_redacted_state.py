@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
         run = state.begin_run(slots[0], 1.0)
         state.end_runs([run.id], RunState.INVALID, 2.0, 'ERROR:  relation "customers" does not exist at alice@db7.corp')
         state.add_event(1.5, "restored", run=run.id, text="password=hunter2xyz", n=1)
+        state.add_event(1.6, "load-said", run=run.id, level=0, text="[parameters: {'name': 'alice'}] in customers")
         state.add_settings(
             run.id,
             [
@@ -84,7 +85,9 @@ def test_what_is_left_still_is_a_state(folder: Path) -> None:
         assert state.meta()["method"] == "blocks"
         assert state.meta()["format"] == "1"
         assert json.loads(state.meta()["calibration"])["key"].startswith("host=host")
-        assert state.events(run=run.id)[0][2]["n"] == 1
+        restored, said = (data for _, _, data in state.events(run=run.id))
+        assert restored["n"] == 1
+        assert (said["level"], said["text"][:5]) == (0, "query")
         assert state.fingerprints()[run.id]["PostgreSQL/version"] == "15.7"
 
 

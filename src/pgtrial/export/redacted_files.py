@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pgtrial.analysis.validity.runs import LOAD_SAID
 from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
@@ -223,6 +224,10 @@ def redact_state(path: Path, names: Names) -> None:
         knobs = json.loads(text)
         return json.dumps([[knob, key, _knob_value(names, knob, key, value)] for knob, key, value in knobs])
 
+    def clean_said(text: str) -> str:
+        found = parse_json(text)
+        return json.dumps({**found, "text": names.query(str(found.get("text", "")))})
+
     def clean_change(text: str, knob: str, key: str) -> str:
         return _knob_value(names, knob, key, text)
 
@@ -230,6 +235,7 @@ def redact_state(path: Path, names: Names) -> None:
         db.create_function("clean", 2, clean, deterministic=True)
         db.create_function("clean_knobs", 1, clean_knobs, deterministic=True)
         db.create_function("clean_change", 3, clean_change, deterministic=True)
+        db.create_function("clean_said", 1, clean_said, deterministic=True)
         # The copy's plan is made of its experiment.toml, which has the same experiment.
         db.execute("DELETE FROM meta WHERE key IN ('plan', 'contents')")
         db.execute("UPDATE arm SET knobs = clean_knobs(knobs)")
@@ -237,6 +243,8 @@ def redact_state(path: Path, names: Names) -> None:
         db.execute(
             "UPDATE setting_change SET old_value = clean_change(old_value, knob, name) WHERE old_value IS NOT NULL"
         )
+        # What a program of the user's choice said may be of any form: rows, parameters, statements.
+        db.execute("UPDATE event SET data = clean_said(data) WHERE kind = ?", (LOAD_SAID,))
         for table, column, key in _columns(db):
             if (table, column) != ("arm", "knobs") and table != "setting_change":
                 facts = _META if table == "meta" else "true"

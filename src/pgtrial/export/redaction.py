@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pgtrial.safe_text import SECRETS
 from pgtrial.store.server_log.facts import replace_quoted
 
 # Settings of PostgreSQL, and keys of other tables, whose values are or may be secrets. Commands have them as arguments.
@@ -21,33 +22,6 @@ _NO_SECRETS = ("", "(disabled)")  # what a command that is not set shows
 HOST_KEYS = ("host", "hostaddr", "hostname", "listen_addresses", "bonjour_name", "remote_host")
 NAME_KEYS = ("bonjour_name", "cluster_name")  # settings whose whole value is a name
 
-_KEY = (
-    r"\b(?!password_encryption)[\w.-]*"
-    r"(?:password|passwd|passphrase|secret|token|credential|api_?key|access_?key|private_?key)[\w.-]*"
-)
-# The group is the secret.
-SECRETS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        rf"{_KEY}[\"']?\s*[=:]\s*\"([^\"]+)\"",
-        rf"{_KEY}[\"']?\s*[=:]\s*'([^']+)'",
-        rf"{_KEY}\s*=\s*([^\s\"',;&)}}\]]+)",
-        rf"{_KEY}:\s+([^\s\"',;&)}}\]]{{3,}})",  # a header, or a line of YAML
-        rf"(?<!\w)--(?!no-){_KEY}\s+([^\s\"'-][^\s\"']*)",  # arguments of a command
-        r"\bsshpass\s+-p\s*([^\s\"']+)",
-        r"\b\w*pwd\s*=\s*([^\s\"',;&)}\]/][^\s\"',;&)}\]]*)",  # a path is the working directory
-        r"\bPASSWORD\s+E?'((?:[^']|'')+)'",  # CREATE ROLE … PASSWORD '…'
-        r"\bPASSWORD\s+\$\w*\$([^$]+)\$",
-        r"://[^/@\s:'\"]*:([^/@\s'\"]+)@",
-        r"\b(?:Bearer|Basic)\s+([\w.~+/=-]{8,})",
-        r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b",
-        r"\b((?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk-|hf_|npm_|pypi-)[\w-]{16,})",
-        r"\b(md5[0-9a-f]{32})\b",
-        r"\b(SCRAM-SHA-256\$[\w+/=:$]+)",
-        r"\b(ey[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})",  # a JSON web token
-        r"(-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z))",
-    )
-)
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*"
 NAME = re.compile(rf"(?=.*[A-Za-z]){_NAME}")

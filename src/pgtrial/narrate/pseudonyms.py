@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgtrial.experiment_file.workload_table import MIX_SCENARIOS
-from pgtrial.export.redaction import HOSTS, IPV4, SECRETS
+from pgtrial.export.redaction import HOSTS, IPV4
 from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact
+from pgtrial.safe_text import SECRETS
 
 _BUILT_IN = frozenset(name for names in MIX_SCENARIOS.values() for name in names)
 _TARGET_NAMES = frozenset({"host", "address", "server", "database", "user"})
