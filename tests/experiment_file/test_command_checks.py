@@ -106,6 +106,31 @@ def test_what_is_wrong_is_said_where_it_stands(text: str, path: str, message: st
     assert message in find(text)[path].message
 
 
+@pytest.mark.parametrize(
+    ("command", "script", "is_right"),
+    [
+        ('["k6", "run", "load.js"]', "export const options = {vus: 8}", False),
+        ('["k6", "run", "load.js"]', "const vus = Number(__ENV.PGTRIAL_CLIENTS)", True),
+        ('["k6", "run", "-e", "VUS={clients}", "load.js"]', "export const options = {vus: __ENV.VUS}", True),
+        ('["k6", "run", "--vus", "{clients}", "load.js"]', "", True),
+    ],
+)
+def test_clients_of_which_nothing_tells_a_program_with_its_own_are_refused(
+    tmp_path: Path, command: str, script: str, is_right: bool
+) -> None:
+    """A sweep would measure the same load at each level."""
+    (tmp_path / "load.js").write_text(f"{script}\n")
+    text = f'[workload]\nkind = "command"\nresults = "k6"\ncommand = {command}\nfiles = "load.js"\n'
+    levels, own = "clients = [1, 8, 64]\n", "clients = 8\n[arms.c.workload]\nclients = 3\n"
+
+    for more, path in ((levels, "workload.clients"), (own, "arms.c.workload.clients")):
+        found = find(text + more, tmp_path)
+        assert list(found) == ([] if is_right else [path])
+        if not is_right:
+            assert found[path].message == "k6 has the clients of its script or log, and nothing tells it of these"
+    assert find(text + "clients = 8\n", tmp_path) == {}
+
+
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     found = find(LOAD + 'files = "load.py"\n', tmp_path)
 

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_checks import check_file
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
+from pgtrial.knobs.workload import CLIENTS, WORKLOAD
+from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.nearest import hint_name
 
 # What stands for a fact in a word of the command: "{clients}".
@@ -16,6 +19,7 @@ PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "database")
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
+_CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
 _SYSBENCH, _BENCHBASE = "sysbench", "benchbase"
 
 
@@ -47,6 +51,37 @@ def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         seen.add(name.lower())
         yield from check_file(("workload", "files", index), file, folder)
     yield from _check_format(experiment)
+    yield from _check_clients(experiment, folder)
+
+
+def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    """A program that has clients of its own makes the same load at each level, unless it is told how many there are."""
+    workload = experiment.workload
+    declared = [each for each in all_declared(experiment) if each.knob == WORKLOAD]
+    words = (*workload.command, *(each.value for each in declared if each.key == COMMAND_KEY))
+    if FORMATS[workload.results].keeps_clients or any(map(_CLIENTS.search, words)) or _read_clients(workload, folder):
+        return
+    places: list[Path] = [("workload", "clients")] if len(workload.client_levels) > 1 else []
+    places += [each.path for each in declared if each.key == CLIENTS]
+    for path in places:
+        message = f"{workload.results} has the clients of its script or log, and nothing tells it of these"
+        yield path, message, "Have a script of files read PGTRIAL_CLIENTS, or write {clients} in the command."
+
+
+def _read_clients(workload: WorkloadTable, folder: FilePath | None) -> bool:
+    """Whether a file of the load asks how many clients there are; also of files that cannot be read, as is said of
+    them elsewhere.
+    """
+    if folder is None:
+        return bool(workload.files)
+    for name in workload.files:
+        try:
+            text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError):
+            return True
+        if "PGTRIAL_CLIENTS" in text:
+            return True
+    return False
 
 
 def _check_format(experiment: Experiment) -> Iterator[Found]:
