@@ -7,8 +7,11 @@ import pytest
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction, Stall, Wait
+from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity import runs
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.model.caveat import Severity
+from pgtrial.model.histogram import bucket_value
 
 Assess = Any
 
@@ -81,6 +84,29 @@ def test_a_unit_that_writes_ten_times_as_much_may_be_other_work(
     assert list(runs.check_units(assess(reduced=written(10.0, 1.0)))) == []  # where the load is the same
 
 
+def test_wal_tells_of_other_work_where_a_unit_writes_rows(
+    assess: Assess, evidence: Evidence, reduction: Reduction, values: Values
+) -> None:
+    """A server writes WAL of its own, which is more in each unit of an arm that does fewer of them."""
+    arms = tuple(
+        replace(arm, knobs={**arm.knobs, "workload": {"scripts.s": f"{arm.name}.sql"}}) for arm in evidence.arms
+    )
+    off = runs_of(evidence, "off")
+    wal = {(run.id, "cost.wal_bytes", None, ALL): 20_000.0 if run.id in off else 300.0 for run in evidence.valid}
+
+    def told(rows: float) -> list[str]:
+        increases = dict(reduction.increases)
+        for run in evidence.valid:
+            count = reduction.totals[run.id, 0, None].count * rows
+            for counter, increase in (("tup_inserted", 0.0), ("tup_updated", count), ("tup_deleted", 0.0)):
+                increases[run.id, 0, f"pg_stat_database.{counter}"] = {"": increase}
+        changed = assess(arms=arms, values={**values, **wal}, reduced={"increases": increases})
+        return [each.code for each in runs.check_units(changed)]
+
+    assert told(1.0) == ["other-work"]
+    assert told(0.1) == []
+
+
 def test_what_a_replay_adds_to_its_latencies_is_told(assess: Assess, evidence: Evidence, reduction: Reduction) -> None:
     workload = evidence.experiment.workload.model_copy(update={"kind": "command", "command": ("pgtrial", "replay")})
     experiment = evidence.experiment.model_copy(update={"workload": workload})
@@ -99,6 +125,39 @@ def test_what_a_replay_adds_to_its_latencies_is_told(assess: Assess, evidence: E
     assert caveat.text.startswith("25 % of the mean latency of off is the load's own delay")
     assert list(runs.check_own_lag(assess(experiment=experiment, reduced=late(0.05)))) == []
     assert list(runs.check_own_lag(assess(reduced=late(0.25)))) == []  # pgbench's, which has a rate then
+    counted = {
+        cell: replace(each, lag_sum=1.0, latency_sum=None) for cell, each in reduction.totals.items()
+    }  # of lines with a count, and no mean
+    assert list(runs.check_own_lag(assess(experiment=experiment, reduced={"totals": counted}))) == []
+
+
+def test_latencies_that_are_longer_than_the_clients_have_time_are_told(
+    assess: Assess, evidence: Evidence, reduction: Reduction
+) -> None:
+    given = {"kind": "command", "command": ["load"], "clients": 4}
+    off, level = runs_of(evidence, "off"), evidence.levels[0]
+    (window,) = windows(evidence.runs_of("off")[0])
+    longest = max(bucket_value(int(each.buckets[-1])) for cell, each in reduction.histograms.items() if cell[0] in off)
+
+    def longer(times: float, **changes: Any) -> list[CaveatFinding]:
+        workload = evidence.experiment.workload.model_validate({**given, **changes})
+        experiment = evidence.experiment.model_copy(update={"workload": workload})
+        latency = times * level.clients * (window.counted + longest)
+        totals = {
+            cell: replace(each, latency_sum=latency) if cell[0] in off else each
+            for cell, each in reduction.totals.items()
+        }
+        return list(runs.check_clients(assess(experiment=experiment, reduced={"totals": totals})))
+
+    (caveat,) = longer(20.0)
+    assert (caveat.code, caveat.severity) == ("more-clients", Severity.WARNING)
+    assert caveat.text.startswith("The latencies of off are 20.")
+    assert f"({level.clients})" in caveat.text
+    assert longer(1.2) == []
+    assert longer(20.0, results="hdr") == []  # may be corrected for requests that were not sent
+    assert longer(20.0, rate=100) == []
+    del given["clients"]
+    assert longer(20.0) == []  # the program may have as many as it likes
 
 
 def test_what_the_load_said_beside_its_results_is_told_once(assess: Assess) -> None:

@@ -87,10 +87,10 @@ def test_sysbench_is_told_where_the_server_is_and_what_stands_in_front_of_the_sc
     assert "pgtrial-sysbench.lua" in generator.scripts
 
 
-@pytest.mark.parametrize(("results", "clients"), [("json", 3), ("k6", None), ("pgreplay", None)])
+@pytest.mark.parametrize(("results", "clients"), [("json", 3), ("hdr", None), ("k6", None), ("pgreplay", None)])
 def test_latencies_are_held_against_the_clients_where_the_file_says_how_many_there_are(tmp_path, results, clients):
     host = LocalHost()
-    workload = command("load", results=results)
+    workload = command("load", results=results, clients=3)
     load = CommandLoad(
         account=None, workload=workload, files={}, seed=1, clients=3, here=host, there=host, work=tmp_path, mark="x"
     )
@@ -100,6 +100,21 @@ def test_latencies_are_held_against_the_clients_where_the_file_says_how_many_the
 
     assert isinstance(log, CommandLog)
     assert log.clients == clients
+
+
+def test_latencies_are_not_held_against_clients_that_the_file_does_not_say(tmp_path):
+    """A program may have as many as it likes then."""
+    host = LocalHost()
+    workload = command("load")
+    load = CommandLoad(
+        account=None, workload=workload, files={}, seed=1, clients=8, here=host, there=host, work=tmp_path, mark="x"
+    )
+    generator = plan(workload, record=tmp_path / "record")
+
+    (log,) = load.logs(LoadLevel(index=0, clients=8), [generator], window=(0.0, 1.0))
+
+    assert isinstance(log, CommandLog)
+    assert log.clients is None
 
 
 def test_what_sysbench_printed_is_read():

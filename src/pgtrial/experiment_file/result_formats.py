@@ -21,8 +21,8 @@ class Latencies(StrEnum):
 class ResultFormat:
     """``no_rate`` says why a load with it cannot have a rate, "" if it can. One that ``is_told_at_end`` says nothing of
     any one second; one that ``tells_each`` can say of each request when it ended. One that ``keeps_clients`` works with
-    as many at a time as the file says, and not with those of a script or log. With a ``program`` it is of this one
-    alone.
+    as many at a time as the file says, and not with those of a script or log; one that ``may_correct`` its latencies
+    may tell of some that no request had. With a ``program`` it is of this one alone.
     """
 
     latencies: Latencies = Latencies.EACH
@@ -30,6 +30,7 @@ class ResultFormat:
     is_told_at_end: bool = False
     tells_each: bool = False
     keeps_clients: bool = True
+    may_correct: bool = False
     program: str = ""
 
     def lacks(self, metric: str) -> str:
@@ -46,7 +47,7 @@ class ResultFormat:
 
 FORMATS: dict[str, ResultFormat] = {
     "json": ResultFormat(tells_each=True),
-    "hdr": ResultFormat(no_rate="a histogram does not say when its requests were due"),
+    "hdr": ResultFormat(may_correct=True, no_rate="a histogram does not say when its requests were due"),
     "openmetrics": ResultFormat(
         latencies=Latencies.MEAN, is_told_at_end=True, no_rate="a sum does not say when its requests were due"
     ),

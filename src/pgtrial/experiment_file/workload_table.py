@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from pgtrial.experiment_file.result_formats import FormatName
+from pgtrial.experiment_file.result_formats import FORMATS, FormatName
 from pgtrial.experiment_file.values import DataFiles, Duration, FixedTime
 from pgtrial.knobs.fio import FILES, FIO, FileJobTable
 from pgtrial.knobs.values import Command, Count, Positive, Table, refuse
@@ -206,6 +206,14 @@ class WorkloadTable(Table):
         if isinstance(self.clients, RampTable):
             return tuple(dict.fromkeys(max(1, round(level)) for level in self.clients.expand()))
         return (self.clients,) if isinstance(self.clients, int) else self.clients
+
+    @property
+    def bounds_latencies(self) -> bool:
+        """Whether the latencies of a program's requests are together no longer than the time of its clients: the file
+        says how many these are, and nobody adds to what a request took.
+        """
+        known = FORMATS[self.results]
+        return "clients" in self.model_fields_set and known.keeps_clients and not known.may_correct
 
     @property
     def rate_levels(self) -> tuple[float | None, ...]:

@@ -1,7 +1,7 @@
 """Read what a program that generates the load has told of its requests, and put it together by the second."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from pgtrial.store.fio_log import SecondRow
 
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
 _MOST_SHARE = 1.05  # of a rate, above which the generator keeps none
-_MOST_BUSY = 1.5  # times that all clients have: latencies may be rounded up, as those of a histogram
-_CHANCE = 4.0  # standard deviations of a count of arrivals at random
+_MOST_BUSY = 100.0  # times that all clients have: another unit, and no program that has some requests under way
+_CHANCE = 4.0  # standard deviations of a count of arrivals at random, or in batches
 MOST_LINES = 50_000_000  # of one load level
 
 
@@ -27,7 +27,8 @@ class CommandLog:
     requests per second that were asked for, None in a closed loop. ``longest`` is the longest interval of a line: one
     that is longer than the window tells of all of it at once. With ``slices`` (in order of time) only their counted
     parts are measured time, and each line is of one request, whose latency has the time between slices in it where the
-    program ``counts_standstill``. ``clients`` are as many as work at a time, None where the file does not say that.
+    program ``counts_standstill``. ``clients`` are as many as work at a time, None where the file does not say that; of
+    turns nothing is concluded from them.
     """
 
     level: int
@@ -98,7 +99,8 @@ def read_command(log: CommandLog) -> CommandRead:
         until = max(until, told.t)
         if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
-            carried += _count_longer(told, told.t - log.window[0])
+            # Those of an interval may have ended at its beginning.
+            carried += _count_longer(told, max(0.0, told.t - told.seconds - log.window[0]))
             busy += _time_within(told, told.t - log.window[0])
         if told.seconds > LONGEST_INTERVAL:
             _check_whole(told, log)
@@ -125,7 +127,7 @@ def read_command(log: CommandLog) -> CommandRead:
     if len(kinds) > 1:
         raise WorkloadError("the command tells the latencies of some requests, and not those of others")
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
-    _check_rate(log, sum(row.count + row.failed for row in rows), carried)
+    _check_rate(log, rows, carried)
     _check_busy(log, busy)
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
@@ -139,8 +141,8 @@ class Request(NamedTuple):
 
 
 def read_requests(log: CommandLog) -> Iterator[Request]:
-    """Each request of an output of turns. Raises WorkloadError for what ``read_command`` raises it, and for a line of
-    many requests.
+    """Each request of an output of turns. Raises WorkloadError where the output does not reach to the end of the
+    measured time, and where a line is none, or is of many requests.
     """
     until = -math.inf
     for told in _lines(log):
@@ -201,24 +203,40 @@ def _check_busy(log: CommandLog, busy: float) -> None:
         )
 
 
-def _check_rate(log: CommandLog, arrived: int, carried: int) -> None:
-    """``carried`` of those that ``arrived`` were due before: a server that stood still gets round to them at once."""
+def _check_rate(log: CommandLog, rows: Sequence[SecondRow], carried: int) -> None:
+    """``carried`` of those that arrived were due before: a server that stood still gets round to them at once. Those
+    that failed may be another try of one that was due.
+    """
     if log.rate is None:
         return
     seconds = log.window[1] - log.window[0]
     wanted = log.rate * seconds
+    ended = sum(row.count for row in rows)
+    arrived = ended + sum(row.failed for row in rows)
     chance = _CHANCE * math.sqrt(wanted)
     if arrived < _LEAST_SHARE * wanted - chance:
         raise WorkloadError(
             f"the command fell behind its rate: {arrived / seconds:.4g} requests per second of {log.rate:g}",
             detail="Latencies of those that it did not send are not known.",
         )
-    if arrived - carried > _MOST_SHARE * wanted + chance:
+    if ended - carried > _MOST_SHARE * wanted + chance * math.sqrt(_clustering([row.count for row in rows], seconds)):
         raise WorkloadError(
-            f"the command did not keep its rate: {arrived / seconds:.4g} requests per second, of {log.rate:g}",
+            f"the command did not keep its rate: {ended / seconds:.4g} requests per second, of {log.rate:g}",
             detail="Where its requests do not come when they are due, their latencies are no open loop's.",
             hint="Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload].",
         )
+
+
+def _clustering(counts: Sequence[int], seconds: float) -> float:
+    """The variance of counts per second by their mean, which is 1 of arrivals at random and more of batches; at least
+    1. Seconds without any are not among the ``counts``.
+    """
+    whole = max(len(counts), round(seconds))
+    mean = sum(counts) / whole
+    if whole < 2 or not mean:
+        return 1.0
+    squares = sum((count - mean) ** 2 for count in counts) + (whole - len(counts)) * mean**2
+    return max(1.0, squares / (whole - 1) / mean)
 
 
 class _Share:

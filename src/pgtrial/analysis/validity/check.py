@@ -48,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     runs.check_said,
     runs.check_units,
     runs.check_own_lag,
+    runs.check_clients,
     runs.check_standard,
     slices.check_shared_counters,
     slices.check_slice_lengths,

@@ -7,7 +7,7 @@ import numpy as np
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.evidence import measured
 from pgtrial.analysis.observations import ALL
-from pgtrial.analysis.slices import windows
+from pgtrial.analysis.slices import Window, windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
 from pgtrial.design.levels import level_of
@@ -41,6 +41,7 @@ LATE_SHARE = 0.05
 SKIPPED_SHARE = 0.01
 HALVES_CHANGE = 0.05
 LAG_SHARE = 0.1  # of the latency
+MOST_TIME = 1.5  # of the clients' time: latencies may be rounded up, as those of a histogram
 LEAST_ROWS, OTHER_ROWS = 0.5, 5.0  # rows per unit, and times as many: ten statements are not to pass for one
 LEAST_WAL, OTHER_WAL = 1000.0, 10.0  # B per unit, and times as many
 STALL_RATE = 20.0  # 1/s; of independent transactions none ends in a second with a probability of 2e-9
@@ -316,8 +317,42 @@ def check_own_lag(assessment: Assessment) -> Iterator[CaveatFinding]:
         ]
         latency = sum(each.latency_sum or 0.0 for each in totals)
         lag = sum(each.lag_sum for each in totals)
-        if lag > LAG_SHARE * latency:
+        if latency and lag > LAG_SHARE * latency:  # of some loads only counts are known
             yield caveat("own-lag", arm=arm.name, share=lag / latency)
+
+
+def check_clients(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Latencies that are longer together than the clients have time, also if each had begun its first request as long
+    before the measured time as the longest of all took. Those of turns may have the turns of others in them.
+    """
+    evidence = assessment.evidence
+    workload = evidence.experiment.workload
+    if workload.kind != COMMAND or workload.rate is not None or not workload.bounds_latencies:
+        return
+    for arm in evidence.arms:
+        clients = {level.index: level_of(arm, level).clients for level in evidence.levels}
+        found = [
+            (share, clients[window.level])
+            for run in evidence.runs_of(arm.name)
+            if not run.slices
+            for window in windows(run)
+            if (share := _time_of_clients(assessment, run, window, clients[window.level])) is not None
+        ]
+        share, most = max(found, default=(0.0, 0))
+        if share > MOST_TIME:
+            yield caveat("more-clients", arm=arm.name, times=share, clients=most)
+
+
+def _time_of_clients(assessment: Assessment, run: RunRow, window: Window, clients: int) -> float | None:
+    """The latencies of a run, by the time of its clients; None where they are not known, or are from when a request was
+    due.
+    """
+    totals = assessment.reduction.totals.get((run.id, window.level, None))
+    times = assessment.reduction.histograms.get((run.id, window.level, None))
+    if totals is None or totals.latency_sum is None or totals.lag_sum or times is None or not times.buckets.size:
+        return None
+    longest = bucket_value(int(times.buckets[-1]))
+    return totals.latency_sum / (clients * (window.counted + longest))
 
 
 _WAL = "cost.wal_bytes"
@@ -339,6 +374,8 @@ def check_units(assessment: Assessment) -> Iterator[CaveatFinding]:
         if _is_other_work(own, other, least=LEAST_ROWS, times=OTHER_ROWS):
             yield caveat("other-work", arm=arm.name, control=control.name, own=own, other=other)
             continue
+        if max(own or 0.0, other or 0.0) < LEAST_ROWS:
+            continue  # the WAL is that of the server's own work, of which a slower arm has more in each unit
         own, other = (_mean(assessment, each.name, _WAL) for each in (arm, control))
         if _is_other_work(own, other, least=LEAST_WAL, times=OTHER_WAL):
             yield caveat("other-work.wal", arm=arm.name, control=control.name, own=own, other=other)

@@ -462,7 +462,7 @@ VALIDITY_CAVEATS = {
             "[workload] says what that is."
         ),
         when="arms whose scripts, variables or commands differ from the control's write five times as many rows per "
-        "unit as it does, or a fifth; or ten times as much WAL, or a tenth",
+        "unit as it does, or a fifth; or ten times as much WAL, or a tenth, where one of them writes rows",
     ),
     "other-work.wal": Entry(
         text=N_(
@@ -479,6 +479,18 @@ VALIDITY_CAVEATS = {
         ),
         when="a program of kind command without a rate, such as a replay, tells that 10 % of its latencies or more are "
         "its own lag",
+    ),
+    "more-clients": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The latencies of {arm} are {times:decimal1} times as long together as its clients ({clients}) have time."
+        ),
+        hint=N_(
+            "Either more of its requests are under way at a time, of which clients in [workload] can say how many, "
+            "or its latencies have another unit, or the waits before the requests in them."
+        ),
+        when="closed loop of a program of kind command whose clients the file says: its latencies are half longer "
+        "together than these have time; a hundred times as long ones are refused",
     ),
     "load-said": Entry(
         severity=Severity.INFO,
