@@ -60,6 +60,7 @@ def command(
     from pgtrial.workloads.replay.arrivals import Arrivals
     from pgtrial.workloads.replay.log import read_log
     from pgtrial.workloads.replay.play import Played, play
+    from pgtrial.workloads.replay.types import MOST_SECONDS
 
     try:
         read_connection(dsn)
@@ -92,6 +93,12 @@ def command(
         f"{largest * 1000:.1f} ms; {played.waits} waited for another session, {played.given_up} of them in vain",
         err=True,
     )
+    if played.unprepared:
+        echo(
+            f"types of parameters were not looked for in {played.unprepared} texts of statements: there were "
+            f"{MOST_SECONDS:g} s for that",
+            err=True,
+        )
     chance = _CHANCE * math.sqrt(played.statements * share * (1 - share))
     if differ > max(played.statements * share + chance, 1 if share else 0):
         raise WorkloadError(

@@ -1,10 +1,12 @@
 """Which type the texts of a parameter look like, and which of them have to be said to a real server."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from pgtrial.postgres.connect import connect
+from pgtrial.workloads.replay import types
 from pgtrial.workloads.replay.log import read_log
 from pgtrial.workloads.replay.types import find_types, look_of
 
@@ -55,7 +57,8 @@ def find(server, write_log):
 
         async def ask() -> list[tuple[int, ...]]:
             async with connect(server.cluster.conninfo("postgres"), as_user=True) as connection:
-                choices = await find_types(connection, sessions)
+                choices, left = await find_types(connection, sessions)
+            assert left == 0
             return [choices[text].of(row) if text in choices else () for row in rows]
 
         return asyncio.run(ask())
@@ -76,6 +79,23 @@ def test_only_what_the_server_cannot_infer_is_said(find) -> None:
 
     assert find(text, ("5", "1", "2", "3")) == [(0, INT4, 0, 0)]
     assert find("SELECT $1 + $2", ("1", "2"), ("1", "2.5"), ("1", "2")) == [(INT4, 0), (INT4, NUMERIC), (INT4, 0)]
+
+
+def test_what_there_is_no_time_for_is_counted(server, write_log, monkeypatch) -> None:
+    """What is used most comes first."""
+    clock = SimpleNamespace(monotonic=iter([0.0, 0.0, types.MOST_SECONDS + 1]).__next__)
+    monkeypatch.setattr(types, "time", clock)
+    texts = ["SELECT $1 - $2", *["SELECT $1 + $2"] * 2, "SELECT $1 * $2"]
+    records = [(0.0, "a", f"execute <unnamed>: {text}", "LOG", "parameters: $1 = '1', $2 = '2'") for text in texts]
+    sessions = read_log(write_log(records)).sessions
+
+    async def ask() -> tuple[dict[str, types.Choice], int]:
+        async with connect(server.cluster.conninfo("postgres"), as_user=True) as connection:
+            return await find_types(connection, sessions)
+
+    choices, left = asyncio.run(ask())
+
+    assert (list(choices), left) == (["SELECT $1 + $2"], 2)
 
 
 @pytest.mark.parametrize(

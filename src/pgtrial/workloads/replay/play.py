@@ -40,7 +40,8 @@ class Played:
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     ``failed``: those that the server could not do, and had done in the log, by SQLSTATE. ``differ``: those that ended
-    otherwise for another reason, such as other data; "" is of those that failed in the log alone.
+    otherwise for another reason, such as other data; "" is of those that failed in the log alone. ``unprepared``: texts
+    whose types there was no time to look for.
     """
 
     statements: int = 0
@@ -48,6 +49,7 @@ class Played:
     differ: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     given_up: int = 0
+    unprepared: int = 0
     busy: float = 0.0
     lags: list[float] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
@@ -63,10 +65,11 @@ async def play(
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
     async with connect(conninfo, application=_application(), as_user=True) as asking:
-        types = await find_types(asking, sessions)
+        types, unprepared = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
         player = _Player(conninfo=conninfo, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals)
+        player.played.unprepared = unprepared
         player.missing = sum(player.is_early(each) for each in steps.values())
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())

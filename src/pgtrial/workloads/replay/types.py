@@ -8,6 +8,7 @@ sent as it is.
 """
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ _WITHIN = {  # looks of which a type has the values, beside its own
 }
 _MOMENTS = (_DATE, _TIMESTAMP, _TIMESTAMPTZ)
 _OF_TYPES = frozenset({"42725", "42883", "42P18", "42804", "22P02", "42P08"})  # SQLSTATE of what lacks them
-_MOST_TEXTS = 20_000  # that are prepared: some seconds
+MOST_SECONDS = 30.0  # for all of them: a load is to be ready within a minute
 _MOST_TRIES = 50  # of one text
 
 Types = tuple[int, ...]
@@ -94,18 +95,23 @@ class Choice:
 
 async def find_types(
     connection: "psycopg.AsyncConnection[tuple[Any, ...]]", sessions: Iterable[Session]
-) -> dict[str, Choice]:
-    """By text of a statement the types of its parameters, where they have to be said."""
+) -> tuple[dict[str, Choice], int]:
+    """By text of a statement the types of its parameters, where they have to be said; and for how many texts, of those
+    that are used least, there was no time.
+    """
     rows: dict[str, list[Row]] = {}
     for session in sessions:
         for one in session.statements:
-            if one.parameters and not one.failed and (one.text in rows or len(rows) < _MOST_TEXTS):
+            if one.parameters and not one.failed:
                 rows.setdefault(one.text, []).append(one.parameters)
     found: dict[str, Choice] = {}
-    for text, own in rows.items():
+    until = time.monotonic() + MOST_SECONDS
+    for done, (text, own) in enumerate(sorted(rows.items(), key=lambda item: -len(item[1]))):
+        if time.monotonic() > until:
+            return found, len(rows) - done
         if (choice := await connection.wait(_choose(connection.pgconn, text.encode(), own))) is not None:
             found[text] = choice
-    return found
+    return found, 0
 
 
 def look_of(values: Sequence[str | None]) -> int:
