@@ -259,6 +259,12 @@ def test_what_the_server_cannot_do_is_a_failure_and_what_hangs_on_data_is_none(t
         (0.5, "d", "statement: SET statement_timeout = '50ms'"),
         (0.6, "d", "statement: SELECT pg_sleep(61)"),
         (0.7, "d", "canceling statement due to statement timeout", "ERROR", "", "SELECT pg_sleep(61)"),
+        (0.8, "e", "statement: BEGIN"),
+        (0.81, "e", "statement: SET LOCAL statement_timeout = '50ms'"),
+        (0.82, "e", "statement: SELECT pg_sleep(62)"),
+        (0.83, "e", "statement: SELECT 3"),
+        (0.84, "e", "statement: ROLLBACK"),
+        (1.0, "e", "statement: SELECT lastval()"),
     ]
 
     status, lines, said = replay(tables, write_log(rows), "--most-differ", "50")
@@ -272,8 +278,14 @@ def test_what_the_server_cannot_do_is_a_failure_and_what_hangs_on_data_is_none(t
         "failed",
         "",
         "",
+        "",
+        "",
+        "failed",
+        "failed",  # the transaction is aborted by it
+        "",
+        "differs",
     ]
-    assert "replayed 7 statements, 2 of which the server failed (1 57014, 1 08006), 1 with another outcome" in said
+    assert "replayed 13 statements, 4 of which the server failed (2 57014, 1 08006, 1 25P02), 2 with another" in said
 
 
 def test_it_begins_when_the_sessions_of_its_beginning_are_connected(tables, write_log, monkeypatch) -> None:

@@ -27,6 +27,8 @@ _ROWS = 1000  # of a result that are taken at once
 # Classes of SQLSTATE that tell of a server, and not of its data: a connection or a transaction is lost, something was
 # at its limit, or was waited for too long.
 _FAILURES = ("08", "40", "53", "55", "57", "58", "XX")
+_NOT_READY = "55000"  # such as currval() of a sequence from which the session has taken nothing
+_ABORTED = "25P02"  # whatever failed before in the transaction
 _NO_DATA = "COPY without its data"
 
 Tell = Callable[[Mapping[str, object]], None]
@@ -126,6 +128,7 @@ class _Player:
             if self.is_early(steps):
                 self._connected()
             await self.begun.wait()
+            reason: str | None = None  # with which SQLSTATE it failed, or what aborted its transaction
             free = 0.0  # since when the session could have sent its next statement, were the replay never late
             for step in steps:
                 due = self._due(step)
@@ -143,9 +146,10 @@ class _Player:
                 self.played.statements += 1
                 self.played.lags.append(lag)
                 self.played.behind.append(sent - due)
+                reason = reason if error == _ABORTED else error
                 if (error is not None) is step.statement.failed:
                     self.tell({"t": ended, "latency": ended - due, "lag": lag})
-                elif error is not None and error.startswith(_FAILURES):
+                elif error is not None and _is_of_server(reason):
                     self.played.failed[error] += 1
                     self.tell({"t": ended, "failed": True})
                 else:
@@ -182,6 +186,10 @@ class _Player:
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
+
+
+def _is_of_server(reason: str | None) -> bool:
+    return reason is not None and reason.startswith(_FAILURES) and reason != _NOT_READY
 
 
 def _application() -> str:

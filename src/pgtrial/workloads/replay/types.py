@@ -29,8 +29,8 @@ _DAY = r"\d{4,6}-\d\d-\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:\.\d+)?"
 _UNIT = r"(?:year|mon|day|hour|min|sec)s?"
 _LOOKS = (  # in the order of trying, each with its type
-    (re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)"), _NUMERIC),
-    (re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"), _FLOAT8),
+    (re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)"), _NUMERIC),
+    (re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?"), _FLOAT8),
     (re.compile(_DAY), _DATE),
     (re.compile(rf"{_DAY} {_TIME}"), _TIMESTAMP),
     (re.compile(rf"{_DAY} {_TIME}[+-]\d\d(?::?\d\d)*"), _TIMESTAMPTZ),
@@ -61,6 +61,7 @@ _MOMENTS = (_DATE, _TIMESTAMP, _TIMESTAMPTZ)
 _OF_TYPES = frozenset({"42725", "42883", "42P18", "42804", "22P02", "42P08"})  # SQLSTATE of what lacks them
 MOST_SECONDS = 30.0  # for all of them: a load is to be ready within a minute
 _MOST_TRIES = 50  # of one text
+_SOME = 1000  # values, by which the usual look is known
 
 Types = tuple[int, ...]
 Row = tuple[str | None, ...]
@@ -158,7 +159,8 @@ def _columns(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _usual_look(values: Sequence[str]) -> int:
-    return max(Counter(look_of((value,)) for value in values).items(), key=lambda item: item[1])[0] if values else 0
+    ((look, _),) = Counter(look_of((value,)) for value in values[:_SOME]).most_common(1) or [(_UNKNOWN, 0)]
+    return look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,20 +181,19 @@ class _Search:
     text: bytes
     columns: Sequence[Sequence[str]]
     must_fit: bool  # all the values, else only the usual ones
+    looks: Types = ()
     tries: int = 0
 
     def find(self) -> PQGen[Said | None]:
         nothing = (_UNKNOWN,) * len(self.columns)
-        return (yield from self._go_on(nothing, (yield from self._prepare(nothing))))
-
-    def _look(self, place: int) -> int:
-        values = self.columns[place]
-        return look_of(values) if self.must_fit else _usual_look(values)
+        found = yield from self._prepare(nothing)
+        if self.must_fit or isinstance(found, _Refusal):
+            self.looks = tuple(map(look_of if self.must_fit else _usual_look, self.columns))
+        return (yield from self._go_on(nothing, found))
 
     def _places(self) -> list[int]:
         """In the order of trying: that it is a text is said last, and of what is never known only then."""
-        looks = [self._look(place) for place in range(len(self.columns))]
-        return sorted(range(len(looks)), key=lambda place: (looks[place] == _UNKNOWN, looks[place] == _TEXT))
+        return sorted(range(len(self.looks)), key=lambda place: (not self.looks[place], self.looks[place] == _TEXT))
 
     def _go_on(self, said: Types, found: Types | _Refusal) -> PQGen[Said | None]:
         """From what the server made of what is ``said`` so far."""
@@ -203,7 +204,7 @@ class _Search:
         for place in self._places():
             if said[place] or self.tries >= _MOST_TRIES:
                 continue
-            more = (*said[:place], self._look(place) or _TEXT, *said[place + 1 :])
+            more = (*said[:place], self.looks[place] or _TEXT, *said[place + 1 :])
             now = yield from self._prepare(more)
             if now != found and (end := (yield from self._go_on(more, now))) is not None:
                 return end
@@ -219,7 +220,7 @@ class _Search:
         }
         if not unfit:
             return Said(said=said, made=made)
-        more = tuple(self._look(place) if place in unfit else oid for place, oid in enumerate(said))
+        more = tuple(self.looks[place] if place in unfit else oid for place, oid in enumerate(said))
         return (yield from self._go_on(more, (yield from self._prepare(more))))
 
     def _prepare(self, types: Types) -> PQGen[Types | _Refusal]:
