@@ -311,6 +311,19 @@ def test_it_begins_when_the_sessions_of_its_beginning_are_connected(tables, writ
     assert all(line["latency"] < 0.5 for line in lines[1:])
 
 
+def test_a_log_in_which_the_first_is_due_late_begins_with_it(tables, write_log) -> None:
+    """A statement may seem to have begun before the one before it in its session."""
+    sessions = read_log(write_log([(0.0, "a", "statement: SELECT 1"), (0.0, "b", "statement: SELECT 2")])).sessions
+    for session in sessions:
+        session.statements[0].due = 3600.0
+    lines: list[dict] = []
+
+    play_here(tables, sessions, tell=lines.append)
+
+    assert [next(iter(line)) for line in lines] == ["ready", "t", "t"]
+    assert all(line["latency"] < 0.5 for line in lines[1:])
+
+
 @pytest.mark.parametrize(("failures", "fails"), [(2, False), (40, True)])
 def test_more_than_a_share_of_them_may_not_differ(tables, write_log, failures, fails) -> None:
     """One per cent of 100 is one; four standard deviations are four more."""

@@ -70,7 +70,15 @@ async def play(
         types, unprepared = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
-        player = _Player(conninfo=conninfo, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals)
+        player = _Player(
+            conninfo=conninfo,
+            first=min(each[0].statement.due for each in steps.values()),
+            speed=speed,
+            tell=tell,
+            waits=waits,
+            types=types,
+            arrivals=arrivals,
+        )
         player.played.unprepared = unprepared
         player.missing = sum(player.is_early(each) for each in steps.values())
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
@@ -90,11 +98,12 @@ async def play(
 
 @dataclass(slots=True, kw_only=True)
 class _Player:
-    """``begun`` is set when all sessions of the beginning are connected, of which so many are ``missing``; ``begin`` is
-    when the first statement is due, in seconds since 1970.
+    """``first`` is when the first statement is due by the log, ``begin`` when the log begins, in seconds since 1970.
+    ``begun`` is set when all sessions of the beginning are connected, of which so many are ``missing``.
     """
 
     conninfo: str
+    first: float
     speed: float
     tell: Tell
     waits: Waits
@@ -107,12 +116,12 @@ class _Player:
 
     def is_early(self, steps: Sequence[Step]) -> bool:
         """Whether a session has its first statement so soon that it connects before the beginning."""
-        return steps[0].statement.due / self.speed <= _EARLY
+        return (steps[0].statement.due - self.first) / self.speed <= _EARLY
 
     def _connected(self) -> None:
         self.missing -= 1
         if not self.missing:
-            self.begin = time.time() + _HEAD_START
+            self.begin = time.time() + _HEAD_START - self.first / self.speed
             self.arrivals.begin()
             self.tell({"ready": True})
             self.begun.set()
