@@ -377,8 +377,8 @@ def test_a_run_has_many_of_the_pauses_that_are_made_longer() -> None:
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
-        ({"sleeps": {"own": 1.0}, "duration": "29s"}, "runs of 29.0 s have too few pauses", "--duration 30s"),
-        ({"sleeps": {"own": 1.0}, "warmup": 4}, "a warm-up of 4.0 s has too few pauses", "--warmup 5s"),
+        ({"sleeps": {"own": 1.0}, "duration": "29s"}, "a duration of 29 s has too few pauses", "--duration 30s"),
+        ({"sleeps": {"own": 1.0}, "warmup": 4}, "a warmup of 4 s has too few pauses", "--warmup 5s"),
         ({"sleeps": {"own": math.inf}}, "known only while they run", "--duration and --warmup"),
         ({"sleeps": {"own": math.inf}, "duration": 60}, "known only while they run", "--duration and --warmup"),
     ],
