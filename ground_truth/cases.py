@@ -95,10 +95,15 @@ class Case:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The experiment, and the scripts that it names."""
+        """The experiment, and the scripts that it and its arms name."""
         text = tomllib.loads(self.file.read_text(encoding="utf-8"))
         scenarios = text["workload"].get("scenario", ())
-        names = (text.get("dataset", {}).get("setup"), *(scenario.get("file") for scenario in scenarios))
+        own = (arm.get("workload", {}).get("scripts", {}) for arm in text.get("arms", {}).values())
+        names = (
+            text.get("dataset", {}).get("setup"),
+            *(scenario.get("file") for scenario in scenarios),
+            *(script for scripts in own for script in scripts.values()),
+        )
         return (self.file, *(EXPERIMENTS / name for name in names if name))
 
     @property
