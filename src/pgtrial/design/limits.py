@@ -105,15 +105,15 @@ def limits_experiment(
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
     ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all times, may leave out
     the knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it. A
-    ``duration`` and a ``warmup`` of None are as long as what is varied needs. ``sleeps`` is by arm for how long its
-    scripts pause at most, infinity where that is not known.
+    ``duration`` or ``warmup`` of None is as long as what is varied needs. ``sleeps`` is by arm, of those
+    whose scripts pause, for how long they do at most, infinity where that is not known.
 
     SpecError where the load or the target does not allow it, and for names that are not there.
     """
     _require_closed(experiment)
     chosen = _find_arm(arms, arm)
     longest = sleeps.get(chosen.name, 0.0)
-    pauses = (_SCRIPTS_PAUSES,) if longest > 0 else ()
+    pauses = (_SCRIPTS_PAUSES,) if chosen.name in sleeps else ()
     names = _choose(resources, find_resources(chosen), (*find_memory(chosen), *pauses))
     if not 1 < step <= _LARGEST_FACTOR:
         raise SpecError(f"the step is {step:g}, not a factor above 1 and up to {_LARGEST_FACTOR}")

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sqlglot import exp
@@ -40,14 +40,12 @@ def find_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tu
 
 
 def longest_sleeps(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> dict[str, float]:
-    r"""By arm, for how many seconds its clients sleep at once at most, by a \sleep: 0 where they do not, infinity where
-    it is known only while they run. Raises SpecError for a script that cannot be read.
+    r"""By arm, of those whose clients sleep by a \sleep, for how many seconds at once at most; infinity where it is
+    known only while they run. Raises SpecError for a script that cannot be read.
     """
     scripts = _scripts_of_arms(experiment, arms, folder)
-    return {
-        arm.name: _factor(arm) * max((_longest_sleep(text, arm) for text in scripts[arm.name].values()), default=0.0)
-        for arm in arms
-    }
+    found = ((arm, tuple(_sleeps_of(arm, scripts[arm.name].values()))) for arm in arms)
+    return {arm.name: _factor(arm) * max(seconds) for arm, seconds in found if seconds}
 
 
 def explain_no_pauses(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> Iterator[SpecProblem]:
@@ -91,15 +89,17 @@ def _factor(arm: Arm) -> float:
     return float(arm.knobs.get(WORKLOAD, {}).get(PAUSES, "1"))
 
 
-def _longest_sleep(script: str, arm: Arm) -> float:
-    pauses = tuple(find_client_pauses(script))
-    own = set_variables(script) if any(pause.length.startswith(":") for pause in pauses) else frozenset()
+def _sleeps_of(arm: Arm, scripts: Iterable[str]) -> Iterator[float]:
+    """Seconds, as the scripts and the arm's variables say."""
     table = arm.knobs.get(WORKLOAD, {})
     given = {key.removeprefix(VARIABLES): value for key, value in table.items() if key.startswith(VARIABLES)}
-    # What the script itself sets may be anything by then.
-    known = {} if own is None else {name: value for name, value in given.items() if name not in own}
-    seconds = (pause.seconds(known) for pause in pauses)
-    return max((math.inf if each is None else each for each in seconds), default=0.0)
+    for script in scripts:
+        own = set_variables(script)
+        # What the script itself sets may be anything by then.
+        known = {} if own is None else {name: value for name, value in given.items() if name not in own}
+        for pause in find_client_pauses(script):
+            seconds = pause.seconds(known)
+            yield math.inf if seconds is None else seconds
 
 
 def _pauses(script: str, factor: float) -> Iterator[float]:
