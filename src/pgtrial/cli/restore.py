@@ -41,9 +41,8 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
     """
     import asyncio
 
-    from pgtrial.engine.leftovers import clear, find_leftovers
+    from pgtrial.engine.leftovers import clear, find_leftovers, raise_unreadable
     from pgtrial.engine.restore import find_unrestored, forget, undo_open
-    from pgtrial.errors import StoreError
     from pgtrial.hosts.connect import open_host
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.postgres.existing.knobs import restoring_knobs
@@ -73,10 +72,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
                 asyncio.run(undo_open(journal, knobs=knobs, host_of=open_host, tell=report.show_undone))
         elif not leftovers and not unreadable and not as_json:
             echo(f"nothing to restore: {journal.path} lists no change that is left")
-        if unreadable:  # the others are done with
-            first, *others = unreadable
-            detail = "\n".join((first.detail, *(f"{other.message}. {other.detail}" for other in others)))
-            raise StoreError(first.message, detail=detail, hint=first.hint)
+        raise_unreadable(unreadable)  # the others are done with
     finally:
         report.close()
 
