@@ -176,7 +176,7 @@ def _tell_cleared(record: JournalRecord, undone: Undone) -> None:
     if undone.outcome is Outcome.RESTORED:
         _log.warning("removed what a pgtrial that was killed had left of %s", _describe(record.entry))
     else:
-        _log.warning("a pgtrial that was killed did not finish %s: %s", _describe(record.entry), undone.text)
+        _log.warning("%s is not finished, and cannot be removed: %s", _describe(record.entry), undone.text)
 
 
 def _describe(entry: JournalEntry) -> str:
