@@ -16,9 +16,10 @@ def work(seed: int) -> None:
     while True:
         begun = time.monotonic()
         psql.stdin.write(f"SELECT abalance FROM pgbench_accounts WHERE aid = {draw.randint(1, 100000)};\n")
+        psql.stdin.write("\\echo failed :ERROR\n")  # a statement that fails has no line of its own
         psql.stdin.flush()
-        answer = psql.stdout.readline()
-        result = {"latency": time.monotonic() - begun} if answer else {"failed": True}
+        last = next((line for line in psql.stdout if line.startswith("failed ")), "")
+        result = {"latency": time.monotonic() - begun} if last == "failed false\n" else {"failed": True}
         print(json.dumps({"t": time.time(), **result}) + "\n", end="", flush=True)
 
 

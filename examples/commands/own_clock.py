@@ -37,12 +37,15 @@ def work(seed: int) -> None:
     answers.register(psql.stdout, selectors.EVENT_READ)
     while True:
         begun = clock.look()
-        psql.stdin.write(b"%s;\n" % (STATEMENT % draw.randint(1, 100000)).encode())
+        psql.stdin.write(b"%s;\n\\echo failed :ERROR\n" % (STATEMENT % draw.randint(1, 100000)).encode())
         psql.stdin.flush()
-        while not answers.select(LOOK):
-            clock.look()
-        answer = os.read(psql.stdout.fileno(), 65536)
-        result = {"latency": clock.look() - begun} if answer else {"failed": True}
+        answer, part = b"", b"\n"
+        while part and not answer.endswith((b"failed false\n", b"failed true\n")):
+            while not answers.select(LOOK):
+                clock.look()
+            part = os.read(psql.stdout.fileno(), 65536)
+            answer += part
+        result = {"latency": clock.look() - begun} if answer.endswith(b"failed false\n") else {"failed": True}
         print(json.dumps({"t": time.time(), **result}) + "\n", end="", flush=True)
 
 

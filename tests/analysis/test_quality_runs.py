@@ -54,6 +54,65 @@ def test_a_warm_up_that_ended_by_its_cap_is_told_of_valid_runs(assess: Assess) -
     assert caveat.text.startswith("In 2 of 18 runs the warm-up was ended by its cap")
 
 
+def test_a_unit_that_writes_ten_times_as_much_may_be_other_work(
+    assess: Assess, evidence: Evidence, reduction: Reduction
+) -> None:
+    arms = tuple(
+        replace(arm, knobs={**arm.knobs, "workload": {"scripts.s": f"{arm.name}.sql"}}) for arm in evidence.arms
+    )
+    counts = {run.id: reduction.totals[run.id, 0, None].count for run in evidence.valid}
+    off = runs_of(evidence, "off")
+
+    def written(of_off: float, of_others: float) -> dict[str, Any]:
+        rows = {run: {"": count * (of_off if run in off else of_others)} for run, count in counts.items()}
+        none = {run: {"": 0.0} for run in counts}
+        changed = dict(reduction.increases)
+        for run in counts:
+            changed[run, 0, "pg_stat_database.tup_updated"] = rows[run]
+            changed[run, 0, "pg_stat_database.tup_inserted"] = changed[run, 0, "pg_stat_database.tup_deleted"] = none[
+                run
+            ]
+        return {"increases": changed}
+
+    (caveat,) = runs.check_units(assess(arms=arms, reduced=written(10.0, 1.0)))
+    assert (caveat.code, caveat.severity) == ("other-work", Severity.WARNING)
+    assert "one of off writes 10.0 rows, one of on 1.0" in caveat.text
+    assert list(runs.check_units(assess(arms=arms, reduced=written(2.0, 1.0)))) == []
+    assert list(runs.check_units(assess(reduced=written(10.0, 1.0)))) == []  # where the load is the same
+
+
+def test_what_a_replay_adds_to_its_latencies_is_told(assess: Assess, evidence: Evidence, reduction: Reduction) -> None:
+    workload = evidence.experiment.workload.model_copy(update={"kind": "command", "command": ("pgtrial", "replay")})
+    experiment = evidence.experiment.model_copy(update={"workload": workload})
+    off = runs_of(evidence, "off")
+
+    def late(share: float) -> dict[str, Any]:
+        return {
+            "totals": {
+                cell: replace(each, lag_sum=share * (each.latency_sum or 0.0)) if cell[0] in off else each
+                for cell, each in reduction.totals.items()
+            }
+        }
+
+    (caveat,) = runs.check_own_lag(assess(experiment=experiment, reduced=late(0.25)))
+    assert (caveat.code, caveat.severity) == ("own-lag", Severity.WARNING)
+    assert caveat.text.startswith("25 % of the mean latency of off is the load's own delay")
+    assert list(runs.check_own_lag(assess(experiment=experiment, reduced=late(0.05)))) == []
+    assert list(runs.check_own_lag(assess(reduced=late(0.25)))) == []  # pgbench's, which has a rate then
+
+
+def test_what_the_load_said_beside_its_results_is_told_once(assess: Assess) -> None:
+    events = tuple(
+        Event(run=run, t=float(run), kind="load-said", data={"level": 0, "text": f"left out {run}"})
+        for run in (5, 2, 99)
+    )
+    (caveat,) = runs.check_said(assess(events=events))
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("load-said", Severity.INFO, (2, 5))
+    assert caveat.text.startswith("In 2 of 18 runs the program that is the load said something")
+    assert caveat.text.endswith("in run 2: “left out 2”")
+
+
 def test_throughput_that_falls_inside_the_runs_is_told(
     assess: Assess, evidence: Evidence, reduction: Reduction
 ) -> None:

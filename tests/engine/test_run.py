@@ -98,6 +98,9 @@ class Load:
     def does(self, arm: Arm) -> frozenset[tuple[str, str]]:
         return frozenset()
 
+    def logs(self, level: LoadLevel, generators: Sequence[Any], **_others: object) -> list[Any]:
+        return []
+
     async def make_cold(self, arm: Arm) -> None:
         self.steps.append("empty caches")
 
@@ -243,6 +246,29 @@ def test_the_steps_have_one_order(bench: Bench, arms: tuple[str, ...], cache: Li
     ]
     assert tps == dict.fromkeys(arms, 0.25)
     assert bench.files() == {layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS}
+
+
+@each_kind
+def test_what_a_load_said_is_kept_with_the_run_of_its_arm(
+    bench: Bench, arms: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Measured.measure
+
+    async def also_keep(self: Measured) -> dict[str, SamplerReport]:
+        now = time.time()
+        generator: Any = None
+        summaries = tuple(Summary(processed=0, said=f"left out of {name}\x1b[2J") for name in arms)
+        outcome = LoadOutcome(started=now, all_started=now, first_ended=now, summaries=summaries, errors=())
+        for name in arms:
+            self._keep(name, LEVEL, [(owner, generator) for owner in arms], outcome, window=(now, now))
+        return await measure(self)
+
+    monkeypatch.setattr(Measured, "measure", also_keep)
+    bench.execute(*arms)
+
+    for run, name in enumerate(arms, 1):
+        said = [data["text"] for _, kind, data in bench.state.events(run=run) if kind == "load-said"]
+        assert said == [f"left out of {name}\\x1b[2J"]
 
 
 @each_kind

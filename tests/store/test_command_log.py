@@ -142,6 +142,58 @@ def test_a_generator_that_falls_behind_its_rate_is_refused(tmp_path: Path) -> No
     assert read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=90.0)).requests == 900
 
 
+def test_a_generator_that_does_not_keep_to_its_rate_is_refused(tmp_path: Path) -> None:
+    """It sends one after the other, as fast as it can: no open loop."""
+    requests = [request(k / 190, 0.005, lag=0.0) for k in range(1900)]
+
+    with pytest.raises(WorkloadError, match=r"did not keep its rate: 190 requests per second, of 20") as caught:
+        read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=20.0))
+    assert caught.value.hint == "Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload]."
+
+
+def test_arrivals_at_random_may_be_more_than_the_rate(tmp_path: Path) -> None:
+    # A hundred are due; 4 standard deviations and 5 % are 45 more.
+    requests = [request((k + 0.5) * 10 / 145, lag=0.0) for k in range(145)]
+
+    assert read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=10.0)).requests == 145
+    with pytest.raises(WorkloadError, match="did not keep its rate"):
+        read_command(make_log(tmp_path, *requests, request(5, lag=0.0), HEARTBEAT, rate=10.0))
+
+
+def test_what_was_due_before_the_measured_time_does_not_exceed_the_rate(tmp_path: Path) -> None:
+    """The server had stood still for ten seconds, and got round to a thousand requests at once."""
+    late = [request(0.5, 1 + k / 100, lag=k / 100) for k in range(1000)]
+    requests = [request(k / 100, lag=0.0) for k in range(1000)]
+
+    found = read_command(make_log(tmp_path, *late, *requests, HEARTBEAT, rate=100.0))
+
+    assert sum(row.count for row in found.rows) == 2000
+
+
+def test_latencies_for_which_its_clients_have_no_time_are_refused(tmp_path: Path) -> None:
+    """884 requests a second of 0.45 s each, by one client."""
+    log = make_log(tmp_path, *[request(k / 884, 0.45) for k in range(8840)], HEARTBEAT)
+
+    with pytest.raises(
+        WorkloadError, match=r"cannot be: they are 3,888 s together, .* no more than 1 × 10 s"
+    ) as caught:
+        read_command(replace(log, clients=1))
+    assert "A latency is in seconds" in caught.value.hint
+    with pytest.raises(WorkloadError, match=r"3,888 s together, and its clients have no more than 200 × 10 s"):
+        read_command(replace(log, clients=200))
+    assert read_command(replace(log, clients=400)).requests == 8840
+
+
+def test_latencies_may_begin_before_the_measured_time_or_when_a_request_was_due(tmp_path: Path) -> None:
+    waited = [request(k, 3600.0) for k in range(2)]
+    due = [request(k / 884, 0.45, lag=0.4) for k in range(8840)]
+    counted = {"t": STARTED + 9, "seconds": 1, "count": 10, "mean": 0.1}
+
+    assert read_command(replace(make_log(tmp_path, *waited, HEARTBEAT), clients=1)).requests == 2
+    assert read_command(replace(make_log(tmp_path, *due, HEARTBEAT), clients=1)).requests == 8840
+    assert read_command(replace(make_log(tmp_path, counted, HEARTBEAT), clients=1)).requests == 10
+
+
 def test_an_ingested_output_has_the_rows_of_pgbench(tmp_path: Path) -> None:
     log = make_log(tmp_path, request(0.5), request(1.5), {"t": STARTED + 1.6, "failed": True}, request(-1), HEARTBEAT)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.errors import SpecError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
@@ -84,6 +85,21 @@ def test_sysbench_is_told_where_the_server_is_and_what_stands_in_front_of_the_sc
     assert generator.argv_tail[-1] == "run"
     assert generator.environment["PGTRIAL_SYSBENCH_SCRIPT"] == "oltp_read_write"
     assert "pgtrial-sysbench.lua" in generator.scripts
+
+
+@pytest.mark.parametrize(("results", "clients"), [("json", 3), ("k6", None), ("pgreplay", None)])
+def test_latencies_are_held_against_the_clients_where_the_file_says_how_many_there_are(tmp_path, results, clients):
+    host = LocalHost()
+    workload = command("load", results=results)
+    load = CommandLoad(
+        account=None, workload=workload, files={}, seed=1, clients=3, here=host, there=host, work=tmp_path, mark="x"
+    )
+    generator = plan(workload, record=tmp_path / "record")
+
+    (log,) = load.logs(LoadLevel(index=0, clients=3), [generator], window=(0.0, 1.0))
+
+    assert isinstance(log, CommandLog)
+    assert log.clients == clients
 
 
 def test_what_sysbench_printed_is_read():
@@ -168,8 +184,8 @@ def test_a_line_without_an_end_that_a_program_has_left_is_not_read_as_a_whole(tm
 
 
 @pytest.fixture
-def work(served, tmp_path, runner):
-    """What a command of the examples does on a server in a second, by its log."""
+def drive(served, tmp_path, runner):
+    """How a command of the examples ends on a server, after a second or a few; its lines are in a record."""
 
     def run(
         workload: WorkloadTable,
@@ -177,6 +193,7 @@ def work(served, tmp_path, runner):
         files: dict[str, str],
         seconds: float = SECONDS,
         on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+        **variables: str,
     ):
         generator = plan(
             workload,
@@ -187,16 +204,26 @@ def work(served, tmp_path, runner):
             directory=str(tmp_path),
             record=tmp_path / "record",
         )
-        outcome = runner.run(
+        return runner.run(
             run_generators(
                 LocalHost(mark=str(tmp_path)),
                 program_of(workload),
                 [generator],
-                environment=served.environment("postgres"),
+                environment={**served.environment("postgres"), **variables},
                 output=OUTPUT,
                 on_second=on_second,
             )
         )
+
+    return run
+
+
+@pytest.fixture
+def work(drive, tmp_path):
+    """What a command of the examples does on a server, by its log."""
+
+    def run(workload: WorkloadTable, **others):
+        outcome = drive(workload, **others)
         assert outcome.errors == ()
         lines = (tmp_path / "record").read_text().splitlines()
         parsed = [parse_line(line, longest=LONGEST_WHOLE) for line in lines]
@@ -238,6 +265,20 @@ def test_the_examples_of_the_documentation_keep_the_contract(work, accounts, wor
 
     assert found.requests > 0
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
+
+
+@needs_psql
+@pytest.mark.parametrize("words", [("python3", "load.py"), ("sh", "load.sh"), ("python3", "own_clock.py")])
+def test_in_the_examples_a_statement_that_fails_is_a_failure(drive, accounts, tmp_path, words):
+    files = {words[1]: (EXAMPLES / words[1]).read_text()}
+
+    outcome = drive(command(*words), files=files, PGOPTIONS="-c search_path=pg_catalog")
+
+    assert outcome.errors == ()
+    (summary,) = outcome.summaries
+    assert summary.processed == 0
+    assert summary.failed > 0
+    assert "pgbench_" in summary.said
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.engine.production_check import name_scripts
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
+from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
-from pgtrial.workloads.production.parameters import Role, is_fresh, read_shape
+from pgtrial.workloads.production.keys import is_fresh
+from pgtrial.workloads.production.parameters import Role, read_shape
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
@@ -53,7 +55,9 @@ def statement(text: str, parameters: int = 0, *, calls: int = 10, rows: int = 10
 
 
 def load_of(*statements: Statement) -> Load:
-    return Load(statements=statements, tables=TABLES, path=("public",), side_effects=frozenset({"wipe"}), hidden=0)
+    return Load(
+        statements=statements, tables=TABLES, path=("public",), effects=Effects(functions=frozenset({"wipe"})), hidden=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,15 +211,6 @@ def test_a_value_of_a_type_that_is_not_known_is_never_missing():
     assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
 
 
-def test_an_error_names_the_script_and_not_its_number():
-    error = "client 2 script 1 aborted in command 4 query 0: ERROR:  script 1 is unknown"
-
-    assert name_scripts(error, ["s001", "s002"]) == (
-        "client 2 script s002 aborted in command 4 query 0: ERROR:  script 1 is unknown"
-    )
-    assert name_scripts("script 7 is unknown", ["s001"]) == "script 7 is unknown"
-
-
 def test_comments_stay_on_the_server_and_slices_are_no_variables():
     text = (
         "SELECT /* alice@example.com /* nested */ */ name[$1:$2] -- bob\n FROM customer\n WHERE id IN ($3 /*, ... */)"
@@ -296,6 +291,11 @@ UPDATE customer SET name = 'planted anew' WHERE id = :c;
 INSERT INTO orders (customer, note) VALUES (:c, 'planted');
 COMMIT;
 """
+# The server keeps the constants of these: it has read them before its counts were reset.
+PREPARED = (
+    "SELECT note FROM orders WHERE customer = 83 AND id = %s",
+    "SELECT note FROM orders WHERE customer < 8e3 AND note <> 'planted' AND id = %s",
+)
 ONCE = "SELECT wipe(7654321); CREATE ROLE planted PASSWORD 'planted'; COPY (SELECT 'planted') TO STDOUT"
 
 
@@ -309,6 +309,9 @@ def shop(programs, runner_of_file, run_cluster, tmp_path_factory):
         for name in ("shop", "copy"):
             run.psql("postgres", f"CREATE DATABASE {name}")
             run.psql(name, *SCHEMA.strip().split(";\n"))
+        with psycopg.connect(run.dsn("shop"), autocommit=True) as connection:
+            for text in (*PREPARED, "SELECT pg_stat_statements_reset()", *PREPARED):
+                connection.execute(text, (1,) if "%s" in text else None, prepare=True)
         (folder / "read.sql").write_text(READ)
         (folder / "write.sql").write_text(WRITE)
         run.pgbench("shop", "-t", "300", "-f", f"{folder}/read.sql@3", "-f", f"{folder}/write.sql@1")
@@ -357,7 +360,10 @@ def test_no_value_leaves_the_server(written):
     texts = {path: path.read_text() for path in written.rglob("*") if path.is_file()}
 
     assert len(texts) > 8
-    assert [path for path, text in texts.items() if "planted" in text or "7654321" in text] == []
+    planted = re.compile(r"planted|7654321|= 83\b|8e3")
+    assert [path for path, text in texts.items() if planted.search(text)] == []
+    left_out = json.loads(texts[written / "workload.json"])["left_out"]
+    assert [each["statements"] for each in left_out if "values stay on the server" in each["reason"]] == [2]
 
 
 def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
@@ -367,6 +373,8 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
         "CREATE EXTENSION pg_stat_statements",
         "CREATE TABLE booking AS SELECT n AS id, n % 10 AS place FROM generate_series(1, 1000) AS n",
         "CREATE UNIQUE INDEX ON booking (place, (id + 0))",
+        "CREATE TABLE stay (id int PRIMARY KEY, room int, is_open bool, EXCLUDE (room WITH =, (id + 1) WITH =))",
+        "CREATE UNIQUE INDEX ON stay (room) WHERE is_open",
         "CREATE VIEW all_of_them AS SELECT * FROM booking",
         "CREATE VIEW open AS SELECT id AS number, place FROM all_of_them WHERE place < 5",
         # Immutable by its own word, so that whoever plans the view executes it.
@@ -387,6 +395,9 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
         (Role.EQUAL, kept, "id"),
     ]
     assert load.tables["public", "booking"].unique == (("place", "id"),)
+    stay = load.tables["public", "stay"]
+    assert (sorted(stay.unique), stay.conditions) == ([("id",), ("room",)], {"is_open"})
+    assert stay.excluded == ((("room", "id"), ("room",)),)
     assert load.tables[open_].pages == 0
     assert load.tables[open_].rows == 1000  # of the table below it
     assert load.tables["public", "trap"].rows == 1000
@@ -492,6 +503,75 @@ def test_in_place_the_database_itself_is_written_to(shop, written, tmp_path, cap
     assert main(words) == 0
     assert int(shop.psql("other", "SELECT count(*) FROM orders")) > 2000
     assert not shop.psql("other", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")
+
+
+def test_a_unique_column_that_is_changed_gets_new_values(shop, tmp_path, capsys):
+    shop.psql("postgres", "CREATE DATABASE sess")
+    shop.psql(
+        "sess",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE EXTENSION btree_gist",
+        "CREATE TABLE sess (id int PRIMARY KEY, token text UNIQUE, room text, span int4range)",
+        "INSERT INTO sess SELECT n, 'token' || n, n::text, '[1,2)' FROM generate_series(1, 200) AS n",
+        "ALTER TABLE sess ADD EXCLUDE USING gist (room WITH =, span WITH &&)",
+        "VACUUM ANALYZE",
+    )
+    (tmp_path / "change.sql").write_text(
+        "\\set id random(1, 200)\nSELECT 'x' || random() AS token, 'r' || :id AS room \\gset\n"
+        "UPDATE sess SET token = :token WHERE id = :id;\n"
+        "UPDATE sess SET room = :room, span = '[1,2)' WHERE id = :id;\n"
+    )
+    shop.pgbench("sess", "-M", "extended", "-t", "50", "-f", f"{tmp_path}/change.sql")
+    assert main(["workload", shop.dsn("sess"), "--output", str(tmp_path / "load")]) == 0
+    assert "3 statements in 3 scripts" in capsys.readouterr().out
+
+    words = ["--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(["workload", shop.dsn("sess"), "--check", str(tmp_path / "load"), *words]) == 0
+    assert "failed" not in capsys.readouterr().out
+    assert int(shop.psql("sess", "SELECT count(*) FROM sess WHERE token LIKE 'new%' AND room LIKE 'new%'")) > 100
+
+
+def test_a_statement_that_fails_is_told_and_the_others_are_sent(shop, written, tmp_path, capsys):
+    folder = Path(shutil.copytree(written, tmp_path / "load"))
+    shop.psql("postgres", "CREATE DATABASE refusing TEMPLATE copy")
+    # As a key that others have, with the row in its DETAIL.
+    shop.psql("refusing", "ALTER TABLE customer ADD CHECK (name NOT LIKE 'planted%') NOT VALID")
+    words = ["workload", shop.dsn("refusing"), "--check", str(folder), "--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(words) == 0
+
+    said, meanwhile = capsys.readouterr()
+    error = 'ERROR:  new row for relation "customer" violates check constraint "customer_name_check"'
+    told = re.findall(
+        r"^  (s\d+) fails, and is not in these figures \((.*)\): (UPDATE .*): (ERROR.*)$", said, re.MULTILINE
+    )
+    (name,) = {script for script, *_ in told}
+    assert [what for _, what, _, _ in told] == [
+        *(f"take it out of {draw.name}.toml" for draw in DRAWS),
+        "left out of it",
+    ]
+    assert {why for *_, why in told} == {error}
+    truth = (folder / "truth.md").read_text()
+    assert truth.count(f"{name} fails, and is not in these figures: UPDATE") == 4
+    assert "Failing row" not in said + meanwhile + truth
+    assert f"rows: {name} fails, UPDATE" in meanwhile
+    assert not re.search(r"blocks of a call within 100 %", said)
+    assert name in (folder / "rows.toml").read_text()
+    assert name not in (folder / "nearest.toml").read_text()
+    assert 'name  = "s' in (folder / "nearest.toml").read_text()
+
+
+def test_a_load_of_which_nothing_can_be_sent_is_an_error(shop, written, tmp_path, capsys):
+    folder = Path(shutil.copytree(written, tmp_path / "load"))
+    for script in folder.glob("*/s*.sql"):
+        if script.stem != "setup":
+            script.write_text("SELECT 1 / 0;\n")
+    words = ["workload", shop.dsn("copy"), "--check", str(folder), "--seconds", "1", "--allow-writes"]
+    assert main(words) == 1
+
+    said = capsys.readouterr().err
+    assert "no script of the load can be sent to this database" in said
+    assert "s001: SELECT 1 / 0: ERROR:  division by zero" in said
+    assert not shop.psql("postgres", "SELECT 1 FROM pg_database WHERE datname LIKE 'pgtrial%'")
 
 
 def test_the_copy_of_a_check_that_was_killed_is_dropped_by_restore(shop, written, tmp_path, capsys):

@@ -49,6 +49,7 @@ def command(
     from pgtrial.watch.question import questions, write_order
     from pgtrial.watch.server_facts import read_facts
     from pgtrial.watch.words import pointers
+    from pgtrial.workloads.production.record import trigger_text
 
     mark = read_mark(folder)
     a, b, remark = choose_windows(folder, windows, alarm)
@@ -79,6 +80,8 @@ def command(
         echo(f"The load has {format_share(plan.kept)} of the time of the statements that the server remembers.")
         for text in plan.left_out_texts(least=_TOLD):
             echo(f"  {text}")
+        for said in plan.triggers:
+            echo(trigger_text(said))
         dump, files = shell_word(output / "copy.dump"), shell_word(output)
         echo(f"Then the data: pg_dump --format=custom --file={dump} {shell_word(dsn)}")
         echo(f"and each of them: pgtrial check {files}/NAME.toml; pgtrial run {files}/NAME.toml")

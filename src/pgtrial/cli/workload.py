@@ -60,6 +60,7 @@ def command(
     from pgtrial.errors import ConsentError
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.units import format_share
+    from pgtrial.workloads.production.record import NEAREST, told_text, trigger_text
 
     if (output is None) == (checked is None):
         raise click.UsageError("give --output to write a load, or --check to try one on a copy")
@@ -70,8 +71,10 @@ def command(
         echo(f'wrote "{output}": {number} statements in {len(plan.scripts)} scripts, {kept} of the time')
         for text in plan.left_out_texts():
             echo(text)
+        for said in plan.triggers:
+            echo(trigger_text(said))
         told = plan.told
-        echo(f"transactions: {told.explained} of {told.commits} told by statements that are called equally often")
+        echo(f"transactions: {told_text(told.explained, told.commits)}")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')
         return
     assert checked is not None
@@ -91,7 +94,12 @@ def command(
             f"{truth.draw}: shares of the calls within {truth.share_error * 100:.1f} percentage points, "
             f"blocks of a call within {format_share(truth.block_error())}, "
             f"parameters take {format_share(truth.drawing)} of the time"
+            if truth.matches
+            else f"{truth.draw}: none of its scripts can be sent"
         )
+        for each in truth.failures:
+            out = "left out of it" if truth.draw == NEAREST else f"take it out of {truth.draw}.toml"
+            echo(f"  {each.script} fails, and is not in these figures ({out}): {each}")
         for error in truth.errors:
             echo(f"  failed: {error}")
     echo(f'wrote "{checked / TRUTH}"')

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from pgtrial.units import format_duration
 from pgtrial.workloads.pgbench import integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
+from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
 from pgtrial.workloads.production.record import (
     FITTED,
     NEAREST,
@@ -42,7 +42,9 @@ from pgtrial.workloads.production.record import (
     Truth,
     match,
     nearest,
+    only_scripts,
     setup_of,
+    trigger_text,
     truth_text,
     turned,
 )
@@ -80,6 +82,8 @@ def check_workload(
     record = read_record(folder)
     refuse_changeable(folder, hint="Copy the folder into a directory of your own, and name the copy.")
     _refuse_code(folder, record)
+    for said in record["triggers"]:
+        tell(trigger_text(said))
     work = _check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place, tell=tell)
     checked = asyncio.run(until_signalled(work))
     write_file(folder / TRUTH, truth_text(record, checked.truths, checked.fits))
@@ -130,21 +134,41 @@ async def _check(
                 if draw.name == FIRST:  # on a database that has been written to, as the original has
                     tell(_FITTING)
                     fits = await fit_dials(server.conninfo(database), folder, record, [])
-        chosen = nearest(record, truths, fits)
+        hopeless = frozenset.intersection(*(truth.failed for truth in truths))
+        failures = tuple(each for each in truths[0].failures if each.script in hopeless)
+        chosen = _without(failures, nearest(record, truths, fits))
         tried: list[tuple[Truth, tuple[Fit, ...]]] = []
         while True:
             _write_nearest(folder, chosen, fits)
             async with copies.fresh() as database:
-                truth = await attempt(database, draw=NEAREST)
+                truth = await attempt(database, draw=NEAREST, known=failures)
                 tried.append((truth, fits))
+                failures = truth.failures
+                chosen = _without(failures, chosen)
                 if truth.block_error() <= _NEAR or len(tried) == _MOST_TRIES:
                     break
                 tell(_FITTING)
                 fits = await fit_dials(server.conninfo(database), folder, record, tried)
         truth, fits = min(tried, key=lambda each: each[0].block_error())
         _write_nearest(folder, chosen, fits)
+        if len(tried) > 1:  # the best of several is better than it will be again
+            async with copies.fresh() as database:
+                truth = await attempt(database, draw=NEAREST, known=failures)
         truths.append(truth)
     return Checked(truths=tuple(truths), fits=fits)
+
+
+def _without(failures: Sequence[Failure], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The scripts that do not fail. Raises TargetError if there are none."""
+    failed = {each.script for each in failures}
+    rest = {name: draw for name, draw in chosen.items() if name not in failed}
+    if not rest:
+        raise TargetError(
+            "no script of the load can be sent to this database",
+            detail="\n".join(f"{each.script}: {each}" for each in failures),
+            hint="Make the copy from the server that was read, and write the folder again.",
+        )
+    return rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,19 +214,38 @@ async def _try(
     clients: int,
     seconds: int,
     tell: Callable[[str], None],
+    known: tuple[Failure, ...] = (),
 ) -> Truth:
+    """Send a load; once more without scripts that fail, as often as some do. Those ``known`` to fail are not sent."""
     conninfo = server.conninfo(database)
     tell(f"{draw}: its parameters are drawn, then it is sent for {format_duration(seconds)}")
+    failures = [*known]
+    shares = {script["name"]: float(script["calls"]) for script in record["scripts"]}
+    rest = {name: share for name, share in shares.items() if name not in {each.script for each in known}}
+    texts = {name: read_text(folder / draw / f"{name}.sql") for name in rest}
     try:
         await execute_script(conninfo, read_text(folder / draw / SETUP), name=f"{draw}/{SETUP}")
-        before = await count_statements(conninfo)
-        environment = server.environment(database)
-        errors = await _send(environment, folder / draw, record, clients=clients, seconds=seconds)
-        after = await count_statements(conninfo)
+        while True:
+            before = await count_statements(conninfo)
+            environment = server.environment(database)
+            errors = await _send(environment, folder / draw, rest, clients=clients, seconds=seconds)
+            after = await count_statements(conninfo)
+            failed = [*find_failures(errors, {name: texts[name] for name in rest})]
+            failures += failed
+            for each in failed:
+                del rest[each.script]
+                tell(f"{draw}: {each.script} fails, {each}")
+            if not failed or not rest:
+                break
+            tell(f"{draw}: it is sent once more without what fails")
     finally:
         await execute_script(conninfo, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", name="the end")
     return Truth(
-        draw=draw, matches=match(record, before, after), drawing=_share_of_drawing(before, after), errors=errors
+        draw=draw,
+        matches=tuple(each for each in match(record, before, after) if each.script in rest),
+        drawing=_share_of_drawing(before, after),
+        failures=tuple(failures),
+        errors=() if failed else tuple(map(without_values, errors)),
     )
 
 
@@ -219,37 +262,26 @@ def _write_nearest(folder: Path, chosen: Mapping[str, str], fits: Sequence[Fit])
                 read_text(folder / (FIRST if draw == FITTED else draw) / f"{script}.sql"),
             )
         write_file(folder / NEAREST / SETUP, setup_of(texts, chosen))
-        text = read_text(folder / f"{FIRST}.toml").replace(f'"{FIRST}/', f'"{NEAREST}/')
+        text = only_scripts(read_text(folder / f"{FIRST}.toml"), chosen).replace(f'"{FIRST}/', f'"{NEAREST}/')
         write_file(folder / f"{NEAREST}.toml", text.replace(f"production-{FIRST}", f"production-{NEAREST}"))
     except OSError as err:
         raise SpecError(f'cannot write "{folder / NEAREST}": {err.strerror}') from err
 
 
 async def _send(
-    environment: Mapping[str, str], scripts: Path, record: Mapping[str, Any], *, clients: int, seconds: int
+    environment: Mapping[str, str], folder: Path, shares: Mapping[str, float], *, clients: int, seconds: int
 ) -> tuple[str, ...]:
-    """Errors, in pgbench's words, which has numbers for the scripts."""
-    weights = integer_weights([float(script["calls"]) for script in record["scripts"]])
-    names = [f"{script['name']}.sql@{weight}" for script, weight in zip(record["scripts"], weights, strict=True)]
+    """Send scripts of ``folder`` with their ``shares``; errors in pgbench's words, with the names of scripts."""
+    weights = integer_weights([*shares.values()])
+    files = [f"--file={name}.sql@{weight}" for name, weight in zip(shares, weights, strict=True)]
     arguments = ["--no-vacuum", "--protocol=extended", f"--client={clients}", f"--time={seconds}"]
     done = await LocalHost().run(
-        [find_programs(None, may_run=False).path("pgbench"), *arguments, *(f"--file={name}" for name in names)],
+        [find_programs(None, may_run=False).path("pgbench"), *arguments, *files],
         environment={**environment, "LC_ALL": "C"},
-        directory=scripts,
+        directory=folder,
         check=False,
     )
-    scripts_by_number = [script["name"] for script in record["scripts"]]
-    return tuple(name_scripts(error, scripts_by_number) for error in find_errors(done.stderr))
-
-
-def name_scripts(error: str, names: Sequence[str]) -> str:
-    """``error`` of pgbench with the name of a script for its number."""
-
-    def name(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return f"script {names[number]}" if number < len(names) else match[0]
-
-    return re.sub(r"\bscript (\d{1,4})\b", name, error, count=1)
+    return tuple(name_scripts(error, [*shares]) for error in find_errors(done.stderr))
 
 
 def _share_of_drawing(before: tuple[Statement, ...], after: tuple[Statement, ...]) -> float:

@@ -42,6 +42,7 @@ class _Record(BaseModel):
     scripts: Annotated[list[_Script], Field(min_length=1)]
     left_out: list[_LeftOut]
     hidden: _Count
+    triggers: list[str] = []
 
 
 def checked(document: object) -> dict[str, Any]:

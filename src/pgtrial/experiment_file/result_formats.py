@@ -20,7 +20,8 @@ class Latencies(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFormat:
     """``no_rate`` says why a load with it cannot have a rate, "" if it can. One that ``is_told_at_end`` says nothing of
-    any one second; one that ``tells_each`` can say of each request when it ended. With a ``program`` it is of this one
+    any one second; one that ``tells_each`` can say of each request when it ended. One that ``keeps_clients`` works with
+    as many at a time as the file says, and not with those of a script or log. With a ``program`` it is of this one
     alone.
     """
 
@@ -28,6 +29,7 @@ class ResultFormat:
     no_rate: str = ""
     is_told_at_end: bool = False
     tells_each: bool = False
+    keeps_clients: bool = True
     program: str = ""
 
     def lacks(self, metric: str) -> str:
@@ -57,8 +59,12 @@ FORMATS: dict[str, ResultFormat] = {
         no_rate="BenchBase times a transaction from when it is taken up, and drops what queues beyond 10,000",
     ),
     "go-tpc": ResultFormat(program="go-tpc", latencies=Latencies.MEAN, no_rate="go-tpc knows no rate"),
-    "k6": ResultFormat(program="k6", no_rate="k6 has the rate that its script says"),
+    "k6": ResultFormat(program="k6", keeps_clients=False, no_rate="k6 has the rate that its script says"),
     "pgreplay": ResultFormat(
-        program="pgreplay", latencies=Latencies.MEAN, is_told_at_end=True, no_rate="a replay has the rate of its log"
+        program="pgreplay",
+        latencies=Latencies.MEAN,
+        is_told_at_end=True,
+        keeps_clients=False,
+        no_rate="a replay has the rate of its log",
     ),
 }

@@ -13,6 +13,7 @@ from psycopg.errors import ObjectNotInPrerequisiteState
 
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.production_effects import Effects, read_effects
 
 _READ_ONLY = "SET default_transaction_read_only = on"
 TableName = tuple[str, str]  # schema, name
@@ -42,6 +43,8 @@ SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.att
        EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
        f.schema, f.name, f.attname,
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k
+               WHERE k.contype = 'c' AND k.conrelid = c.oid AND a.attnum = ANY (k.conkey)),
        CASE WHEN {with_values} THEN s.most_common_vals::text::text[] END,
        CASE WHEN {with_values} THEN s.histogram_bounds::text::text[] END
 FROM pg_catalog.pg_class c
@@ -90,14 +93,38 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number AND
 WHERE i.indisunique
 GROUP BY n.nspname, c.relname, i.indexrelid"""
 
+# An expression of a constraint has the number 0: its columns are those on which the index depends.
+_EXCLUDED: LiteralString = """
+SELECT n.nspname, c.relname, array_agg(a.attname ORDER BY k.place, a.attnum),
+       coalesce(array_agg(a.attname ORDER BY k.place) FILTER (WHERE k.is_equal), '{}')
+FROM pg_catalog.pg_constraint x JOIN pg_catalog.pg_class c ON c.oid = x.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (
+    SELECT u.number, u.place, o.oprname = '=' AS is_equal
+    FROM ROWS FROM (pg_catalog.unnest(x.conkey), pg_catalog.unnest(x.conexclop)) WITH ORDINALITY
+        AS u (number, operator, place)
+    JOIN pg_catalog.pg_operator o ON o.oid = u.operator
+    UNION ALL
+    SELECT d.refobjsubid, 100, false FROM pg_catalog.pg_depend d
+    WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = x.conindid AND d.refclassid = d.classid
+          AND d.refobjid = x.conrelid AND d.refobjsubid <> ALL (x.conkey)
+) AS k
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number AND a.attnum > 0
+WHERE x.contype = 'x'
+GROUP BY n.nspname, c.relname, x.oid"""
+
+_CONDITIONS: LiteralString = """
+SELECT n.nspname, c.relname, array_agg(DISTINCT a.attname)
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
+    AND d.refclassid = d.classid AND d.refobjid = i.indrelid AND d.refobjsubid <> ALL (i.indkey)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid AND a.attnum > 0
+WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
+GROUP BY 1, 2"""
+
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
-
-# An application's own functions may do anything; of the server's those that only tell the time or draw a number do not.
-_SIDE_EFFECTS: LiteralString = """
-SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-WHERE p.provolatile = 'v' AND NOT (n.nspname = 'pg_catalog' AND p.proname IN (
-    'random', 'nextval', 'clock_timestamp', 'timeofday', 'gen_random_uuid', 'random_normal', 'uuidv4', 'uuidv7'))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +166,7 @@ class Column:
     common: tuple[float, ...] = ()
     correlation: float = 0.0
     is_unique: bool = False
+    is_checked: bool = False
     references: tuple[TableName, str] | None = None
     values: tuple[str, ...] = field(default=(), repr=False)
     bounds: tuple[str, ...] = field(default=(), repr=False)
@@ -146,7 +174,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """``columns`` are in the order of the table; ``unique`` are the columns of each unique index.
+    """``columns`` are in the order of the table; ``unique`` are the columns of each unique index, ``excluded`` those of
+    each exclusion constraint, and which of them it compares by "=". ``conditions`` are columns that decide whether
+    such an index has a row.
 
     A view is one, too: without ``pages``, and with the rows of the largest table that it reads.
     """
@@ -155,20 +185,22 @@ class Table:
     pages: float
     columns: Mapping[str, Column]
     unique: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    conditions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
 
-    ``hidden`` is how many statements others have sent whose text the role may not see, ``side_effects`` are names of
-    functions that may do more than compute.
+    ``hidden`` is how many statements others have sent whose text the role may not see, ``effects`` is what statements
+    may do beside reading and writing rows.
     """
 
     statements: tuple[Statement, ...]
     tables: Mapping[TableName, Table]
     path: tuple[str, ...]
-    side_effects: frozenset[str]
+    effects: Effects
     hidden: int
 
 
@@ -179,11 +211,15 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         await connection.execute(_READ_ONLY)
         query = sql.SQL(_COLUMNS).format(with_values=sql.Literal(with_values))
         unique = await (await connection.execute(_UNIQUE)).fetchall()
-        tables = _tables_of(await (await connection.execute(query)).fetchall(), unique)
+        excluded = await (await connection.execute(_EXCLUDED)).fetchall()
+        tables = _tables_of(await (await connection.execute(query)).fetchall(), unique, excluded)
+        for schema, table, names in await (await connection.execute(_CONDITIONS)).fetchall():
+            if (indexed := (schema, table)) in tables:
+                tables[indexed] = replace(tables[indexed], conditions=frozenset(names))
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
-        side_effects = frozenset(str(name) for (name,) in await (await connection.execute(_SIDE_EFFECTS)).fetchall())
+        effects = await read_effects(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
         ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
@@ -192,7 +228,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         statements=tuple(described),
         tables=tables,
         path=tuple(path),
-        side_effects=side_effects,
+        effects=effects,
         hidden=sum(not each.text for each in counted),
     )
 
@@ -232,20 +268,31 @@ async def _read_statements(conninfo: str) -> list[Statement]:
         ]
 
 
-def _tables_of(rows: list[tuple[Any, ...]], unique: list[tuple[Any, ...]]) -> dict[TableName, Table]:
+def _tables_of(
+    rows: list[tuple[Any, ...]], unique: list[tuple[Any, ...]], excluded: list[tuple[Any, ...]]
+) -> dict[TableName, Table]:
     tables: dict[TableName, Table] = {}
     indexes: dict[TableName, list[tuple[str, ...]]] = {}
     for schema, table, names in unique:
         indexes.setdefault((schema, table), []).append(tuple(names))
+    constraints: dict[TableName, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for schema, table, names, equal in excluded:
+        constraints.setdefault((schema, table), []).append((tuple(names), tuple(equal)))
     columns: dict[TableName, dict[str, Column]] = {}
     for schema, table, name, type_, row_count, pages, nulls, distinct, common, correlation, is_unique, *rest in rows:
         if not f"{schema}{table}{name}".isprintable():
             continue  # as if it were not there: each statement of a set-up is one line
-        ref_schema, ref_table, ref_column, values, bounds = rest
+        ref_schema, ref_table, ref_column, is_checked, values, bounds = rest
         of_table = columns.setdefault((schema, table), {})
         tables.setdefault(
             (schema, table),
-            Table(rows=row_count, pages=pages, columns=of_table, unique=tuple(indexes.get((schema, table), ()))),
+            Table(
+                rows=row_count,
+                pages=pages,
+                columns=of_table,
+                unique=tuple(indexes.get((schema, table), ())),
+                excluded=tuple(constraints.get((schema, table), ())),
+            ),
         )
         of_table[name] = Column(
             type=type_,
@@ -254,6 +301,7 @@ def _tables_of(rows: list[tuple[Any, ...]], unique: list[tuple[Any, ...]]) -> di
             common=tuple(common),
             correlation=correlation,
             is_unique=is_unique,
+            is_checked=is_checked,
             references=None if ref_column is None else ((ref_schema, ref_table), ref_column),
             values=tuple(values or ()),
             bounds=tuple(bounds or ()),

@@ -13,6 +13,8 @@ from pgtrial.store.command_line import LONGEST_INTERVAL, LineError, Told, parse_
 from pgtrial.store.fio_log import SecondRow
 
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
+_MOST_SHARE = 1.05  # of a rate, above which the generator keeps none
+_MOST_BUSY = 1.5  # times that all clients have: latencies may be rounded up, as those of a histogram
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random
 MOST_LINES = 50_000_000  # of one load level
 
@@ -25,7 +27,7 @@ class CommandLog:
     requests per second that were asked for, None in a closed loop. ``longest`` is the longest interval of a line: one
     that is longer than the window tells of all of it at once. With ``slices`` (in order of time) only their counted
     parts are measured time, and each line is of one request, whose latency has the time between slices in it where the
-    program ``counts_standstill``.
+    program ``counts_standstill``. ``clients`` are as many as work at a time, None where the file does not say that.
     """
 
     level: int
@@ -36,6 +38,7 @@ class CommandLog:
     longest: float = LONGEST_INTERVAL
     slices: tuple[Slice, ...] = ()
     counts_standstill: bool = False
+    clients: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,8 @@ def read_command(log: CommandLog) -> CommandRead:
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
     inside: list[float] = []
+    carried = 0  # requests of the window that were due before it
+    busy = 0.0  # s of the window in which clients waited for an answer
     kinds: set[tuple[bool, bool]] = set()
     for told in _lines(log):
         kinds |= {(told.counted > 0, told.mean is not None)} if told.done else set()
@@ -93,6 +98,8 @@ def read_command(log: CommandLog) -> CommandRead:
         until = max(until, told.t)
         if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
+            carried += _count_longer(told, told.t - log.window[0])
+            busy += _time_within(told, told.t - log.window[0])
         if told.seconds > LONGEST_INTERVAL:
             _check_whole(told, log)
             inside += log.window
@@ -118,7 +125,8 @@ def read_command(log: CommandLog) -> CommandRead:
     if len(kinds) > 1:
         raise WorkloadError("the command tells the latencies of some requests, and not those of others")
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
-    _check_rate(log, sum(row.count + row.failed for row in rows))
+    _check_rate(log, sum(row.count + row.failed for row in rows), carried)
+    _check_busy(log, busy)
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
 
@@ -167,15 +175,49 @@ def _check_whole(told: Told, log: CommandLog) -> None:
         )
 
 
-def _check_rate(log: CommandLog, arrived: int) -> None:
+def _count_longer(told: Told, seconds: float) -> int:
+    """How many of its requests took so long, or longer."""
+    counted = told.counted if told.mean is not None and told.mean >= seconds else 0
+    return counted + sum(count for latency, count in told.latencies if latency >= seconds)
+
+
+def _time_within(told: Told, seconds: float) -> float:
+    """How long its requests took in all, each no longer than that; 0 of such as waited before they were sent."""
+    if told.lag is not None:
+        return 0.0
+    of_counted = told.counted * min(told.mean or 0.0, seconds)
+    return of_counted + sum(min(latency, seconds) * count for latency, count in told.latencies)
+
+
+def _check_busy(log: CommandLog, busy: float) -> None:
+    """A client waits for one answer at a time."""
+    seconds = log.window[1] - log.window[0]
+    if log.rate is None and log.clients is not None and busy > _MOST_BUSY * log.clients * seconds:
+        raise WorkloadError(
+            f"the latencies that the command told cannot be: they are {busy:,.0f} s together, and its clients have "
+            f"no more than {log.clients} × {seconds:g} s",
+            hint="A latency is in seconds, and of one request. If more than clients of [workload] work at a time, say "
+            "how many.",
+        )
+
+
+def _check_rate(log: CommandLog, arrived: int, carried: int) -> None:
+    """``carried`` of those that ``arrived`` were due before: a server that stood still gets round to them at once."""
     if log.rate is None:
         return
     seconds = log.window[1] - log.window[0]
     wanted = log.rate * seconds
-    if arrived < _LEAST_SHARE * wanted - _CHANCE * math.sqrt(wanted):
+    chance = _CHANCE * math.sqrt(wanted)
+    if arrived < _LEAST_SHARE * wanted - chance:
         raise WorkloadError(
             f"the command fell behind its rate: {arrived / seconds:.4g} requests per second of {log.rate:g}",
             detail="Latencies of those that it did not send are not known.",
+        )
+    if arrived - carried > _MOST_SHARE * wanted + chance:
+        raise WorkloadError(
+            f"the command did not keep its rate: {arrived / seconds:.4g} requests per second, of {log.rate:g}",
+            detail="Where its requests do not come when they are due, their latencies are no open loop's.",
+            hint="Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload].",
         )
 
 

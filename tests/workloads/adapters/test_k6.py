@@ -30,9 +30,15 @@ def test_another_text_is_no_line_of_it(line):
         k6.translate(line)
 
 
-def test_it_works_until_it_is_told_to_end():
+def test_the_scenarios_of_the_script_and_so_its_rate_are_kept():
+    """k6 lets users, a duration, iterations or stages of the command replace all scenarios of the script."""
     words = k6.arrange(["k6", "run", "script.js"])
 
     assert words[:3] == ("k6", "run", "script.js")
-    assert words[words.index("--vus") + 1] == "{clients}"
     assert words[words.index("--out") + 1] == "json=-"
+    assert not {"--vus", "-u", "--duration", "-d", "--iterations", "-i", "--stage", "-s"} & {*words}
+
+
+def test_it_works_until_it_is_told_to_end():
+    assert not k6.ADAPTER.ends_itself
+    assert 105 in k6.ADAPTER.good_ends  # k6 was ended from outside

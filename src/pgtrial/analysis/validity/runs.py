@@ -15,6 +15,9 @@ from pgtrial.experiment_file.result_formats import FORMATS, Latencies
 from pgtrial.experiment_file.workload_table import COMMAND, TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
+from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
+from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Severity
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.histogram import bucket_value
@@ -37,6 +40,9 @@ FAILURE_SHARE = 0.001
 LATE_SHARE = 0.05
 SKIPPED_SHARE = 0.01
 HALVES_CHANGE = 0.05
+LAG_SHARE = 0.1  # of the latency
+LEAST_ROWS, OTHER_ROWS = 0.5, 5.0  # rows per unit, and times as many: ten statements are not to pass for one
+LEAST_WAL, OTHER_WAL = 1000.0, 10.0  # B per unit, and times as many
 STALL_RATE = 20.0  # 1/s; of independent transactions none ends in a second with a probability of 2e-9
 STALL_ACTIVITY = 0.1  # of the window's active sessions; a server that stands still has as many as ever
 STALL_LATENCY = 0.1  # of a stall; the median is that of the transactions that did not wait for its end
@@ -44,7 +50,7 @@ CHECKPOINT_DIFFERENCE = 0.5  # checkpoints per run
 BUSY_SHARE = 0.95
 ACTIVE_SHARE = 0.5  # of the clients
 
-WARMUP_CAPPED = "warmup-capped"  # kind of event
+WARMUP_CAPPED, LOAD_SAID = "warmup-capped", "load-said"  # kinds of events
 
 
 def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -167,12 +173,17 @@ def _check_share(assessment: Assessment, code: str, *, metric: str, limit: float
 
 
 def _mean_share(assessment: Assessment, arm: str, metric: str) -> float:
-    shares = [
-        share
+    return _mean(assessment, arm, metric) or 0.0
+
+
+def _mean(assessment: Assessment, arm: str, metric: str) -> float | None:
+    """Over the valid runs that have it."""
+    found = [
+        value
         for run in assessment.evidence.runs_of(arm)
-        if (share := assessment.values.get((run.id, metric, None, ALL))) is not None
+        if (value := assessment.values.get((run.id, metric, None, ALL))) is not None
     ]
-    return sum(shares) / len(shares) if shares else 0.0
+    return sum(found) / len(found) if found else None
 
 
 def _hides_latency(assessment: Assessment, arm: str) -> bool:
@@ -279,6 +290,85 @@ def check_told(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("generator-tells.at-end")
     if workload.results in _SAID:
         yield caveat(f"generator-tells.{_SAID[workload.results]}")
+
+
+def check_said(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What a program of the user's choice had to say beside its results, though it ended well."""
+    evidence = assessment.evidence
+    valid = {run.id for run in evidence.valid}
+    said = [event for event in evidence.events if event.kind == LOAD_SAID and event.run in valid]
+    if said:
+        runs = sorted({event.run for event in said if event.run is not None})
+        first = min(said, key=lambda event: event.t)
+        begin = in_runs(len(runs), len(valid))
+        yield caveat("load-said", about=runs, in_runs=begin, run=first.run, said=str(first.data.get("text", "")))
+
+
+def check_own_lag(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """How much of the latencies is the load's own, which says so without having a rate: a replay does."""
+    workload = assessment.evidence.experiment.workload
+    if workload.kind != COMMAND or workload.rate is not None:
+        return
+    for arm in assessment.evidence.arms:
+        runs = {run.id for run in assessment.evidence.runs_of(arm.name)}
+        totals = [
+            each for (run, _, scenario), each in assessment.reduction.totals.items() if run in runs and not scenario
+        ]
+        latency = sum(each.latency_sum or 0.0 for each in totals)
+        lag = sum(each.lag_sum for each in totals)
+        if lag > LAG_SHARE * latency:
+            yield caveat("own-lag", arm=arm.name, share=lag / latency)
+
+
+_WAL = "cost.wal_bytes"
+_WRITTEN = ("pg_stat_database.tup_inserted", "pg_stat_database.tup_updated", "pg_stat_database.tup_deleted")
+
+
+def check_units(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Arms whose load differs are compared by unit, so one has to be the same work in both; what they read may differ
+    by how they read it, but not what they write.
+    """
+    evidence = assessment.evidence
+    control = evidence.control
+    if control is None:
+        return
+    for arm in evidence.arms:
+        if _load_of(arm) == _load_of(control):
+            continue
+        own, other = _rows_per_unit(assessment, arm.name), _rows_per_unit(assessment, control.name)
+        if _is_other_work(own, other, least=LEAST_ROWS, times=OTHER_ROWS):
+            yield caveat("other-work", arm=arm.name, control=control.name, own=own, other=other)
+            continue
+        own, other = (_mean(assessment, each.name, _WAL) for each in (arm, control))
+        if _is_other_work(own, other, least=LEAST_WAL, times=OTHER_WAL):
+            yield caveat("other-work.wal", arm=arm.name, control=control.name, own=own, other=other)
+
+
+def _load_of(arm: Arm) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in arm.knobs.get(WORKLOAD, {}).items()
+        if key.startswith((SCRIPTS, VARIABLES)) or key == COMMAND_KEY
+    }
+
+
+def _is_other_work(own: float | None, other: float | None, *, least: float, times: float) -> bool:
+    return own is not None and other is not None and max(own, other) >= max(least, times * min(own, other))
+
+
+def _rows_per_unit(assessment: Assessment, arm: str) -> float | None:
+    """Rows that an arm's server wrote in all its runs, by the transactions that ended in them."""
+    rows, units = 0.0, 0.0
+    reduction = assessment.reduction
+    for run in assessment.evidence.runs_of(arm):
+        for level in assessment.evidence.levels:
+            found = [reduction.increases.get((run.id, level.index, counter), {}) for counter in _WRITTEN]
+            totals = reduction.totals.get((run.id, level.index, None))
+            if totals is None or not all(found):
+                return None
+            rows += sum(sum(objects.values()) for objects in found)
+            units += totals.count
+    return rows / units if units else None
 
 
 # Checks of loads on files whose latencies are not the whole time of a request.

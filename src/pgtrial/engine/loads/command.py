@@ -17,6 +17,7 @@ from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, poo
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.knobs.workload import CLIENTS, WORKLOAD, own_clients, read_command
@@ -236,6 +237,7 @@ class CommandLoad:
                 longest=each.results.longest,
                 slices=slices,
                 counts_standstill=self.counts_standstill,
+                clients=each.clients if FORMATS[self.workload.results].keeps_clients else None,
             )
             for each in generators
             if each.results is not None and each.results.record is not None

@@ -451,6 +451,43 @@ VALIDITY_CAVEATS = {
         ),
         hint=N_("Compare mean latencies, or what the server used."),
     ),
+    "other-work": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "A unit of work may not be the same in both: one of {arm} writes {own:decimal1} rows, one of {control} "
+            "{other:decimal1}."
+        ),
+        hint=N_(
+            "Throughput and latencies are by unit. Let a transaction, or request, do as much in all arms; unit in "
+            "[workload] says what that is."
+        ),
+        when="arms whose scripts, variables or commands differ from the control's write five times as many rows per "
+        "unit as it does, or a fifth; or ten times as much WAL, or a tenth",
+    ),
+    "other-work.wal": Entry(
+        text=N_(
+            "A unit of work may not be the same in both: one of {arm} writes {own:bytes} of WAL, one of {control} "
+            "{other:bytes}."
+        ),
+    ),
+    "own-lag": Entry(
+        severity=Severity.WARNING,
+        text=N_("{share:share} of the mean latency of {arm} is the load's own delay, and no time of the server."),
+        hint=N_(
+            "A change of the server looks smaller by it than it is. Give the load a CPU of its own, or let it send "
+            "less at a time."
+        ),
+        when="a program of kind command without a rate, such as a replay, tells that 10 % of its latencies or more are "
+        "its own lag",
+    ),
+    "load-said": Entry(
+        severity=Severity.INFO,
+        text=N_("{in_runs} the program that is the load said something beside its results, in run {run}: “{said}”"),
+        hint=N_(
+            "What it left out, or did otherwise, is not in the numbers. Each run's words are in the folder's events."
+        ),
+        when="a program of kind command that ended well wrote to its standard error; one run's last lines are shown",
+    ),
     "emulated-disk": Entry(
         severity=Severity.INFO,
         text=plural(

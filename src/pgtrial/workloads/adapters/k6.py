@@ -3,7 +3,8 @@
 An iteration is what one virtual user does before it begins anew, so its duration is that of a request only where the
 script makes one request in it: the extension for SQL has no metric of its own. A check that fails is a request that
 fails. k6 drops iterations for which no virtual user is free: it has fallen behind then, and nothing is known of those.
-Source: the k6 manual, "JSON output" and "Built-in metrics"; output/json/json.go and errext/exitcodes/codes.go.
+Source: the k6 manual, "JSON output" and "Built-in metrics"; output/json/json.go, lib/options.go (Apply) and
+errext/exitcodes/codes.go.
 """
 
 import json
@@ -15,11 +16,12 @@ from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _ENDED_FROM_OUTSIDE = 105
-_LONGEST = "8760h"
 
 
 def arrange(command: Sequence[str]) -> tuple[str, ...]:
-    """``command`` is k6, "run", and the script with its options."""
+    """``command`` is k6, "run", and the script with its options. The script says how long and how much: users or a
+    duration of ours would replace its scenarios, and with them its rate.
+    """
     program, *words = command
     return (
         program,
@@ -30,10 +32,6 @@ def arrange(command: Sequence[str]) -> tuple[str, ...]:
         "--no-color",
         "--no-usage-report",
         "--summary-mode=disabled",
-        "--vus",
-        "{clients}",
-        "--duration",
-        _LONGEST,  # until it is told to end
     )
 
 

@@ -5,21 +5,18 @@ reads the text a second time, and only for that: what it does not understand lea
 type, and the text that is run stays the server's.
 """
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sqlglot import exp
 
-from pgtrial.postgres.production import Column, Load, Statement, TableName
+from pgtrial.postgres.production import Load, Statement, TableName
 from pgtrial.workloads.sql_tree import MARK, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_SIZE = re.compile(r"\((\d+)\)")
-_LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
@@ -42,8 +39,9 @@ class Role(StrEnum):
 class Use:
     """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``.
 
-    ``given`` are the columns for which a new row brings values; the server has those of the others. ``is_age``: the
-    parameter is subtracted from the time that it is, and the column is compared to that.
+    ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
+    those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
+    it is, and the column is compared to that.
     """
 
     number: int
@@ -52,6 +50,7 @@ class Use:
     column: str = ""
     row: str = ""
     given: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     is_age: bool = False
 
 
@@ -60,6 +59,8 @@ class Shape:
     """``is_plain``: each row that is found is counted as one, because nothing groups, limits or joins them.
 
     ``target`` is the table that gets one new row, ``returned`` are the columns of it that come back, and as what.
+    ``computed`` are columns that get what the statement makes of parameters, or of other rows. ``is_upsert``: the only
+    row that is changed is the one in the way of a new one.
     """
 
     uses: tuple[Use, ...]
@@ -69,6 +70,8 @@ class Shape:
     is_understood: bool = True
     target: TableName | None = None
     returned: tuple[tuple[str, str], ...] = ()
+    computed: frozenset[tuple[TableName, str]] = frozenset()
+    is_upsert: bool = False
 
 
 def read_shape(statement: Statement, load: Load) -> Shape:
@@ -96,7 +99,14 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         writes=tree.find(*_WRITES) is not None,
         target=target,
         returned=returned,
+        computed=frozenset(_Finder(load).computed(tree)),
+        is_upsert=_is_upsert(tree),
     )
+
+
+def _is_upsert(tree: exp.Expr) -> bool:
+    values = tree.expression if isinstance(tree, exp.Insert) and tree.args.get("conflict") is not None else None
+    return isinstance(values, exp.Values) and len(values.expressions) == 1
 
 
 def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple[str, str], ...]]:
@@ -138,7 +148,7 @@ class _Finder:
             return self._compared(Role.ANY, above, parent, number) if isinstance(above, exp.EQ) else _other(number)
         if isinstance(parent, exp.EQ):
             if parent.arg_key == "expressions" and isinstance(parent.parent, exp.Update | exp.OnConflict):
-                return self._compared(Role.SET, parent, value, number)
+                return self._changed(parent, value, number)
             return self._compared(Role.EQUAL, parent, value, number)
         if isinstance(parent, exp.In):
             return self._of_column(Role.EQUAL, parent.this, number, row=f"in {number}")
@@ -154,6 +164,13 @@ class _Finder:
     def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int) -> Use:
         other = comparison.expression if value.arg_key == "this" else comparison.this
         return self._of_column(role, other, number)
+
+    def _changed(self, assignment: exp.Expr, value: exp.Expr, number: int) -> Use:
+        assert assignment.parent is not None
+        use = self._compared(Role.SET, assignment, value, number)
+        others = [each for each in assignment.parent.expressions if isinstance(each, exp.EQ)]
+        changes = tuple(_name(each.this) for each in others if _is_parameter(each.expression))
+        return replace(use, changes=changes) if use.role is Role.SET else use
 
     def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
         column = _innermost(node)
@@ -211,18 +228,115 @@ class _Finder:
         is_of_select = insert is not None and parent is insert.expression and value.arg_key == "expressions"
         if insert is None or not (is_of_values or is_of_select):
             return _other(number)
-        target = insert.this.this if isinstance(insert.this, exp.Schema) else insert.this
-        table = self.resolve(target) if isinstance(target, exp.Table) else None
-        if table is None:
-            return _other(number)
-        named = insert.this.expressions if isinstance(insert.this, exp.Schema) else ()
-        columns = [_name(each) for each in named] or list(self.load.tables[table].columns)
+        table, columns = self._target(insert)
         index = value.index
-        if index is None or index >= len(columns) or columns[index] not in self.load.tables[table].columns:
+        if table is None or index is None or index >= len(columns):
             return _other(number)
-        role = Role.SET if insert.args.get("conflict") is not None else Role.NEW
+        if columns[index] not in self.load.tables[table].columns:
+            return _other(number)
+        drawn = {name for name, each in zip(columns, parent.expressions, strict=False) if _is_parameter(each)}
+        role = Role.SET if _meets_row(insert, columns[index], drawn) else Role.NEW
         row = f"row {parent.index or 0}"
         return Use(number=number, role=role, table=table, column=columns[index], row=row, given=tuple(columns))
+
+    def _target(self, insert: exp.Insert) -> tuple[TableName | None, list[str]]:
+        """The table that gets rows, and the columns for which they bring values."""
+        target = insert.this.this if isinstance(insert.this, exp.Schema) else insert.this
+        table = self.resolve(target) if isinstance(target, exp.Table) else None
+        named = insert.this.expressions if isinstance(insert.this, exp.Schema) else ()
+        return table, [_name(each) for each in named] or list(self.load.tables[table].columns if table else ())
+
+    def computed(self, tree: exp.Expr) -> Iterator[tuple[TableName, str]]:
+        """Columns that get something that is neither a parameter nor the server's."""
+        for insert in tree.find_all(exp.Insert):
+            table, columns = self._target(insert)
+            conflict = insert.args.get("conflict")
+            if table is not None and (conflict is None or _conflict_columns(conflict)):
+                guarded = set() if conflict is None else _conflict_columns(conflict)
+                for name in _computed_of(insert, columns):
+                    if name not in guarded:
+                        yield table, name
+        for change in tree.find_all(exp.Update, exp.OnConflict):
+            of = change.find_ancestor(exp.Insert) if isinstance(change, exp.OnConflict) else change
+            place = of.this if of is not None else None
+            place = place.this if isinstance(place, exp.Schema) else place
+            table = self.resolve(place) if isinstance(place, exp.Table) else None
+            if table is not None:
+                for name in _computed_by(change.expressions):
+                    yield table, name
+        for merge in tree.find_all(exp.Merge):
+            table = self.resolve(merge.this) if isinstance(merge.this, exp.Table) else None
+            on = merge.args.get("on")
+            matched = {_name(each) for each in on.find_all(exp.Column)} if on is not None else set()
+            if table is not None and _has_parameter(merge):
+                for name in _assigned_by(merge):
+                    if name not in matched:
+                        yield table, name
+
+
+def _meets_row(insert: exp.Insert, column: str, drawn: set[str]) -> bool:
+    """Whether a row that is there already makes the conflict that is asked for, so that no new one comes.
+
+    ``drawn`` are the columns that get parameters, all of one such row.
+    """
+    conflict = insert.args.get("conflict")
+    if conflict is None:
+        return False
+    names = _conflict_columns(conflict)
+    return names <= drawn or column in names
+
+
+def _conflict_columns(conflict: exp.Expr) -> set[str]:
+    keys = conflict.args.get("conflict_keys") or ()
+    return {_name(each) for key in keys for each in key.find_all(exp.Column)}
+
+
+def _computed_of(insert: exp.Insert, columns: Sequence[str]) -> Iterator[str]:
+    source = insert.expression
+    if isinstance(source, exp.Values):
+        rows = [each.expressions for each in source.expressions if isinstance(each, exp.Tuple)]
+        yield from (
+            name
+            for row in rows
+            for name, value in zip(columns, row, strict=False)
+            if _has_parameter(value) and not _is_parameter(value)
+        )
+    elif isinstance(source, exp.Select):
+        values = [each.unalias() for each in source.expressions]
+        if any(each.is_star for each in values):
+            yield from columns
+            return
+        for name, value in zip(columns, values, strict=False):
+            is_copied = isinstance(_innermost(value), exp.Column)
+            if not _is_parameter(value) and (is_copied or _has_parameter(value)):
+                yield name
+
+
+def _computed_by(assignments: Sequence[exp.Expr]) -> Iterator[str]:
+    for each in assignments:
+        if isinstance(each, exp.EQ) and _has_parameter(each.expression):
+            if isinstance(each.this, exp.Tuple):
+                yield from (_name(column) for column in each.this.expressions)
+            elif not _is_parameter(each.expression) or not isinstance(each.this, exp.Column):
+                yield from (_name(column) for column in each.this.find_all(exp.Column))
+
+
+def _assigned_by(merge: exp.Merge) -> Iterator[str]:
+    for when in merge.find_all(exp.When):
+        then = when.args.get("then")
+        if isinstance(then, exp.Insert) and isinstance(then.this, exp.Tuple):
+            yield from (_name(each) for each in then.this.expressions)
+        elif isinstance(then, exp.Update):
+            yield from (_name(each.this) for each in then.expressions if isinstance(each, exp.EQ))
+
+
+def _is_parameter(node: exp.Expr | None) -> bool:
+    found = _innermost(node)
+    return isinstance(found, exp.Column) and found.name.startswith(MARK)
+
+
+def _has_parameter(node: exp.Expr | None) -> bool:
+    return node is not None and any(each.name.startswith(MARK) for each in node.find_all(exp.Column))
 
 
 def _is_now(node: exp.Expr) -> bool:
@@ -234,8 +348,8 @@ def _other(number: int) -> Use:
 
 
 def _outermost(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
-    """The node with the casts and parentheses around it, and what these are in."""
-    while isinstance(node.parent, exp.Paren | exp.Cast) and node.arg_key == "this":
+    """The node with what is around it and keeps it apart from other values, and what that is in."""
+    while isinstance(node.parent, exp.Paren | exp.Cast | exp.Lower | exp.Upper) and node.arg_key == "this":
         node = node.parent
     return node, node.parent
 
@@ -266,56 +380,3 @@ def key_of(use: Use, load: Load) -> tuple[TableName, str] | None:
             return (table, name) if column is not None and column.is_unique else None
         table, name = column.references
     return None
-
-
-def is_fresh(use: Use, load: Load) -> bool:
-    """Whether a new row needs a value there that no row has yet."""
-    if use.role is not Role.NEW or use.table is None:
-        return False
-    table = load.tables[use.table]
-    return any(use.column == _varied(names, use.given, table.columns) for names in table.unique)
-
-
-def missing_key(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
-    """The unique columns of a new row for which no value can be made that no row has, "" if there are none.
-
-    A key that refers to another row can be new only where that row is, and its statement has it ``returned``.
-    """
-    for use in shape.uses:
-        if use.role is not Role.NEW or use.table is None:
-            continue
-        table = load.tables[use.table]
-        for names in table.unique:
-            if use.column not in names or not set(names) <= set(use.given):
-                continue
-            varied = _varied(names, use.given, table.columns)
-            other = None if varied is None else table.columns[varied].references
-            if varied is None or (other is not None and other not in returned):
-                return f"{use.table[1]} ({', '.join(names)})"
-    return ""
-
-
-def can_number(type_: str) -> bool:
-    return _plain(type_) in ("smallint", "integer", "bigint", "numeric")
-
-
-def _plain(type_: str) -> str:
-    return type_.partition("(")[0].strip()
-
-
-def _can_be_new(type_: str) -> bool:
-    """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
-    size = _SIZE.search(type_)
-    has_room = size is None or int(size[1]) >= _LENGTH_OF_NEW
-    is_text = has_room and _plain(type_) in ("text", "character varying", "character", "name", "citext")
-    return can_number(type_) or is_text or _plain(type_) == "uuid" or type_.startswith("timestamp")
-
-
-def _varied(names: Sequence[str], given: Sequence[str], columns: Mapping[str, Column]) -> str | None:
-    """The column of a unique index that is to differ: the last that refers to nothing. None where the server numbers
-    the rows by itself.
-    """
-    if any(name not in given and (can_number(kind := columns[name].type) or kind == "uuid") for name in names):
-        return None
-    free = [name for name in names if _can_be_new(columns[name].type)]
-    return next((name for name in reversed(free) if columns[name].references is None), free[-1] if free else None)

@@ -3,12 +3,13 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.postgres.production import Statement
 from pgtrial.workloads.production.draws import SCHEMA, Dial, Draw, dial
+from pgtrial.workloads.production.failures import Failure
 from pgtrial.workloads.production.fit import Fitted
 from pgtrial.workloads.production.scripts import DerivedScripts, Files
 from pgtrial.workloads.production.texts import read_text
@@ -63,6 +64,15 @@ def experiment_text(derived: DerivedScripts, draw: Draw) -> str:
     return EXPERIMENT.format(draw=draw.name, scenarios=scenarios)
 
 
+def only_scripts(experiment: str, names: Collection[str]) -> str:
+    """An experiment file without the scenarios of other scripts than ``names``."""
+
+    def keep(found: re.Match[str]) -> str:
+        return found[0] if found[1] in names else ""
+
+    return re.sub(r'^\[\[workload\.scenario\]\]\nname +=[ ]"(s\d+)"\n(?:\w+ +=.*\n)*\n?', keep, experiment, flags=re.M)
+
+
 def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_values: bool) -> str:
     """JSON, with the scripts in the order of their names and the statements of each in that of the server."""
     scripts = [
@@ -100,6 +110,7 @@ def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_value
             for each in derived.left_out
         ],
         "hidden": derived.hidden,
+        "triggers": list(derived.triggers),
         "parameters": {name: files.how for name, files in drawn.items()},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -182,13 +193,19 @@ def _minus(one: Statement, other: Statement) -> Statement:
 class Truth:
     """How true one drawn load is. ``drawing`` is the share of the copy's time that the parameters take.
 
-    ``errors`` are what scripts ended with, in the words of pgbench.
+    ``failures`` are of scripts that cannot be sent, which ``matches`` do not have; ``errors`` are others of pgbench.
     """
 
     draw: str
     matches: tuple[Match, ...]
     drawing: float
+    failures: tuple[Failure, ...] = ()
     errors: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """The names of scripts that cannot be sent."""
+        return frozenset(each.script for each in self.failures)
 
     @property
     def share_error(self) -> float:
@@ -249,6 +266,8 @@ def nearest(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequence[F
     """
 
     def distance(truth: Truth, script: str) -> float:
+        if script in truth.failed:
+            return math.inf
         return sum(
             each.original.time
             * (1.0 if each.copy is None else abs(each.copy.blocks_per_call / max(each.original.blocks_per_call, 1) - 1))
@@ -301,6 +320,18 @@ def dials_of(setup: str, script: str) -> dict[Dial, float]:
     return dials
 
 
+def trigger_text(said: str) -> str:
+    return f"Runs on a copy, too: {said}, whose body was not looked at"
+
+
+def told_text(explained: int, commits: int) -> str:
+    """What is known of transactions, and from what alone."""
+    return (
+        f"{explained} of {commits} explicit ones told, by nothing but equal counts of calls, which others may have "
+        "by chance"
+    )
+
+
 def _share(statement: Statement | None, calls: int) -> float:
     return statement.calls / calls if statement is not None and calls else 0.0
 
@@ -333,12 +364,13 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
         "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
     ]
     for truth in truths:
-        parts.append(
-            f"## {truth.draw}\n\n"
+        said = (
             f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
             f"blocks of a call by {truth.block_error():.0%} at most among the statements that make 90 % of the time. "
             f"Drawing the parameters takes {truth.drawing:.1%} of the time of all statements.\n"
         )
+        parts.append(f"## {truth.draw}\n\n" + (said if truth.matches else "None of its scripts can be sent.\n"))
+        parts += [f"{each.script} fails, and is not in these figures: {_short(str(each))}\n" for each in truth.failures]
         parts += [f"Failed: {_short(error)}\n" for error in truth.errors]
         parts.append(_table(_HEAD, list(truth.rows())))
     if fits:
@@ -370,11 +402,9 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
     parts.append(_table(("command", "why", "statements", "calls", "share of the time"), rows) if rows else "Nothing.\n")
     if record["hidden"]:
         parts.append(f"The role may not see the text of {record['hidden']} more.\n")
+    parts += [f"{_short(trigger_text(said))}.\n" for said in record["triggers"]]
     told = record["transactions"]
-    parts.append(
-        f"{told['explained']} of {told['commits']} explicit transactions were told by statements that are called "
-        "equally often.\n"
-    )
+    parts.append(f"Transactions: {told_text(told['explained'], told['commits'])}.\n")
     return "\n".join(parts)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.postgres.production import Load, Statement
+from pgtrial.postgres.production import Column, Load, Statement, TableName
 from pgtrial.units import format_share
 from pgtrial.workloads.production.draws import (
     COUNT,
@@ -24,20 +24,13 @@ from pgtrial.workloads.production.draws import (
     name_of,
     quote,
 )
-from pgtrial.workloads.production.parameters import (
-    Role,
-    Shape,
-    Use,
-    can_number,
-    is_fresh,
-    key_of,
-    missing_key,
-    read_shape,
-)
-from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine
+from pgtrial.workloads.production.keys import can_number, find_obstacle, is_fresh, is_own, is_text, keep_own
+from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
+from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine, triggers_of
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
+_LARGEST = 10**18  # number behind which new ones begin
 _KEY_SEED = 7  # of the order of statements in the draw that shuffles it
 
 
@@ -70,10 +63,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedScripts:
-    """``time`` is that of all statements, in seconds, also of those that are left out."""
+    """``time`` is that of all statements, in seconds, also of those that are left out.
+
+    ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
+    """
 
     scripts: tuple[Script, ...]
     left_out: tuple[LeftOut, ...]
+    triggers: tuple[str, ...]
     told: Told
     time: float
     hidden: int
@@ -115,7 +112,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         if isinstance(text, Refusal):
             refused.append((statement, text))
             continue
-        shape = read_shape(statement, load)
+        shape = keep_own(read_shape(statement, load), load)
         if is_known(statement, shape, load):
             members.append(Member(statement=statement, text=text, shape=shape))
         else:
@@ -123,9 +120,8 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     returned = {(each.shape.target, name) for each in members for name, _ in each.shape.returned if each.shape.target}
     possible = []
     for member in members:
-        if key := missing_key(member.shape, load, returned):
-            reason = f"a new row needs a value of {key} that no row has, and none can be made"
-            refused.append((member.statement, Refusal(reason=reason, command="INSERT")))
+        if reason := find_obstacle(member.shape, load, returned):
+            refused.append((member.statement, Refusal(reason=reason, command=_command(member))))
         else:
             possible.append(member)
     members = possible
@@ -139,6 +135,14 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     return DerivedScripts(
         scripts=tuple(scripts[:MOST]),
         left_out=tuple(_add_up(refused)),
+        triggers=tuple(
+            dict.fromkeys(
+                said
+                for script in scripts[:MOST]
+                for member in script.members
+                for said in triggers_of(member.statement, load.effects)
+            )
+        ),
         told=told,
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,
@@ -177,9 +181,12 @@ def _add_up(refused: Sequence[tuple[Statement, Refusal]]) -> Iterator[LeftOut]:
 def write_files(derived: DerivedScripts, load: Load, draw: Draw) -> Files:
     """The files of one drawn load."""
     setup = [f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"]
+    numbers = _numbers(derived, load)
+    for (table, column), name in numbers.items():
+        setup += _sequence(name, table, column, load)
     scripts, how = {}, {}
     for script in derived.scripts:
-        writer = _Writer(script, load, draw)
+        writer = _Writer(script, load, draw, numbers)
         text = writer.text()
         scripts[f"{script.name}.sql"] = text
         setup += writer.setup()
@@ -188,15 +195,41 @@ def write_files(derived: DerivedScripts, load: Load, draw: Draw) -> Files:
     return Files(setup="\n".join([head, *(f"{each};" for each in setup), ""]), scripts=scripts, how=how)
 
 
-class _Writer:
-    """Of one script in one draw."""
+def _numbers(derived: DerivedScripts, load: Load) -> dict[tuple[TableName, str], str]:
+    """The sequences of what is new each time, by column: one for all statements, whose values may not meet either."""
+    columns = {
+        (use.table, use.column)
+        for script in derived.scripts
+        for member in script.members
+        for use in member.shape.uses
+        if use.table is not None and is_fresh(use, load) and _is_counted(load.tables[use.table].columns[use.column])
+    }
+    return {column: f"{SCHEMA}.new_{number}" for number, column in enumerate(sorted(columns), start=1)}
 
-    def __init__(self, script: Script, load: Load, draw: Draw) -> None:
-        self.script, self.load, self.draw = script, load, draw
+
+def _is_counted(column: Column) -> bool:
+    return can_number(column.type) or is_text(column.type)
+
+
+def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[str]:
+    """It goes on behind the numbers that are there, also behind those of texts that an earlier load has made."""
+    yield f"CREATE SEQUENCE {name}"
+    value, where = quote(column), ""
+    if not can_number(load.tables[table].columns[column].type):
+        value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
+    most = f"least(coalesce(max({value}), 1), {_LARGEST})"  # "least" passes over what is missing
+    yield f"SELECT setval('{name}', greatest({most}, 1)::bigint) FROM {name_of(table)}{where}"
+
+
+class _Writer:
+    """Of one script in one draw. ``numbers`` are sequences by column."""
+
+    def __init__(self, script: Script, load: Load, draw: Draw, numbers: Mapping[tuple[TableName, str], str]) -> None:
+        self.script, self.load, self.draw, self.numbers = script, load, draw, numbers
         self.members = _ordered(script, load, draw)
         self.sources: list[tuple[str, str]] = []
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
-        self.fresh: dict[str, tuple[str, Use]] = {}  # expression of what is new each time, by variable
+        self.fresh: dict[str, str] = {}  # expression of what is new each time, by variable
         self.variables: dict[tuple[int, int], str] = {}
         self.dials: dict[Dial, float] = {}
         self.returns: set[int] = set()  # places of statements whose row gives variables
@@ -213,25 +246,30 @@ class _Writer:
                 self.sources.append((name, query))
                 drawn.update(parameters)
             taken: set[str] = set()  # one statement with two keys is about two rows
+            own = {use.row for use in member.shape.uses if is_own(use)}  # rows whose values go back into them
             for use in member.shape.uses:
                 if returned := self._returned(place, use):
                     self.variables[place, use.number] = returned
                     continue
-                variable = self._shared(f"v{place}_{use.number}", use, shared, taken)
+                variable = f"v{place}_{use.number}"
+                if use.row not in own:
+                    variable = self._shared(variable, use, shared, taken)
                 taken.add(variable)
                 self.variables[place, use.number] = variable
                 if variable in self.columns or variable in self.fresh:
                     continue
                 if is_fresh(use, self.load):
-                    self.fresh[variable] = (self._new_value(use, variable), use)
+                    self.fresh[variable] = self._new_value(use)
                 else:
                     self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
 
     def _returned(self, place: int, use: Use) -> str | None:
         """The variable with the key of a row that this transaction has just made, and that the server numbered."""
-        if not self.draw.is_shared or use.role is not Role.NEW or use.table is None:
+        if use.role is not Role.NEW or use.table is None:
             return None
         column = self.load.tables[use.table].columns[use.column]
+        if not self.draw.is_shared and not (column.references is not None and is_fresh(use, self.load)):
+            return None
         for before, member in enumerate(self.members[:place]):
             for name, alias in member.shape.returned:
                 if column.references == (member.shape.target, name) and re.fullmatch("[a-z_][a-z0-9_]*", alias):
@@ -262,14 +300,14 @@ class _Writer:
         rest = "" if default is None else f", ({default})::text"
         return Drawn(f"coalesce(({drawn.expression})::text{rest}, '')", drawn.how)
 
-    def _new_value(self, use: Use, variable: str) -> str:
+    def _new_value(self, use: Use) -> str:
         assert use.table is not None
         type_ = self.load.tables[use.table].columns[use.column].type
         if type_ == "uuid":
             return "gen_random_uuid()"
         if type_.startswith("timestamp"):
             return "clock_timestamp()"
-        number = f"nextval('{SCHEMA}.{self.script.name}_{variable}')"
+        number = f"nextval('{self.numbers[use.table, use.column]}')"
         return number if can_number(type_) else f"'new' || {number}"
 
     def setup(self) -> Iterator[str]:
@@ -282,18 +320,10 @@ class _Writer:
             yield f"CREATE TABLE {table} AS SELECT n, {selected} FROM generate_series(1, {COUNT}) AS g (n){joins}"
             yield f"ALTER TABLE {table} ADD PRIMARY KEY (n)"
             yield f"VACUUM ANALYZE {table}"
-        for variable, (expression, use) in self.fresh.items():
-            if "nextval" not in expression or use.table is None:
-                continue
-            name = f"{SCHEMA}.{self.script.name}_{variable}"
-            yield f"CREATE SEQUENCE {name}"
-            if not expression.startswith("'"):
-                most = f"(SELECT max({quote(use.column)})::bigint FROM {name_of(use.table)})"
-                yield f"SELECT setval('{name}', greatest(coalesce({most}, 1), 1))"
 
     def text(self) -> str:
         lines = []
-        fresh = [f"{expression} AS {variable}" for variable, (expression, _) in self.fresh.items()]
+        fresh = [f"{expression} AS {variable}" for variable, expression in self.fresh.items()]
         if self.columns:
             zipf = self.draw.zipf
             drawn = f"random(1, {COUNT})" if zipf is None else f"random_zipfian(1, {COUNT}, {zipf})"
@@ -341,6 +371,11 @@ def _ordered(script: Script, load: Load, draw: Draw) -> tuple[Member, ...]:
 
 
 _INSERT = 2
+
+
+def _command(member: Member) -> str:
+    first = member.text.pieces[0]
+    return first.upper() if isinstance(first, str) else ""
 
 
 def _kind(member: Member) -> int:

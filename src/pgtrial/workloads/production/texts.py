@@ -7,9 +7,12 @@ values in it: comments often have some, and pg_stat_statements does not always r
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pgtrial.postgres.production import Load, Statement
+from pgtrial.postgres.production_effects import Effects
+from pgtrial.workloads.production.constants import holds_constant
+from pgtrial.workloads.production.tokens import Token, written_by
 
 LONGEST = 100_000  # characters
 _MOST_PARAMETERS = 255  # that pgbench can send with a statement
@@ -23,11 +26,6 @@ _COMMANDS = frozenset(
     "EXECUTE EXPLAIN FETCH GRANT LISTEN LOAD LOCK MOVE NOTIFY PREPARE REFRESH REINDEX RELEASE RESET REVOKE SAVEPOINT "
     "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
 )
-_TYPE_SIZE = re.compile(
-    r"\b(?:varchar|varying|bpchar|character|char|bit|numeric|decimal|time(?:stamp)?(?:tz)?|interval|float)"
-    r" ?\( ?\d+ ?(?:, ?-?\d+ ?)?\)",
-    re.IGNORECASE,
-)
 _OF_THE_SERVER = re.compile(
     r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pg_get_\w+|pgtrial_\w+)\b"
     # pg_dump, which every server meets, reads the catalogue by names without a schema.
@@ -35,17 +33,17 @@ _OF_THE_SERVER = re.compile(
     re.IGNORECASE,
 )
 _ENDS_OF_RANGE = re.compile(r"\b(?:int4|int8|num|ts|tstz|date)range\s*\(\s*\$[^(),]*,\s*\$", re.IGNORECASE)
-_SMALL = 2  # digits of a number that may be a position in ORDER BY
+# A number takes all that touches it: versions of the server differ in where one ends.
 _PIECE = re.compile(
     r"""
       (?P<string> (?:[uU]&|[eEbBxXnN])?'(?:[^']|'')*' )
     | (?P<name> (?:[uU]&)?"(?:[^"]|"")*" )
-    | (?P<parameter> \$(?P<index>\d+) )
+    | (?P<parameter> \$(?P<index>[0-9]{1,5})(?![\w$\u0080-\U0010ffff]) )
     | (?P<dollar> \$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$ )
-    | (?P<comment> --[^\n]* )
+    | (?P<comment> --[^\n\r]* )
     | (?P<block> /\* )
     | (?P<word> [A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]* )
-    | (?P<number> \d[\d.]*(?:[eE][+-]?\d+)? )
+    | (?P<number> \.?[0-9](?:[\w.$\u0080-\U0010ffff]|(?<=[eE])[+-](?=[0-9]))* )
     | (?P<blank> \s+ )
     | (?P<colons> ::|:= )
     | (?P<other> . )
@@ -77,24 +75,26 @@ class Refusal:
     command: str
 
 
-def read_text(text: str) -> tuple[Text, "_Found"]:
-    found = _Found()
-    return Text(pieces=tuple(_pieces(text, found))), found
-
-
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What was met in a text."""
 
+    tokens: list[Token] = field(default_factory=list)
     strings: int = 0
     parameters: int = 0
     semicolons: int = 0
     first: str = ""
     called: tuple[str, ...] = ()
     colon_in_name: bool = False
+    is_unclear: bool = False
 
 
-def _pieces(text: str, found: _Found) -> Iterator[str | int]:
+def read_text(text: str) -> tuple[Text, Found]:
+    found = Found()
+    return Text(pieces=tuple(_pieces(text, found))), found
+
+
+def _pieces(text: str, found: Found) -> Iterator[str | int]:
     """Pieces of the text, ``found`` is filled meanwhile. What does not end goes to the end of the text."""
     at, blank, last = 0, False, ""
     text = text.strip().rstrip(";").rstrip()
@@ -114,6 +114,7 @@ def _pieces(text: str, found: _Found) -> Iterator[str | int]:
         if blank:
             yield " "
         blank = False
+        found.tokens.append(Token(str(kind), piece))
         if kind == "parameter":
             found.parameters += 1
             yield int(match["index"])
@@ -125,11 +126,13 @@ def _pieces(text: str, found: _Found) -> Iterator[str | int]:
         last = piece
 
 
-def _note(found: _Found, kind: str, piece: str, last: str) -> None:
+def _note(found: Found, kind: str, piece: str, last: str) -> None:
     if kind in ("string", "dollar"):
         found.strings += 1
     elif kind == "name":
         found.colon_in_name = found.colon_in_name or ":" in piece
+    elif piece in ("$", "'", '"'):
+        found.is_unclear = True
     elif piece == ";":
         found.semicolons += 1
     elif piece == "(" and last:
@@ -158,6 +161,12 @@ def control_of(statement: Statement) -> str:
     return "commit" if first in _ENDS else "rollback" if first in _ABORTS else ""
 
 
+def triggers_of(statement: Statement, effects: Effects) -> Iterator[str]:
+    """What runs functions of the application when the statement writes, in words."""
+    for name in written_by(read_text(statement.text)[1].tokens):
+        yield from effects.triggers.get(name, ())
+
+
 def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Refusal:
     """The text for a script, or why there is none."""
     text, found = read_text(statement.text)
@@ -170,29 +179,40 @@ def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Re
     return text
 
 
-def _objection(statement: Statement, load: Load, text: Text, found: _Found, *, with_values: bool) -> str:
+def _effect(found: Found, effects: Effects) -> str:
+    if called := sorted({name for name in found.called if name in effects.functions}):
+        return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    for name in dict.fromkeys(token.name for token in found.tokens):
+        if name in effects.reads:
+            return f"it reads {name}, {effects.reads[name]}"
+    for name in written_by(found.tokens):
+        if name in effects.writes:
+            return f"it writes to {name}, {effects.writes[name]}"
+    return ""
+
+
+def _objection(statement: Statement, load: Load, text: Text, found: Found, *, with_values: bool) -> str:
     if len(statement.text) > LONGEST:
         return f"its text is longer than {LONGEST:,} characters"
     if "\\" in statement.text or "\0" in statement.text:
         return "its text has a backslash, which pgbench may take for a command of its own"
     if found.semicolons:
         return "it is several statements"
+    if found.is_unclear:
+        return "it is not clear where a quote or a parameter in its text ends"
     if found.colon_in_name:
         return "a name in it has a colon, which pgbench takes for a variable"
     if found.parameters > _MOST_PARAMETERS:
         return f"it has more than {_MOST_PARAMETERS} parameters"
     if _OF_THE_SERVER.search(statement.text):
         return "it asks the server about itself"
-    if called := sorted({name for name in found.called if name in load.side_effects}):
-        return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
+    if reason := _effect(found, load.effects):
+        return reason
     if _ENDS_OF_RANGE.search(plain := text.fill(lambda _number: "$")):
         return "the two ends of a range in it would be drawn apart, and often in the wrong order"
     if statement.refused:
         return "the server does not understand its text, which lost something when its constants were replaced"
-    plain = _TYPE_SIZE.sub("", plain)
-    numbers = re.findall(r"(?<![\w$])\d[\d.]*", plain)
-    was_replaced = found.parameters > 0 and all(len(digits) <= _SMALL for digits in numbers)
-    if not with_values and (found.strings or (numbers and not was_replaced)):
+    if not with_values and holds_constant(found.tokens):
         return "its text has values that were not replaced, and values stay on the server"
     if found.strings and ":" in plain and re.search(r"(?<!:):\w", plain):
         return "a text in it has a colon, which pgbench takes for a variable"

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,11 +15,14 @@ from psycopg import generators, pq
 from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
+from pgtrial.workloads.replay.arrivals import Arrivals, timed
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
+from pgtrial.workloads.replay.types import Types, find_types
 from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
+_EARLY = 1.0  # s before its first statement that a session connects
 _ROWS = 1000  # of a result that are taken at once
 
 Tell = Callable[[Mapping[str, object]], None]
@@ -26,40 +30,53 @@ Tell = Callable[[Mapping[str, object]], None]
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """What became of the statements. ``lags`` are seconds by which they were sent later than they could have been, and
-    ``behind`` later than they were due: a server slower than that of the log holds them up, or CPUs that are busy.
+    """What became of the statements. ``lags`` are seconds by which they ended later than in a replay that has no delays
+    of its own, and ``behind`` those by which they were sent later than they were due: a server slower than that of the
+    log holds them up, or the replay itself, which was at work in the share ``busy`` of the time.
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
+    ``differ``: those that ended otherwise than in the log, by SQLSTATE, which is "" of those that failed there alone.
     """
 
     statements: int = 0
-    differ: int = 0
+    differ: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     given_up: int = 0
+    busy: float = 0.0
     lags: list[float] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
 
 
-async def play(sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event) -> Played:
-    """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log. Raises ConnectError."""
+async def play(
+    sessions: Sequence[Session], *, conninfo: str, speed: float, tell: Tell, stop: asyncio.Event, arrivals: Arrivals
+) -> Played:
+    """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log; ``arrivals`` is what the
+    event loop looks with. Raises ConnectError.
+    """
     steps = put_in_order(sessions)
     gc.freeze()
     gc.disable()  # a collection takes longer than many a statement
+    async with connect(conninfo, application=_application(), as_user=True) as asking:
+        types = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
-        tell({"ready": True})
-        player = _Player(conninfo=conninfo, begin=time.time() + _HEAD_START, speed=speed, tell=tell, waits=waits)
+        begin = time.time() + _EARLY
+        player = _Player(
+            conninfo=conninfo, begin=begin, speed=speed, tell=tell, waits=waits, types=types, arrivals=arrivals
+        )
         tasks = [asyncio.create_task(player.play(steps[session.name])) for session in sessions]
         stopped = asyncio.create_task(stop.wait())
         everything = asyncio.gather(*tasks)
+        beginning = asyncio.create_task(player.begin_at(begin - _HEAD_START))
         try:
             await asyncio.wait((everything, stopped), return_when=asyncio.FIRST_COMPLETED)
             if everything.done():
                 everything.result()
         finally:
-            for task in (*tasks, stopped):
+            for task in (*tasks, stopped, beginning):
                 task.cancel()
-            await asyncio.gather(everything, *tasks, stopped, return_exceptions=True)
+            await asyncio.gather(everything, *tasks, stopped, beginning, return_exceptions=True)
+    player.played.busy = arrivals.busy
     return player.played
 
 
@@ -72,76 +89,88 @@ class _Player:
     speed: float
     tell: Tell
     waits: Waits
+    types: Mapping[str, Types]  # of parameters, by text
+    arrivals: Arrivals
     played: Played = field(default_factory=Played)
+
+    async def begin_at(self, moment: float) -> None:
+        await _sleep_until(moment)
+        self.arrivals.begin()
+        self.tell({"ready": True})
 
     async def play(self, steps: Sequence[Step]) -> None:
         """One session."""
-        await _sleep_until(self._due(steps[0]) - _HEAD_START)
-        application = os.environ.get("PGAPPNAME", APPLICATION)
-        async with connect(self.conninfo, application=application, as_user=True) as connection:
+        await _sleep_until(self._due(steps[0]) - _EARLY)
+        async with connect(self.conninfo, application=_application(), as_user=True) as connection:
             connection.prepare_threshold = None
             self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
-            free = time.time()  # since when the session could send its next statement
+            free = 0.0  # since when the session could have sent its next statement, were the replay never late
             for step in steps:
                 due = self._due(step)
                 await _sleep_until(due)
-                free = await self._wait_for_others(step) or max(free, due)
+                await self._wait_for_others(step)
+                could = max(due, free, self.waits.find_end(step))
                 sent = time.time()
-                with self.waits.sending(step.statement):
-                    failed = await _fails(connection, step.statement)
+                with self.waits.sending(step.statement, at=could):
+                    error, served = await self._send(connection, step.statement)
                 ended = time.time()
+                free = could + (ended - sent if served is None else served)
                 if step.ends:
-                    self.waits.note(step.transaction)
+                    self.waits.note(step.transaction, at=free)
+                lag = max(0.0, ended - free)
                 self.played.statements += 1
-                self.played.lags.append(sent - free)
+                self.played.lags.append(lag)
                 self.played.behind.append(sent - due)
-                if failed is step.statement.failed:
-                    self.tell({"t": ended, "latency": ended - due, "lag": sent - free})
+                if (error is not None) is step.statement.failed:
+                    self.tell({"t": ended, "latency": ended - due, "lag": lag})
                 else:
-                    self.played.differ += 1
-                    self.tell({"t": ended, "failed": True})
-                free = ended
+                    self.played.differ[error or ""] += 1
+                    self.tell({"t": ended, "differs": True})  # no request, and no failure of the server
             del self.waits.pids[steps[0].transaction.session]
         for step in steps:  # also those of a transaction that the log does not end
-            self.waits.note(step.transaction)
+            self.waits.note(step.transaction, at=free)
 
-    async def _wait_for_others(self, step: Step) -> float | None:
-        """Since when the statement could be sent; None: it had nothing to wait for."""
-        waited = await self.waits.wait_before(step)
-        if waited is None:
-            return None
-        self.played.waits += 1
-        self.played.given_up += waited.in_vain
-        return waited.since if waited.in_vain else time.time()
+    async def _wait_for_others(self, step: Step) -> None:
+        if (to_the_end := await self.waits.wait_before(step)) is not None:
+            self.played.waits += 1
+            self.played.given_up += not to_the_end
+
+    async def _send(
+        self, connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement
+    ) -> tuple[str | None, float | None]:
+        """With which SQLSTATE it fails, if it does, and for how many seconds it was the server's turn, if known."""
+        server = connection.pgconn
+        text = statement.text.encode()
+        try:
+            if statement.parameters:
+                values = [None if value is None else value.encode() for value in statement.parameters]
+                server.send_query_params(text, values, self.types.get(statement.text, ())[: len(values)] or None)
+            else:  # as it is, several statements in one as well
+                server.send_query(text)
+            if psycopg.capabilities.has_stream_chunked():
+                server.set_chunked_rows_mode(_ROWS)
+            return await connection.wait(timed(_take(server), server.socket, self.arrivals))
+        except psycopg.Error as err:
+            return err.sqlstate or "08006", None
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
 
 
-async def _fails(connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement) -> bool:
-    server = connection.pgconn
-    text = statement.text.encode()
-    try:
-        if statement.parameters:
-            values = [None if value is None else value.encode() for value in statement.parameters]
-            server.send_query_params(text, values)
-        else:  # as it is, several statements in one as well
-            server.send_query(text)
-        if psycopg.capabilities.has_stream_chunked():
-            server.set_chunked_rows_mode(_ROWS)
-        return await connection.wait(_take(server))
-    except psycopg.Error:
-        return True
+def _application() -> str:
+    return os.environ.get("PGAPPNAME", APPLICATION)
 
 
-def _take(server: "pq.abc.PGconn") -> PQGen[bool]:
-    """Whether one of the results is an error. They are thrown away as they come: all of them may have no room."""
+def _take(server: "pq.abc.PGconn") -> PQGen[str | None]:
+    """The SQLSTATE of the last result that is an error, if one is. They are thrown away as they come: all of them may
+    have no room.
+    """
     yield from generators.send(server)
-    failed = False
+    failed = None
     while (result := (yield from generators.fetch(server))) is not None:
         match result.status:
             case pq.ExecStatus.FATAL_ERROR:
-                failed = True
+                failed = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode() or "XX000"
             case pq.ExecStatus.COPY_IN:
                 server.put_copy_end(b"the log does not have the data")
             case pq.ExecStatus.COPY_OUT:

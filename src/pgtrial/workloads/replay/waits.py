@@ -5,25 +5,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from pgtrial.workloads.replay.log import Statement
-from pgtrial.workloads.replay.order import Step, Transaction, can_wait
+from pgtrial.workloads.replay.order import Line, Step, Transaction, can_wait
 
 _FIRST_LOOK = 0.003  # s after which one that waits looks whether it is itself waited for; then each time twice as long
 _PATIENCE = 1.0  # s that it waits where the server cannot tell, as behind a pooler
 _ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
 _BLOCKING = b"SELECT pid, pg_catalog.pg_blocking_pids(pid) FROM pg_catalog.unnest($1::int[]) AS pid"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
-    """``since`` when, on the clock of time.time(); ``in_vain``: not to the end."""
-
-    since: float
-    in_vain: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +33,43 @@ class Waits:
     Two sessions that came at the same time may get a row in the other order than in the log. Then one waits for a lock
     of the other, which waits for the end that the log has: such a circle is looked for, and left. ``steps`` are all
     that there are; ``looking`` is a connection of its own to the server.
+
+    What is over has the moment at which it would have been so in a replay that has no delays of its own.
     """
 
     def __init__(self, steps: Iterable[Step], *, looking: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
         self._looking = looking
         self._one_look = asyncio.Lock()
         self._leading = {id(other.statement) for step in steps for other in step.after}
-        self._over: set[int] = set()
+        self._over: dict[int, float] = {}
         self._events: dict[int, asyncio.Event] = {}  # of what is waited for
-        self._first: dict[int, int] = {}  # place in a line of the first that has not ended, by line
+        # By line the place of the first that has not ended, and when the last of those before it had.
+        self._passed: dict[int, tuple[int, float]] = {}
         self._waiting: dict[str, set[str]] = {}  # for whom, by session
         self.pids: dict[str, int] = {}  # of the server's processes, by session
 
-    def note(self, of: Transaction | Statement) -> None:
-        """A transaction has ended, or the server has a statement."""
-        self._over.add(id(of))
+    def note(self, of: Transaction | Statement, *, at: float) -> None:
+        """A transaction has ended, or the server has a statement; it could have been so ``at`` that time."""
+        self._over.setdefault(id(of), at)
         if (event := self._events.pop(id(of), None)) is not None:
             event.set()
 
     @contextmanager
-    def sending(self, statement: Statement) -> Iterator[None]:
-        """It is sent at once, and has been answered at the end."""
+    def sending(self, statement: Statement, *, at: float) -> Iterator[None]:
+        """It is sent at once, and could have been ``at`` that time; it has been answered at the end."""
         if id(statement) not in self._leading:
             yield
             return
-        arrival = asyncio.get_running_loop().call_later(_ARRIVAL, self.note, statement)
+        note = partial(self.note, statement, at=at + _ARRIVAL)
+        arrival = asyncio.get_running_loop().call_later(_ARRIVAL, note)
         try:
             yield
         finally:
             arrival.cancel()
-            self.note(statement)
+            self.note(statement, at=at)  # where it was answered sooner
 
-    async def wait_before(self, step: Step) -> Waited | None:
-        """None: there was nothing to wait for."""
+    async def wait_before(self, step: Step) -> bool | None:
+        """Whether it waited to the end, None: there was nothing to wait for."""
         if not (awaited := self._find_awaited(step)):
             return None
         session, since, look = step.transaction.session, time.time(), _FIRST_LOOK
@@ -85,21 +82,32 @@ class Waits:
                             await one.event.wait()
                 except TimeoutError:
                     if time.time() - since > _PATIENCE or await self._is_in_circle(session):
-                        return Waited(since=since, in_vain=True)
+                        return False
                     look *= 2
                 awaited = [one for one in awaited if not one.event.is_set()]
         finally:
             self._waiting.pop(session, None)
-        return Waited(since=since, in_vain=False)
+        return True
+
+    def find_end(self, step: Step) -> float:
+        """When the last of what the step waits for, and what is over, could have been so; 0 of nothing."""
+        found = [id(one) for one in step.needs] + [id(one.statement) for one in step.after]
+        passed = [self._pass(line, count)[1] for line, count in step.behind]
+        return max((*passed, *(self._over.get(each, 0.0) for each in found)), default=0.0)
+
+    def _pass(self, line: Line, count: int) -> tuple[int, float]:
+        """The place of the first of a line's first so many that has not ended, and when those before it had."""
+        first, end = self._passed.get(id(line), (0, 0.0))
+        while first < count and (at := self._over.get(id(line.transactions[first]))) is not None:
+            first, end = first + 1, max(end, at)
+        self._passed[id(line)] = first, end
+        return first, end
 
     def _find_awaited(self, step: Step) -> list[_Awaited]:
         found: list[tuple[str, Transaction | Statement]] = [(one.session, one) for one in step.needs]
         found += [(one.transaction.session, one.statement) for one in step.after]
         for line, count in step.behind:
-            first = self._first.get(id(line), 0)
-            while first < count and id(line.transactions[first]) in self._over:
-                first += 1
-            self._first[id(line)] = first
+            first, _ = self._pass(line, count)
             found += [(one.session, one) for one in line.transactions[first:count] if can_wait(step.transaction, one)]
         return [
             _Awaited(session=session, event=self._events.setdefault(id(of), asyncio.Event()))

@@ -1,0 +1,155 @@
+"""Values that no row may have twice: which parameters are new each time, and which statements none can be made for."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pgtrial.postgres.production import Column, Load, Table, TableName
+from pgtrial.workloads.production.parameters import Role, Shape, Use
+
+_SIZE = re.compile(r"\((\d+)\)")
+_LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    """Columns of which no two rows have the same values. A new value of one of ``decisive`` makes a row differ."""
+
+    columns: tuple[str, ...]
+    decisive: tuple[str, ...]
+
+
+def _keys(table: Table) -> Iterator[_Key]:
+    yield from (_Key(columns=names, decisive=names) for names in table.unique)
+    yield from (_Key(columns=names, decisive=equal) for names, equal in table.excluded)
+
+
+def is_fresh(use: Use, load: Load) -> bool:
+    """Whether a row needs a value there that no row has yet."""
+    if use.table is None:
+        return False
+    keys = [key for key in _keys(load.tables[use.table]) if use.column in key.columns]
+    return any(use.column == _varied(key, use, load) for key in keys)
+
+
+def keep_own(shape: Shape, load: Load) -> Shape:
+    """With the values that a row has already where none can be made for it: they are drawn with what it is found by."""
+    uses = tuple(
+        replace(use, row=found[0].row) if use.changes and (found := _found_by(shape, use, load)) else use
+        for use in shape.uses
+    )
+    return replace(shape, uses=uses)
+
+
+def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
+    """What the row of a value that is never missing, and cannot be a new one, is found by."""
+    assert use.table is not None
+    table = load.tables[use.table]
+    if table.columns[use.column].nulls or is_fresh(use, load):
+        return ()
+    is_of_key = any(use.column in key.columns and _varied(key, use, load) is None for key in _keys(table))
+    is_of_key = is_of_key or use.column in table.conditions
+    return _unique_search(shape, use.table, load) if is_of_key else ()
+
+
+def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
+    """Why a statement would write a row that cannot be there beside the others, "" if it would not.
+
+    A key that refers to another row can be new only where that row is, and its statement has it ``returned``.
+    """
+    for name, column in sorted(shape.computed):
+        for key in _keys(load.tables[name]):
+            news = (each for each in shape.uses if each.table == name and each.column in key.columns)
+            if column in key.columns and not any(is_fresh(each, load) for each in news):
+                return f"{_say(name, key)} may be there once, and gets what the statement makes of other values"
+    for use in shape.uses:
+        if use.table is None or use.role not in (Role.NEW, Role.SET) or is_own(use):
+            continue
+        for key in _keys(load.tables[use.table]):
+            if use.column not in key.columns or not _is_at_risk(key, use):
+                continue
+            said, varied = _say(use.table, key), _varied(key, use, load)
+            other = None if varied is None else load.tables[use.table].columns[varied].references
+            if varied is None or (other is not None and other not in returned):
+                row = "new" if use.role is Role.NEW else "changed"
+                return f"a {row} row needs a value of {said} that no row has, and none can be made"
+            if use.role is Role.SET and not (shape.is_upsert or _unique_search(shape, use.table, load)):
+                return f"it may give several rows the same value of {said}, which may be there once"
+    return ""
+
+
+def is_own(use: Use) -> bool:
+    """Whether a row keeps the value that it has."""
+    return bool(use.changes) and not use.row.startswith("set ")
+
+
+def _say(table: TableName, key: _Key) -> str:
+    return f"{table[1]} ({', '.join(key.columns)})"
+
+
+def _is_at_risk(key: _Key, use: Use) -> bool:
+    """A new row without one of the columns has a NULL there, or what the server makes."""
+    return set(key.columns) <= set(use.given) if use.role is Role.NEW else bool(use.changes)
+
+
+def _unique_search(shape: Shape, table: TableName, load: Load) -> tuple[Use, ...]:
+    """What one row of a table is searched by, if no other row can be found by it."""
+    searched = tuple(
+        each
+        for each in shape.uses
+        if each.role is Role.EQUAL and each.table == table and not each.row.startswith("in ")
+    )
+    found = {each.column for each in searched}
+    return searched if any(names and set(names) <= found for names in load.tables[table].unique) else ()
+
+
+def can_number(type_: str) -> bool:
+    return _plain(type_) in ("smallint", "integer", "bigint", "numeric")
+
+
+def is_text(type_: str) -> bool:
+    return _plain(type_) in ("text", "character varying", "character", "name", "citext")
+
+
+def _plain(type_: str) -> str:
+    return type_.partition("(")[0].strip()
+
+
+def _can_be_new(column: Column) -> bool:
+    """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
+    size = _SIZE.search(column.type)
+    has_room = size is None or int(size[1]) >= _LENGTH_OF_NEW
+    is_plain_text = is_text(column.type) and has_room and not column.is_checked
+    is_other = _plain(column.type) == "uuid" or column.type.startswith("timestamp")
+    return can_number(column.type) or is_plain_text or is_other
+
+
+def _is_numbered(key: _Key, use: Use, table: Table) -> bool:
+    """Whether the server may number new rows by itself."""
+    kinds = [table.columns[name].type for name in key.columns if name not in use.given and name in table.columns]
+    return any(can_number(kind) or kind == "uuid" for kind in kinds)
+
+
+def _varied(key: _Key, use: Use, load: Load) -> str | None:
+    """The column of a key that is to differ: the last that refers to nothing. None where there is none, and where the
+    server numbers the rows by itself.
+    """
+    assert use.table is not None
+    table = load.tables[use.table]
+    free = [name for name in key.decisive if name in table.columns and _can_be_new(table.columns[name])]
+    if use.role is Role.SET:
+        return _last(name for name in free if name in use.changes and not _is_tied(use.table, name, load))
+    if use.role is not Role.NEW or _is_numbered(key, use, table):
+        return None
+    return _last(name for name in free if table.columns[name].references is None) or _last(free)
+
+
+def _last(names: Iterator[str] | Sequence[str]) -> str | None:
+    return next(reversed([*names]), None)
+
+
+def _is_tied(table: TableName, name: str, load: Load) -> bool:
+    """Whether another table has the value, too: a row cannot change it alone."""
+    if load.tables[table].columns[name].references is not None:
+        return True
+    return any(each.references == (table, name) for other in load.tables.values() for each in other.columns.values())

@@ -1,0 +1,54 @@
+"""What is said of statements of a drawn load that fail: which, and why, and no value of a row."""
+
+import pytest
+
+from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
+
+SCRIPT = (
+    "\\set n random(1, 9)\nSELECT p.* FROM pgtrial_workload.s002 AS p WHERE n = :n \\gset\nUPDATE t SET a = :v0_1;\n"
+)
+DUPLICATE = (
+    'client 1 script 1 aborted in command 2 query 0: ERROR:  duplicate key value violates unique constraint "t_a_key"\n'
+    "DETAIL:  Key (a)=(Alice) already exists."
+)
+
+
+def test_an_error_names_the_script_and_not_its_number():
+    error = "client 2 script 1 aborted in command 4 query 0: ERROR:  script 1 is unknown"
+
+    assert name_scripts(error, ["s001", "s002"]) == (
+        "client 2 script s002 aborted in command 4 query 0: ERROR:  script 1 is unknown"
+    )
+    assert name_scripts("script 7 is unknown", ["s001"]) == "script 7 is unknown"
+
+
+def test_the_statement_that_ended_a_client_is_told():
+    errors = [name_scripts(DUPLICATE, ["s001", "s002"])] * 2
+    errors += ["client 3 aborted in command 1 (SQL) of script s001; expected one row, got 0", "Run was aborted"]
+
+    assert [*find_failures(errors, {"s001": "SELECT 1 \\gset\nSELECT\n1;\n", "s002": SCRIPT})] == [
+        Failure(
+            script="s002",
+            statement="UPDATE t SET a = :v0_1",
+            error='ERROR:  duplicate key value violates unique constraint "t_a_key"',
+        ),
+        Failure(script="s001", statement="", error="expected one row, got 0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            'ERROR:  invalid input syntax for type integer: "Alice: "',
+            "ERROR:  invalid input syntax for type integer: …",
+        ),
+        ('ERROR:  value "4711" is out of range for type integer', "ERROR:  value … is out of range for type integer"),
+        (
+            'ERROR:  new row for relation "t" violates check constraint "c"\nDETAIL:  Failing row contains (Alice).',
+            'ERROR:  new row for relation "t" violates check constraint "c"',
+        ),
+    ],
+)
+def test_errors_are_said_without_values(error, said):
+    assert without_values(error) == said

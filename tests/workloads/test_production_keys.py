@@ -1,0 +1,158 @@
+"""Values that no row may have twice: a load draws none for them that would end it."""
+
+import asyncio
+import re
+
+import pytest
+
+from pgtrial.postgres.connect import connect, execute
+from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.postgres.production_effects import Effects
+from pgtrial.workloads.production.draws import DRAWS
+from pgtrial.workloads.production.keys import is_fresh
+from pgtrial.workloads.production.scripts import derive_scripts, write_files
+from support.loading import empty_database
+
+INT, TEXT = "integer", "text"
+TABLES = {
+    ("public", "account"): Table(
+        rows=100, pages=1, columns={"id": Column(type=INT, is_unique=True)}, unique=(("id",),)
+    ),
+    ("public", "sess"): Table(
+        rows=100,
+        pages=1,
+        columns={
+            "id": Column(type=INT, is_unique=True),
+            "token": Column(type=TEXT, is_unique=True),
+            "mail": Column(type=TEXT, is_unique=True, is_checked=True),
+            "account": Column(type=INT, is_unique=True, references=(("public", "account"), "id")),
+            "old": Column(type="date", is_unique=True, nulls=0.5),
+            "room": Column(type=TEXT),
+            "place": Column(type=INT),
+            "day": Column(type="date"),
+            "span": Column(type="daterange"),
+            "n": Column(type=INT),
+            "state": Column(type=TEXT),
+        },
+        unique=(("id",), ("token",), ("mail",), ("account",), ("old",), ("day", "place")),
+        excluded=((("room", "span"), ("room",)),),
+        conditions=frozenset({"state"}),
+    ),
+}
+
+
+def derived(*texts: str):
+    statements = [
+        Statement(text=text, calls=10, rows=10, hit=30, read=0, time=1.0, types=(TEXT,) * _number(text))
+        for text in texts
+    ]
+    load = Load(statements=tuple(statements), tables=TABLES, path=("public",), effects=Effects(), hidden=0)
+    return derive_scripts(load, with_values=False), load
+
+
+def _number(text: str) -> int:
+    return max(map(int, re.findall(r"\$(\d+)", text)), default=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "fresh"),
+    [
+        ("UPDATE sess SET token = $1 WHERE id = $2", ["token"]),
+        ("UPDATE sess SET token = lower(($1)::text), n = $2 WHERE id = $3", ["token"]),
+        ("WITH x AS (UPDATE sess SET token = $1 WHERE id = $2 RETURNING n) SELECT n FROM x", ["token"]),
+        ("UPDATE sess SET place = $1 WHERE id = $2", ["place"]),
+        ("UPDATE sess SET day = $1, place = $2 WHERE token = $3", ["place"]),
+        ("UPDATE sess SET room = $1, span = $2 WHERE id = $3", ["room"]),
+        ("UPDATE sess SET n = $1, token = gen_random_uuid()::text WHERE id = $2", []),
+        ("INSERT INTO sess (id, n) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = $3", ["token"]),
+        ("INSERT INTO sess (id, token) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = EXCLUDED.token", []),
+        ("INSERT INTO sess (n, token) VALUES ($1, upper($2)) ON CONFLICT (id) DO NOTHING", ["token"]),
+        ("INSERT INTO sess (n, token) VALUES ($1, $2) ON CONFLICT DO NOTHING", []),
+        ("INSERT INTO sess (day, place) VALUES (now(), $1) ON CONFLICT (day, place) DO UPDATE SET n = $2", []),
+    ],
+)
+def test_what_may_be_there_once_is_new_each_time(text, fresh):
+    plan, load = derived(text)
+
+    assert [each.reason for each in plan.left_out] == []
+    ((member,),) = (script.members for script in plan.scripts)
+    assert [use.column for use in member.shape.uses if is_fresh(use, load)] == fresh
+    for draw in DRAWS:
+        files = write_files(plan, load, draw)
+        assert sum(" AS v0_" in line for line in files.scripts["s001.sql"].splitlines()) == bool(fresh)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("UPDATE sess SET token = $1", "several rows the same value of sess (token)"),
+        ("UPDATE sess SET token = $1 WHERE n = $2", "several rows the same value of sess (token)"),
+        ("UPDATE sess SET token = $1 WHERE id IN ($2, $3)", "several rows the same value of sess (token)"),
+        ("UPDATE sess SET account = $1 WHERE n = $2", "a changed row needs a value of sess (account)"),
+        ("UPDATE sess SET old = $1 WHERE id = $2", "a changed row needs a value of sess (old)"),
+        ("UPDATE sess SET span = $1 WHERE n = $2", "a changed row needs a value of sess (room, span)"),
+        ("UPDATE sess SET token = md5($1) WHERE id = $2", "sess (token) may be there once"),
+        ("UPDATE sess SET (token, n) = ($1, $2) WHERE id = $3", "sess (token) may be there once"),
+        ("UPDATE sess SET token = (SELECT x FROM y WHERE z = $1) WHERE id = $2", "sess (token) may be there once"),
+        ("INSERT INTO sess (token) VALUES ($1 || $2)", "sess (token) may be there once"),
+        ("INSERT INTO sess (mail) VALUES ($1)", "a new row needs a value of sess (mail)"),
+        ("INSERT INTO sess (token, n) SELECT token, $1 FROM sess WHERE id = $2", "sess (token) may be there once"),
+        ("INSERT INTO sess SELECT * FROM sess WHERE id = $1", "may be there once"),
+        ("MERGE INTO sess USING x ON x.id = sess.id WHEN MATCHED THEN UPDATE SET token = $1", "sess (token) may be"),
+    ],
+)
+def test_what_cannot_be_new_is_left_out(text, reason):
+    plan, _ = derived(text)
+
+    assert not plan.scripts
+    assert [each.command for each in plan.left_out] == [text.split()[0]]
+    assert reason in plan.left_out[0].reason
+
+
+@pytest.mark.parametrize("column", ["account", "mail", "state"])
+def test_a_row_keeps_a_value_that_cannot_be_new(column):
+    plan, load = derived(
+        "SELECT n FROM sess WHERE id = $1", f"UPDATE sess SET {column} = $1, n = $2 WHERE id = $3", "BEGIN", "COMMIT"
+    )
+
+    for draw in DRAWS:
+        files = write_files(plan, load, draw)
+        assert f'SELECT "{column}" AS c0, "id" AS c1 FROM "public"."sess"' in files.setup
+        (text,) = (line for line in files.scripts["s001.sql"].splitlines() if line.startswith("UPDATE"))
+        # In a transaction, too, it is not found by what another statement is about.
+        assert re.fullmatch(rf"UPDATE sess SET {column} = :v(\d)_1, n = :v\1_2 WHERE id = :v\1_3;", text)
+
+
+def test_statements_with_new_values_of_a_column_have_one_sequence():
+    plan, load = derived(
+        "INSERT INTO sess (id, token) VALUES ($1, $2), ($3, $4)", "UPDATE sess SET token = $1 WHERE id = $2"
+    )
+
+    for draw in DRAWS:
+        files = write_files(plan, load, draw)
+        assert files.setup.count("CREATE SEQUENCE") == 2  # of id and token
+        texts = "".join(files.scripts.values())
+        assert texts.count("nextval('pgtrial_workload.new_1')") == 2
+        assert texts.count("'new' || nextval('pgtrial_workload.new_2')") == 3
+
+
+def test_new_numbers_begin_behind_those_that_are_there(served):
+    """Also where there are none, where an earlier load has made them, and where one is larger than any sequence."""
+    plan, load = derived("INSERT INTO sess (id, token) VALUES ($1, $2)")
+    setup = write_files(plan, load, DRAWS[0]).setup
+    sequences = [line for line in setup.splitlines() if "SCHEMA" in line or "pgtrial_workload.new_" in line]
+
+    async def begin(conninfo: str, *commands: str) -> tuple[object, ...]:
+        for command in (*commands, *sequences):
+            await execute(conninfo, command)
+        async with connect(conninfo) as connection:
+            query = "SELECT nextval('pgtrial_workload.new_1'), nextval('pgtrial_workload.new_2')"
+            (row,) = await (await connection.execute(query)).fetchall()
+            return row
+
+    with empty_database(served) as conninfo:
+        assert asyncio.run(begin(conninfo, "CREATE TABLE sess (id numeric, token text)")) == (2, 2)
+        rows = "INSERT INTO sess VALUES (7, 'new11'), (-9, 'new9'), (4, 'newer'), (3, NULL)"
+        assert asyncio.run(begin(conninfo, rows)) == (8, 12)
+        large = "INSERT INTO sess VALUES (1e30, 'new5000000000')"
+        assert asyncio.run(begin(conninfo, large)) == (10**18 + 1, 5_000_000_001)

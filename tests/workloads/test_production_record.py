@@ -1,0 +1,57 @@
+"""What is written of how true a load is, and the experiment file of the scripts that can be sent."""
+
+import pytest
+
+from pgtrial.postgres.production import Statement
+from pgtrial.workloads.production.failures import Failure
+from pgtrial.workloads.production.record import FITTED, Match, Truth, nearest, only_scripts, truth_text
+
+RECORD = {
+    "seconds": 2.0,
+    "scripts": [{"name": "s001"}, {"name": "s002"}],
+    "left_out": [],
+    "hidden": 0,
+    "triggers": ["orders: trigger audit calls log_it"],
+    "transactions": {"commits": 7, "explained": 7},
+}
+FAILURE = Failure(script="s002", statement="UPDATE t SET a = :v0_1", error="ERROR:  no")
+
+
+def found(name: str, blocks: int) -> Match:
+    original = Statement(text="SELECT a FROM t", calls=10, rows=10, hit=100, read=0, time=1.0)
+    copy = Statement(text="SELECT a FROM t", calls=10, rows=10, hit=blocks, read=0, time=1.0)
+    return Match(script=name, original=original, copy=copy)
+
+
+def test_what_is_known_too_little_is_said():
+    failing = Truth(draw="rows", matches=(found("s001", 100),), drawing=0.0, failures=(FAILURE,))
+    empty = Truth(draw="keys", matches=(), drawing=0.0, failures=(FAILURE,))
+
+    said = truth_text(RECORD, (failing, empty), ())
+
+    assert "Runs on a copy, too: orders: trigger audit calls log_it, whose body was not looked at.\n" in said
+    assert "Transactions: 7 of 7 explicit ones told, by nothing but equal counts of calls" in said
+    assert "s002 fails, and is not in these figures: UPDATE t SET a = :v0_1: ERROR:  no\n" in said
+    of_rows, of_keys = said.split("## ")[1:3]
+    assert "blocks of a call by 0% at most" in of_rows
+    assert "None of its scripts can be sent." in of_keys
+    assert "at most" not in of_keys
+
+
+@pytest.mark.parametrize(("worse", "chosen"), [(100, "rows"), (5000, "keys")])
+def test_the_nearest_load_has_a_script_from_where_it_does_not_fail(worse, chosen):
+    rows = Truth(draw="rows", matches=(found("s001", worse),), drawing=0.0, failures=(FAILURE,))
+    keys = Truth(draw="keys", matches=(found("s001", 200), found("s002", 9000)), drawing=0.0)
+
+    assert nearest(RECORD, (rows, keys), ()) == {"s001": chosen, "s002": "keys"}
+    assert FITTED not in nearest(RECORD, (rows, keys), ()).values()
+
+
+def test_an_experiment_has_only_the_scripts_that_can_be_sent():
+    scenarios = [
+        f'[[workload.scenario]]\nname  = "s00{number}"\nfile  = "rows/s00{number}.sql"\nshare = 5\n'
+        for number in (1, 2, 3)
+    ]
+    text = "\n".join(["[workload]\nclients = 4\n", *scenarios, "[arms.as_it_is]\n"])
+
+    assert only_scripts(text, ("s001", "s003")) == text.replace(f"{scenarios[1]}\n", "")
