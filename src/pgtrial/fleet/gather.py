@@ -28,7 +28,7 @@ def digest_runs(folder: Path, block: int) -> dict[str, str]:
     """Of all files of the runs of a block that are done."""
     with contextlib.closing(State.open(folder)) as state:
         runs = [run for run in state.runs(block=block) if run.state is RunState.DONE]
-    return {f"{run.folder}/{path.name}": _digest(path) for run in runs for path in _files(folder, run)}
+    return {f"{run.folder}/{path.name}": digest_file(path) for run in runs for path in _files(folder, run)}
 
 
 def is_whole(folder: Path, block: int) -> bool:
@@ -125,7 +125,8 @@ def _files(folder: Path, run: RunRow) -> list[Path]:
     return sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else []
 
 
-def _digest(path: Path) -> str:
+def digest_file(path: Path) -> str:
+    """The SHA-256 of a file, by pieces."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while piece := file.read(_PIECE):

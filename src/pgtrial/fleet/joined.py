@@ -15,17 +15,17 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from pgtrial import __version__
-from pgtrial.engine.leftovers import WORKER
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.copies import TOLD, Copy, has_file
 from pgtrial.fleet.gather import done_blocks
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
@@ -167,8 +167,11 @@ class Joined:
             )
         if offer.host.local:
             await self._refuse_impatient(host)
-        files = await asyncio.to_thread(_read_files, self.places / host)
-        there = await self._do(host, "take", **self._request(host, reason=f"it was given up on {host}"), files=files)
+        request = self._request(host, reason=f"it was given up on {host}")
+        there = await self._do(host, "take", **request)
+        if there["folder"] is None:
+            files = await asyncio.to_thread(_read_files, self.places / host)
+            there = await self._do(host, "take", **request, files=files)
         self._remote[host] = (there["folder"], who["worker"])
 
     async def end_worker(self, host: str) -> PgTrialError | None:
@@ -339,10 +342,9 @@ class Joined:
     def _request(self, host: str, *, reason: str) -> dict[str, object]:
         with contextlib.closing(State.open(self.folder)) as state:
             born = state.meta().get("created", "")
-            ran_here = {block for block, where in state.block_hosts().items() if where == host}
         # As the folder's own record is: by its machine, its place and its birth, so that no copy has the same.
         name = hashlib.sha256(f"{socket.gethostname()} {self.places.name} {born}".encode()).hexdigest()[:24]
-        return {"place": [name, host], "reason": reason, "done": sorted(ran_here & done_blocks(self.folder))}
+        return {"place": [name, host], "reason": reason, "done": sorted(self._done_on(host))}
 
     async def _leave(self, host: str) -> PgTrialError | None:
         if host in self._held and (stays := await self.end_worker(host)) is not None:
@@ -359,41 +361,62 @@ class Joined:
         return None
 
     async def _fetch(self, host: str, files: object) -> None:
-        """Bring home the files of runs, each with its checksum, then the state that tells of them. Raises LostError."""
+        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError, and
+        StoreError where they cannot be written here.
+        """
         folder, _ = self._remote[host]
-        address, place = self._offer(host).address, self.places / host
-        state = base64.b64decode(await self._serve(address, "state", json.dumps({"folder": folder})))
+        address, block = self._offer(host).address, self._held[host]
+        copy = Copy(place=self.places / host, block=block, done=lambda: self._done_on(host))
+        await asyncio.to_thread(copy.find_mark)
+        while copy.asks:
+            asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
+            with _lost_where_wrong():
+                copy.hear(await self._serve(address, "news", asked))
+        with _lost_where_wrong():
+            names = await asyncio.to_thread(copy.check)
         taken = self._taken.setdefault(host, [])
         for name, digest in files.items() if isinstance(files, dict) else ():
             run, _, file = str(name).partition("/")
-            if not file or "/" in file or {run, file} & {".", ".."}:
-                raise LostError(f'its worker names a file that is none of a run: "{name}"')
-            content = bytearray()
-            while True:
-                wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
-                piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)))
-                content += piece
-                if len(piece) < _PIECE:
-                    break
-            if hashlib.sha256(content).hexdigest() != digest:
-                raise LostError(f'"{name}" is not what the host has written: its checksum differs')
-            await asyncio.to_thread(_keep, layout.run_folder(place, run), file, bytes(content))
+            if run not in names or not file or "/" in file or file in (".", ".."):
+                raise LostError(f'its worker names a file that is none of a run of block {block}: "{name}"')
+            if not await asyncio.to_thread(has_file, layout.run_folder(copy.place, run) / file, str(digest)):
+                content = await self._read_file(address, folder, str(name))
+                if hashlib.sha256(content).hexdigest() != digest:
+                    raise LostError(f'"{name}" is not what the host has written: its checksum differs')
+                await asyncio.to_thread(_keep, layout.run_folder(copy.place, run), file, content)
             if run not in taken:
                 taken.append(run)
-        await asyncio.to_thread(_replace_state, place, state)
+        with _lost_where_wrong():
+            await asyncio.to_thread(copy.add)
+
+    async def _read_file(self, address: str, folder: str, name: str) -> bytes:
+        content = bytearray()
+        while True:
+            wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
+            piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)))
+            content += piece
+            if len(piece) < _PIECE:
+                return bytes(content)
+
+    def _done_on(self, host: str) -> frozenset[int]:
+        """Blocks that the main folder has from a host."""
+        with contextlib.closing(State.open(self.folder)) as state:
+            ran_here = {block for block, where in state.block_hosts().items() if where == host}
+        return done_blocks(self.folder) & ran_here
+
+
+@contextlib.contextmanager
+def _lost_where_wrong() -> Iterator[None]:
+    """LostError where what a worker sends is not what it was asked for."""
+    try:
+        yield
+    except ValueError as err:
+        raise LostError(f"what its worker sends does not fit: {err}") from err
 
 
 def _keep(directory: Path, name: str, content: bytes) -> None:
     make_directories(directory)
     write_file(directory / name, content)
-
-
-def _replace_state(place: Path, content: bytes) -> None:
-    for name in (f"{layout.STATE}-wal", f"{layout.STATE}-shm"):
-        (place / name).unlink(missing_ok=True)
-    write_file(place / layout.STATE, content)
-    with contextlib.closing(State.open(place, write=True)) as state:
-        state.set_meta(**{WORKER: ""})  # nobody works in the copy
 
 
 def _read_files(place: Path) -> dict[str, str]:

@@ -34,7 +34,8 @@ async def _meet(request: dict[str, Any]) -> dict[str, object]:
 
 
 async def _take(request: dict[str, Any]) -> dict[str, object]:
-    """Have the folder of a host: what an earlier worker left in it is ended and put back, and a new one is made.
+    """Have the folder of a host: what an earlier worker left in it is ended and put back. Where there is none, a new
+    one is made of the ``files``, if they are given.
 
     A block that is whole there, but that the leader does not have, does not count: another host may have it by now.
     """
@@ -44,6 +45,8 @@ async def _take(request: dict[str, Any]) -> dict[str, object]:
             every = frozenset(slot.block for slot in state.slots())
         await _undo(place, request, refused=every)
         return {"folder": str(place)}
+    if "files" not in request:
+        return {"folder": None}
     part = place.with_name(f".{place.name}")
     try:
         make_state_directory(DIRECTORY)
