@@ -74,13 +74,13 @@ class Fence:
                 stays = err
         return Fenced(whole=whole, stays=stays)
 
-    async def clear(self, place: Path, address: str | None) -> None:
-        """Remove the data on a host that gets no more blocks, if it can be reached."""
+    async def clear(self, place: Path, find_address: Callable[[], str | None]) -> None:
+        """Remove the data on a host that gets no more blocks, if it can be reached. Who has none needs no address."""
         belongings = Belongings.of(place)
         if find_pending(place) or not belongings.hosts():
             return
         with contextlib.suppress(ConnectError):
-            async with open_host(address, mark=mark_of(place)) as host:
+            async with open_host(find_address(), mark=mark_of(place)) as host:
                 end_all_strays(mark_of(place), host)
                 remove_directories(host, *belongings.paths(host.name))
 

@@ -41,17 +41,13 @@ def is_whole(folder: Path, block: int) -> bool:
 def begun_blocks(folder: Path) -> frozenset[int]:
     """Blocks of which the folder has runs."""
     with contextlib.closing(State.open(folder)) as state:
-        return frozenset(run.slot.block for run in state.runs())
+        return state.begun_blocks()
 
 
 def done_blocks(folder: Path) -> frozenset[int]:
     """Blocks of which every run is done."""
     with contextlib.closing(State.open(folder)) as state:
-        blocks: dict[int, set[int]] = {}
-        for slot in state.slots():
-            blocks.setdefault(slot.block, set()).add(slot.number)
-        done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
-    return frozenset(block for block, slots in blocks.items() if slots <= done)
+        return state.done_blocks()
 
 
 def gather_block(source: Path, folder: Path, *, block: int, host: str, digests: Digests | None = None) -> int:

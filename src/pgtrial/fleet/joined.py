@@ -26,7 +26,6 @@ from pgtrial import __version__
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.copies import TOLD, Copy, has_file
-from pgtrial.fleet.gather import done_blocks
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
 from pgtrial.fleet.node import configure
@@ -401,8 +400,7 @@ class Joined:
     def _done_on(self, host: str) -> frozenset[int]:
         """Blocks that the main folder has from a host."""
         with contextlib.closing(State.open(self.folder)) as state:
-            ran_here = {block for block, where in state.block_hosts().items() if where == host}
-        return done_blocks(self.folder) & ran_here
+            return state.done_blocks(host=host)
 
 
 @contextlib.contextmanager

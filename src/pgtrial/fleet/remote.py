@@ -81,7 +81,7 @@ async def _end(request: dict[str, Any]) -> dict[str, object]:
         if request["block"] is not None:
             files = digest_runs(place, request["block"])
         if request["leaves"]:
-            await Fence(folder=None, caller={}, tell=ignore).clear(place, request["address"])
+            await Fence(folder=None, caller={}, tell=ignore).clear(place, lambda: request["address"])
             Belongings.of(place).forget()
             remove_tree(place.parent, place.name)
             with contextlib.suppress(OSError):
