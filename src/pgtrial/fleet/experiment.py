@@ -365,8 +365,8 @@ class Leader:
         if answer.get("awake"):
             self._tell_once(
                 f"the worker on {host.name} does not stand still while runs are measured: somebody asks it for "
-                "something, as a monitor for its metrics, or whoever started it is gone. It takes from the CPU time "
-                "of what is measured."
+                "something, as a monitor for its metrics, or whoever started it is gone, or it is the first process of "
+                "its container, which cannot be stopped. It takes from the CPU time of what is measured."
             )
         if host.name in self._leaving:
             await self._set_aside(host, _OFF_LIST, hint="")
