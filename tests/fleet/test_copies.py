@@ -7,13 +7,15 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from pgtrial.errors import StoreError
+from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.fleet import remote
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
 from pgtrial.fleet.joined import Joined, OfferedHosts
@@ -21,6 +23,7 @@ from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
 from pgtrial.model.run import Phase, PhaseName, RunState
 from pgtrial.store import layout, news
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import STOPPED, State
 from support import write_result_folder
 
@@ -65,11 +68,19 @@ class Tapped(Joined):
     lengths: list[int] = field(default_factory=list, init=False)  # of answers with rows
 
     async def _serve(self, address: str, what: str, request: str) -> str:
-        answer = self.change(what, await serve(what, request))
+        if what == "do":  # without a process of its own
+            wanted = json.loads(request)
+            answer = json.dumps(await remote._DEEDS[wanted["do"]](wanted))
+        else:
+            answer = await serve(what, request)
+        answer = self.change(what, answer)
         self.asked.append(what)
         if what == "news":
             self.lengths.append(len(answer))
         return answer
+
+    async def _next_look(self) -> None:
+        raise TimeoutError  # nobody else comes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +101,19 @@ class Places:
         joined._held[HOST.name] = block
         asyncio.run(joined._fetch(HOST.name, files))
 
+    def end(self, joined: Tapped) -> PgTrialError | None:
+        """Have what goes on there be ended, as where the host is lost; the copy is fenced after it."""
+
+        async def end() -> PgTrialError | None:
+            stays = await joined.end_worker(HOST.name)
+            with contextlib.closing(State.open(self.main)) as state:
+                done = state.done_blocks()
+            fence = Fence(folder=self.main, caller={}, tell=lambda _: None)
+            await fence.fence(self.copy, host=HOST.name, reason="it was lost", done=done)
+            return stays
+
+        return asyncio.run(end())
+
     def gather(self, block: int, files: dict[str, str]) -> int:
         with contextlib.closing(State.open(self.main, write=True)) as state:
             state.assign_block(block, HOST.name)
@@ -97,12 +121,15 @@ class Places:
 
 
 @pytest.fixture
-def places(tmp_path) -> Places:
+def places(tmp_path, monkeypatch) -> Places:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     main = write_result_folder(tmp_path / "main", runs=0)
     with contextlib.closing(State.open(main, write=True)) as state:
         state.set_meta(created="1111.0")
-    there = Path(shutil.copytree(main, tmp_path / "there"))
-    return Places(main=main, there=there, copy=Path(shutil.copytree(main, tmp_path / "copies" / HOST.name)))
+    copy = Path(shutil.copytree(main, tmp_path / "copies" / HOST.name))
+    found = Places(main=main, there=tmp_path / "there", copy=copy)
+    there = remote._place(found.joined()._request(HOST.name, reason=""))
+    return replace(found, there=Path(shutil.copytree(main, there)))
 
 
 def test_a_copy_that_is_told_what_is_new_becomes_the_same_and_as_much_is_sent_each_time(places):
@@ -162,7 +189,7 @@ def test_a_copy_that_was_made_anew_takes_all_that_the_host_has(places):
 def test_runs_that_are_done_of_a_block_that_nobody_asked_for_are_refused(places):
     measure(places.there, 5)
     before = dump(places.copy)
-    with pytest.raises(LostError, match="it has runs of block 5, and was asked for block 2"):
+    with pytest.raises(LostError, match="it says that runs of block 5 are done, which it was not asked for"):
         places.fetch(places.joined(), 2, measure(places.there, 2))
 
     assert dump(places.copy) == before
@@ -170,7 +197,7 @@ def test_runs_that_are_done_of_a_block_that_nobody_asked_for_are_refused(places)
 
 def test_a_file_of_another_block_is_refused(places):
     files = measure(places.there, 2)
-    with pytest.raises(LostError, match=r'names a file that is none of a run of block 2: "0013-.*"'):
+    with pytest.raises(LostError, match=r'names a file that it was not asked for: "0013-.*"'):
         places.fetch(places.joined(), 2, {**files, f"0013-x-b5/{layout.TRANSACTIONS}": "0"})
 
 
@@ -191,7 +218,7 @@ def changed(change: Callable[[dict], object]) -> Change:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda found: found["runs"][0].__setitem__(1, 999), "it has runs of block 0"),
+        (lambda found: found["runs"][0].__setitem__(1, 999), "it says that runs of block 0 are done"),
         (lambda found: found["runs"][0].__setitem__(3, "splendid"), "is not a valid RunState"),
         (lambda found: found["runs"].append(found["runs"][0]), "UNIQUE constraint failed"),
         (lambda found: found["rows"]["phase"]["rows"].append([77, "measure", 0, 1.0, 2.0]), "FOREIGN KEY"),
@@ -256,3 +283,68 @@ def test_a_copy_that_cannot_be_written_is_not_the_workers_fault(places, monkeypa
     monkeypatch.setattr(news, "connect", fail)
     with pytest.raises(StoreError, match="database or disk is full"):
         places.fetch(places.joined(), 1, measure(places.there, 1))
+
+
+def away(*_: str) -> str:
+    raise LostError("its worker is gone")
+
+
+def states(folder: Path, block: int) -> list[tuple[int, str]]:
+    with contextlib.closing(State.open(folder)) as state:
+        return [(run.slot.number, run.state.value) for run in state.runs(block=block)]
+
+
+def test_a_block_that_was_given_up_while_its_host_was_away_is_an_attempt_when_it_is_back(places, tmp_path):
+    """Though it is whole there: another host has it by then."""
+    other = Path(shutil.copytree(places.copy, tmp_path / "copies" / "b"))
+    measure(places.there, 2)
+    joined = places.joined(change=away)
+    joined._held[HOST.name] = 2
+    assert places.end(joined) is not None
+    files = measure(other, 2)
+    with contextlib.closing(State.open(places.main, write=True)) as state:
+        state.assign_block(2, "b")
+    assert gather_block(other, places.main, block=2, host="b", digests=files) == ARMS
+    joined.change = lambda _what, answer: answer
+    assert places.end(joined) is None
+
+    slots = [4, 5, 6]
+    assert states(places.there, 2) == states(places.copy, 2) == [(slot, "interrupted") for slot in slots]
+    assert sorted(states(places.main, 2)) == [(slot, state) for slot in slots for state in ("done", "interrupted")]
+    assert joined._held == {}
+
+
+def test_a_block_that_its_host_has_done_when_it_was_lost_counts_if_it_is_back_in_time(places):
+    measure(places.there, 2)
+    joined = places.joined()
+    joined._held[HOST.name] = 2
+    assert places.end(joined) is None
+
+    assert states(places.main, 2) == [(4, "done"), (5, "done"), (6, "done")]
+
+
+def test_a_worker_that_says_that_a_block_was_done_that_was_given_up_is_not_believed(places):
+    measure(places.there, 2)
+    joined = places.joined(change=away)
+    joined._held[HOST.name] = 2
+    places.end(joined)
+    done = places.there.with_name("done")
+    shutil.copytree(places.there, done)
+    joined._remote[HOST.name] = (str(done), "")
+    joined.change = lambda _what, answer: answer
+    assert places.end(joined) is not None
+
+    assert states(places.copy, 2) == states(places.main, 2) == []
+
+
+def test_runs_of_a_block_that_another_host_has_done_are_attempts_though_they_look_done(places, tmp_path):
+    """As an older version took them in, after which no resume came to its end."""
+    other = Path(shutil.copytree(places.copy, tmp_path / "copies" / "b"))
+    files = measure(other, 2)
+    measure(places.copy, 2)
+    with contextlib.closing(State.open(places.main, write=True)) as state:
+        state.assign_block(2, "b")
+    assert gather_block(other, places.main, block=2, host="b", digests=files) == ARMS
+    places.end(places.joined())
+
+    assert states(places.copy, 2) == [(slot, "interrupted") for slot in (4, 5, 6)]

@@ -42,12 +42,12 @@ def _read(text: str) -> News:
 
 @dataclass(slots=True, kw_only=True)
 class Copy:
-    """What is fetched for a ``block`` into the folder ``place``; ``done`` are blocks that the main folder has from this
-    host.
+    """What is fetched for a ``block`` into the folder ``place``, None where the host's last block may be another's by
+    now; ``done`` are blocks that the main folder has from this host.
     """
 
     place: Path
-    block: int
+    block: int | None
     done: Callable[[], frozenset[int]]
     mark: Mark = field(default_factory=lambda: nothing_of(""), init=False)  # how far it will have come
     asks: bool = field(default=True, init=False)  # for more
@@ -81,13 +81,15 @@ class Copy:
         """
         new = [run for news in self._news for run in news.runs]
         with closing(State.open(self.place)) as state:
-            own = {slot.number: slot for slot in state.slots(block=self.block)}
-            known = () if self._is_other else state.runs(block=self.block)
+            own, known = dict[int, Slot](), tuple[RunRow, ...]()
+            if self.block is not None:
+                own = {slot.number: slot for slot in state.slots(block=self.block)}
+                known = () if self._is_other else state.runs(block=self.block)
             strangers = {run.slot for run in new if run.state == RunState.DONE} - own.keys()
             blocks = {slot.number: slot.block for slot in state.slots()} if strangers else {}
         of = {blocks.get(slot, 0) for slot in strangers}
         if of and (unasked := of - self.done()):
-            raise ValueError(f"it has runs of block {min(unasked)}, and was asked for block {self.block}")
+            raise ValueError(f"it says that runs of block {min(unasked)} are done, which it was not asked for")
         found = [*known, *(_row(run, own) for run in new if run.slot in own)]
         return frozenset(run.folder for run in found if run.state is RunState.DONE)
 

@@ -294,7 +294,9 @@ class Leader:
         cannot.
         """
         if host.name in self._stays:
-            fenced = await self._fence(host, self.dispatch.away().get(host.name, "pgtrial ended"))
+            every = frozenset(slot.block for slot in self.plan.slots)  # it holds none: whatever is new there came late
+            reason = self.dispatch.away().get(host.name, "pgtrial ended")
+            fenced = await self._fence(host, reason, refused=every)
             if fenced.stays is not None:
                 raise LostError(f"it could not be put back: {fenced.stays.message}")
 

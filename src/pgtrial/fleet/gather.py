@@ -44,10 +44,10 @@ def begun_blocks(folder: Path) -> frozenset[int]:
         return state.begun_blocks()
 
 
-def done_blocks(folder: Path) -> frozenset[int]:
-    """Blocks of which every run is done."""
+def done_blocks(folder: Path, *, host: str | None = None) -> frozenset[int]:
+    """Blocks of which every run is done, or those on a host."""
     with contextlib.closing(State.open(folder)) as state:
-        return state.done_blocks()
+        return state.done_blocks(host=host)
 
 
 def gather_block(source: Path, folder: Path, *, block: int, host: str, digests: Digests | None = None) -> int:

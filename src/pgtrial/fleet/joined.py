@@ -110,6 +110,7 @@ class Joined:
         default_factory=dict, init=False
     )  # a host's folder there, and who has it
     _held: dict[str, int] = field(default_factory=dict, init=False)  # the block that a host runs
+    _given_up: set[str] = field(default_factory=set, init=False)  # hosts whose block may be another's by now
     _taken: dict[str, list[str]] = field(default_factory=dict, init=False)  # folders of runs that are here, by host
     _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
@@ -174,9 +175,20 @@ class Joined:
         self._remote[host] = (there["folder"], who["worker"])
 
     async def end_worker(self, host: str) -> PgTrialError | None:
-        """End and undo what goes on for a host; the reason why that is not known, or was not possible."""
+        """End and undo what goes on for a host; the reason why that is not known, or was not possible. What it held is
+        given up then: also if it is whole there, it does not count when the host is back.
+        """
         if host not in self._remote:
             return None
+        stays = await self._end_block(host)
+        if stays is None:
+            self._held.pop(host, None)
+            self._given_up.discard(host)
+        elif host in self._held:
+            self._given_up.add(host)
+        return stays
+
+    async def _end_block(self, host: str) -> PgTrialError | None:
         request = self._request(host, reason=f"it was given up on {host}")
         until = asyncio.get_running_loop().time() + PATIENCE
         with contextlib.suppress(TimeoutError):
@@ -184,11 +196,12 @@ class Joined:
                 try:
                     await self._hear(host, until=until)
                     block = self._held.get(host)
-                    ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
+                    is_refused = host in self._given_up
+                    blocks = {"block": None, "refused": [block]} if is_refused else {"block": block, "refused": []}
+                    ended = await self._do(host, "end", **request, **blocks, leaves=False, address=None)
                     if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
-                        if host in self._held:
+                        if block is not None:
                             await self._fetch(host, ended["files"])
-                            del self._held[host]
                         return None
                 except LostError:
                     pass
@@ -352,7 +365,7 @@ class Joined:
         address = self.hosts.fleet.find(host).address
         try:
             await self._hear(host, until=asyncio.get_running_loop().time() + PATIENCE)
-            await self._do(host, "end", **request, leaves=True, address=address, block=None)
+            await self._do(host, "end", **request, leaves=True, address=address, block=None, refused=[])
         except (LostError, TimeoutError):
             return _unknown(host)
         except PgTrialError as err:
@@ -364,7 +377,7 @@ class Joined:
         StoreError where they cannot be written here.
         """
         folder, _ = self._remote[host]
-        address, block = self._offer(host).address, self._held[host]
+        address, block = self._offer(host).address, None if host in self._given_up else self._held[host]
         copy = Copy(place=self.places / host, block=block, done=lambda: self._done_on(host))
         await asyncio.to_thread(copy.find_mark)
         while copy.asks:
@@ -377,7 +390,7 @@ class Joined:
         for name, digest in files.items() if isinstance(files, dict) else ():
             run, _, file = str(name).partition("/")
             if run not in names or not file or "/" in file or file in (".", ".."):
-                raise LostError(f'its worker names a file that is none of a run of block {block}: "{name}"')
+                raise LostError(f'its worker names a file that it was not asked for: "{name}"')
             if not await asyncio.to_thread(has_file, layout.run_folder(copy.place, run) / file, str(digest)):
                 content = await self._read_file(address, folder, str(name))
                 if hashlib.sha256(content).hexdigest() != digest:

@@ -72,12 +72,12 @@ def _write(root: Path, name: PurePosixPath, content: bytes) -> None:
 
 async def _end(request: dict[str, Any]) -> dict[str, object]:
     """Nothing of a host goes on, and it is as it was, without its folder if it ``leaves``; the files of a block that
-    are whole there.
+    are whole there. Blocks that are ``refused`` do not count, as the leader gave them up while it heard nothing.
     """
     place = _place(request)
     is_known, files = place.is_dir(), {}
     if is_known:
-        await _undo(place, request)
+        await _undo(place, request, refused=frozenset(request["refused"]))
         if request["block"] is not None:
             files = digest_runs(place, request["block"])
         if request["leaves"]:
