@@ -56,7 +56,7 @@ seed = 7
 """
 HOSTS = 'name = "a"\nssh = "ssh://a"', 'name = "b"\nssh = "ssh://b"'
 # What a host does with a block that it is given.
-DEEDS = ("done", "lost before", "lost in the middle", "lost at the end", "cut off", "out of order", "damaged")
+DEEDS = ("done", "lost before", "lost in the middle", "lost at the end", "cut off", "out of order", "damaged", "half")
 WELL = "done"
 
 
@@ -134,7 +134,7 @@ class Simulated:
                     return {"failed": "lost the connection", "detail": "", "hint": "", "may_return": True}
                 case "out of order":
                     return {"failed": "no space", "detail": "", "hint": "Make some.", "may_return": False}
-            for slot in slots:
+            for slot in slots[: 1 if deed == "half" else None]:
                 measure(state, place, slot)
         if deed == "lost at the end":
             raise LostError("its worker has ended")
@@ -316,6 +316,14 @@ def test_a_host_that_cannot_run_it_is_said_to_and_the_other_does_all() -> None:
         with contextlib.closing(State.open(folder)) as state:
             assert set(state.block_hosts().values()) == {"a"}
     assert "b gets no more blocks: no space. Make some." in told
+
+
+def test_a_block_that_is_said_to_be_done_and_is_not_there_as_a_whole_goes_to_another_host() -> None:
+    with main_folder() as folder:
+        told = lead(folder, Simulated({"b": ["half"]}))
+
+        assert_whole(folder)
+    assert any("b gets no more blocks: it has not sent every run of block " in line for line in told)
 
 
 def test_a_resume_reads_the_folder_of_each_host_once_for_its_name_however_many_hosts_there_are(

@@ -53,8 +53,8 @@ def done_blocks(folder: Path, *, host: str | None = None) -> frozenset[int]:
 def gather_block(source: Path, folder: Path, *, block: int, host: str, digests: Digests | None = None) -> int:
     """Take all runs of a block that have ended into the main ``folder``; how many of them are new.
 
-    Files are compared with the ``digests`` that were made where they were written, if they are given. StoreError where
-    they are not the same, or where a run of the block is done already; then nothing counts.
+    With the ``digests`` that were made where its files were written, the block has to be whole, and they are compared.
+    StoreError where they are not the same, or where a run of the block is done already; then nothing counts.
     """
     with _ONE:
         return _gather(source, folder, block=block, host=host, digests=digests)
@@ -65,16 +65,20 @@ def _gather(source: Path, folder: Path, *, block: int, host: str, digests: Diges
         born = own.meta().get("created", "")
         runs = [run for run in own.runs(block=block) if run.state is not RunState.RUNNING]
         before = main.runs(block=block)
-        known = known_marks([event for run in before for event in main.events(run=run.id)])
+        known = {(mark, run.started) for run in before for mark in known_marks(main.events(run=run.id))}
+        wanted = {slot.number for slot in main.slots(block=block)}
     attempts = {run.slot.number: 0 for run in runs}
     for run in before:
         attempts[run.slot.number] = max(attempts.get(run.slot.number, 0), run.attempt)
     found = []
     for run in runs:
         taken = Taken(run=run, attempt=attempts[run.slot.number] + 1, mark={"born": born, "host": host, "run": run.id})
-        if taken.mark_text not in known:
+        if (taken.mark_text, run.started) not in known:
             attempts[run.slot.number] += 1
             found.append(taken)
+    every = (*before, *(taken.run for taken in found))
+    if digests is not None and wanted != {run.slot.number for run in every if run.state is RunState.DONE}:
+        raise StoreError(f"it has not sent every run of block {block}")
     if not found:
         return 0
     for taken in found:

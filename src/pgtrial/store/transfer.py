@@ -1,7 +1,7 @@
 """Take runs from one result folder into another: the rows in one transaction, once, whatever is repeated.
 
-Each run carries a mark of where it came from. It is in the same transaction as its rows, so a run whose mark is there
-is there as a whole, and is not taken again.
+Each run carries a mark of where it came from. It is in the same transaction as its rows, so a run whose mark is there,
+with the time at which it began, is there as a whole, and is not taken again.
 """
 
 import contextlib
@@ -69,8 +69,9 @@ def take_rows(source: Path, target: Path, runs: Sequence[Taken]) -> int:
 
 def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> int:
     run = taken.run
-    query = "SELECT 1 FROM event WHERE run IN (SELECT id FROM run WHERE slot = ?) AND kind = ? AND data = ?"
-    if main.execute(query, (run.slot.number, FROM_HOST, taken.mark_text)).fetchone() is not None:
+    same = "SELECT id FROM run WHERE slot = ? AND started = ?"
+    query = f"SELECT 1 FROM event WHERE run IN ({same}) AND kind = ? AND data = ?"
+    if main.execute(query, (run.slot.number, run.started, FROM_HOST, taken.mark_text)).fetchone() is not None:
         return 0
     if run.state is RunState.DONE:
         is_done = main.execute("SELECT 1 FROM run WHERE slot = ? AND state = ?", (run.slot.number, RunState.DONE))
