@@ -1,11 +1,15 @@
 """What a worker sends of a host: what is new there, whole, once, and only what it was asked for."""
 
 import asyncio
+import base64
 import contextlib
+import errno
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,22 +17,30 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import PgTrialError, StoreError
-from pgtrial.fleet import remote
+from pgtrial.findings.caveat import caveat
+from pgtrial.fleet import copies, remote
+from pgtrial.fleet import joined as joined_module
 from pgtrial.fleet.cluster import LostError
+from pgtrial.fleet.copies import Copy
 from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
 from pgtrial.fleet.joined import Joined, OfferedHosts
 from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
+from pgtrial.model.caveat import STOPPED_FOR_HARM
 from pgtrial.model.run import Phase, PhaseName, RunState
 from pgtrial.store import layout, news
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import STOPPED, State
+from pgtrial.store.transfer import FROM_HOST
 from support import write_result_folder
+from support.waiting import PATIENCE as WAITING
 
 ARMS = 3  # of the simulated experiment
 HOST = FleetHost(name="a", local=True)
+NOTHING_YET = {"mark": {"created": "1111.0", "whole": {}}, "told": []}
+DREADFUL = [None, "odd", "dreadful", "It is odd.", "", None]  # a caveat
 Change = Callable[[str, str], str]  # of an answer, by what was asked
 
 
@@ -195,6 +207,14 @@ def test_runs_that_are_done_of_a_block_that_nobody_asked_for_are_refused(places)
     assert dump(places.copy) == before
 
 
+@pytest.mark.parametrize("name", ["..", ".x", "a/b", "", "x" * 300, "nul\0", "\udc80"])
+def test_a_file_that_can_have_no_such_name_is_refused(places, name):
+    files = measure(places.there, 2)
+    run = next(iter(files)).partition("/")[0]
+    with pytest.raises(LostError, match="names a file that it was not asked for"):
+        places.fetch(places.joined(), 2, {**files, f"{run}/{name}": "0"})
+
+
 def test_a_file_of_another_block_is_refused(places):
     files = measure(places.there, 2)
     with pytest.raises(LostError, match=r'names a file that it was not asked for: "0013-.*"'):
@@ -219,14 +239,31 @@ def changed(change: Callable[[dict], object]) -> Change:
     ("change", "said"),
     [
         (lambda found: found["runs"][0].__setitem__(1, 999), "it says that runs of block 0 are done"),
-        (lambda found: found["runs"][0].__setitem__(3, "splendid"), "is not a valid RunState"),
-        (lambda found: found["runs"].append(found["runs"][0]), "UNIQUE constraint failed"),
-        (lambda found: found["rows"]["phase"]["rows"].append([77, "measure", 0, 1.0, 2.0]), "FOREIGN KEY"),
-        (lambda found: found["rows"]["phase"]["rows"].append([]), "shorter"),
+        (lambda found: found["runs"][0].__setitem__(3, "splendid"), "table run, row 1, state: "),
+        (lambda found: found["runs"].append(found["runs"][0]), "do not go on where they ended"),
+        (lambda found: found.update(runs=[[0, *found["runs"][0][1:]]], rows={}), "do not go on where they ended"),
+        (lambda found: found["runs"].append([9, *found["runs"][0][1:]]), "UNIQUE constraint failed"),
+        (lambda found: found["runs"][0].__setitem__(4, 1e300), "table run, row 1, started: Input should be less"),
+        (lambda found: found["runs"][0].__setitem__(5, -1.0), "table run, row 1, ended: "),
+        (lambda found: found["rows"]["phase"]["rows"].append([77, "measure", 0, 1.0, 2.0]), "of a run that is not new"),
+        (lambda found: found["rows"]["phase"]["rows"][0].__setitem__(1, "dawn"), "table phase, row 1, name: "),
+        (lambda found: found["rows"]["phase"]["rows"][0].__setitem__(4, 1.0), 'table phase: "measure" of run 1 lasts'),
+        (lambda found: found["rows"]["event"]["rows"][0].__setitem__(3, "no JSON"), "table event, row 1: "),
+        (lambda found: found["rows"]["event"]["rows"][0].__setitem__(2, FROM_HOST), "a mark, which is not its own"),
+        (lambda found: found["rows"]["setting"]["rows"][0].__setitem__(2, 5), "table setting, row 1, value: "),
+        (lambda found: found["rows"]["fingerprint"]["rows"][0].__setitem__(3, None), "table fingerprint, row 1, value"),
+        (lambda found: found["rows"]["setting_change"]["rows"][0].__setitem__(1, -1.0), "setting_change, row 1, t: "),
+        (lambda found: found["rows"]["caveat"]["rows"].append(DREADFUL), "table caveat, row 1, severity: "),
+        (lambda found: found["rows"]["phase"].update(columns=[], rows=[[]]), "table phase has no such columns"),
+        (lambda found: found["rows"]["phase"].update(columns=["run", "pace"]), "table phase has no such columns"),
+        (lambda found: found["rows"]["phase"]["columns"].pop(), "table phase has no such columns"),
+        (lambda found: found["told"].update(method_guard="a while"), "could not convert"),
+        (lambda found: found["told"].update(method="interleaved", method_slice="nan"), "a slice does not take nan s"),
+        (lambda found: found["rows"]["phase"]["rows"].append([]), "table phase has a row of other columns"),
         (lambda found: found["rows"].update(slot={"columns": [], "rows": []}), 'there is no table "slot"'),
         (lambda found: found["told"].update(plan="another"), 'it tells of "plan"'),
         (lambda found: found.update(created="another"), "do not go on where they ended"),
-        (lambda found: found.update(runs=[], has_more=True), "do not go on where they ended"),
+        (lambda found: found.update(runs=[], rows={}, has_more=True), "do not go on where they ended"),
         (lambda found: found.pop("rows"), "Field required"),
     ],
 )
@@ -348,3 +385,185 @@ def test_runs_of_a_block_that_another_host_has_done_are_attempts_though_they_loo
     places.end(places.joined())
 
     assert states(places.copy, 2) == [(slot, "interrupted") for slot in (4, 5, 6)]
+
+
+@pytest.mark.parametrize("answer", ["[]", "{}", "null", '{"news": []}', "nonsense", '{"news": "{}", "digest": 1}'])
+def test_an_answer_without_rows_is_the_workers_fault(places, answer):
+    files = measure(places.there, 2)
+    with pytest.raises(LostError, match="what its worker sends does not fit"):
+        places.fetch(places.joined(change=lambda what, found: answer if what == "news" else found), 2, files)
+
+
+def test_a_piece_of_a_file_that_is_none_is_the_workers_fault(places):
+    files = measure(places.there, 2)
+    with pytest.raises(LostError, match="what its worker sends does not fit"):
+        places.fetch(places.joined(change=lambda what, found: "=" if what == "piece" else found), 2, files)
+
+
+@pytest.mark.parametrize("files", [None, [], {"a": 1}])
+def test_digests_that_are_none_are_the_workers_fault(places, files):
+    measure(places.there, 2)
+    with pytest.raises(LostError, match="its worker does not say which files there are"):
+        places.fetch(places.joined(), 2, files)
+
+
+@pytest.mark.parametrize("answer", ["[]", "{}", "null", "nonsense", '{"is_known": 1}'])
+def test_a_worker_that_answers_nonsense_is_waited_for_as_one_that_is_gone(places, answer):
+    joined = places.joined(change=lambda _what, _answer: answer)
+    joined._held[HOST.name] = 2
+
+    assert str(places.end(joined)).startswith("no worker that offers a says")
+
+
+@pytest.mark.parametrize("answer", ["[]", "{}", '{"version": 1}', '{"machine": 1}', '{"machine": {"clock": {}}}', "x"])
+def test_a_worker_that_answers_nonsense_is_lost(places, answer):
+    joined = places.joined(change=lambda _what, _answer: answer)
+    for ask in (joined.add_worker(HOST.name), joined.ask_machine(HOST)):
+        with pytest.raises(LostError, match="what its worker sends does not fit"):
+            asyncio.run(ask)
+
+
+def test_a_worker_that_has_more_runs_for_ever_is_stopped(places, monkeypatch):
+    """Others each time."""
+    monkeypatch.setattr(copies, "_MOST_ATTEMPTS", 2)
+    measure(places.there, 2)
+    rounds = 0
+
+    def change(found: dict) -> None:
+        nonlocal rounds
+        for run in found["runs"]:
+            run[0] += ARMS * rounds
+            run[2] += rounds
+        for told in found["rows"].values():
+            told["rows"] = []
+        found["has_more"] = True
+        rounds += 1
+
+    answers = changed(change)
+    with contextlib.closing(State.open(places.there)) as state:
+        slots = len(state.slots())
+    joined = places.joined()
+    first = asyncio.run(joined._serve("", "news", json.dumps({"folder": str(places.there), **NOTHING_YET})))
+    joined.change = lambda what, answer: answers(what, first) if what == "news" else answer
+    with pytest.raises(LostError, match="it has more runs than the plan"):
+        places.fetch(joined, 2, {})
+
+    assert rounds == 2 * slots // ARMS + 1
+
+
+def test_an_answer_that_is_too_long_is_not_read(places, monkeypatch):
+    monkeypatch.setattr(copies, "_LONGEST", 1000)
+    with pytest.raises(LostError, match="its rows are more than 1000 bytes"):
+        places.fetch(places.joined(), 2, measure(places.there, 2))
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end(places, monkeypatch):
+    monkeypatch.setattr(joined_module, "_LARGEST_FILE", 100)
+    monkeypatch.setattr(joined_module, "_PIECE", 40)
+    endless = base64.b64encode(b"x" * 40).decode()
+    with pytest.raises(LostError, match="has more than 100 bytes"):
+        places.fetch(
+            places.joined(change=lambda what, found: endless if what == "piece" else found),
+            2,
+            measure(places.there, 2),
+        )
+
+
+def test_a_file_that_cannot_be_written_here_is_not_the_workers_fault(places, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(copies, "write_file", fail)
+    with pytest.raises(StoreError, match=r'cannot write ".*transactions\.parquet": No space left on device'):
+        places.fetch(places.joined(), 2, measure(places.there, 2))
+
+
+def test_a_host_that_cannot_be_left_does_not_keep_the_others_from_being_left(places, monkeypatch):
+    left = []
+
+    async def leave(_self: Joined, host: str) -> None:
+        if host == "a":
+            raise StoreError("cannot read")
+        await asyncio.sleep(0)
+        left.append(host)
+
+    monkeypatch.setattr(Joined, "_leave", leave)
+    joined = places.joined()
+    joined._remote["b"] = ("", "")
+
+    assert {host: str(err) for host, err in asyncio.run(joined.leave()).items()} == {"a": "cannot read"}
+    assert left == ["b"]
+
+
+def test_a_column_that_an_older_copy_does_not_have_comes_too(places):
+    """The worker's engine has added it as it noted a caveat."""
+    for folder in (places.copy, places.there):
+        with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as database:
+            database.execute("ALTER TABLE caveat DROP COLUMN said")
+    files = measure(places.there, 1)
+    with contextlib.closing(State.open(places.there, write=True)) as state:
+        state.add_caveat(caveat(STOPPED_FOR_HARM, why="reasons"))
+    places.fetch(places.joined(), 1, files)
+
+    assert dump(places.copy) == dump(places.there)
+
+
+def test_what_is_left_in_a_run_of_the_copy_and_is_not_promised_goes(places):
+    files = measure(places.there, 1)
+    name = next(iter(files)).partition("/")[0]
+    stale = layout.run_folder(places.copy, name) / "stale.parquet"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("of another state")
+    places.fetch(places.joined(), 1, files)
+
+    assert places.gather(1, files) == ARMS
+
+
+def test_runs_are_said_to_be_here_only_when_their_rows_are(places, monkeypatch):
+    """Else the worker removes files of which nobody knows here."""
+
+    def fail(_self: Copy) -> None:
+        raise StoreError("database or disk is full")
+
+    monkeypatch.setattr(Copy, "add", fail)
+    joined = places.joined()
+    with pytest.raises(StoreError):
+        places.fetch(joined, 1, measure(places.there, 1))
+    assert joined._taken.get(HOST.name, []) == []
+
+
+def test_rows_that_are_being_added_are_there_before_anybody_fetches_again(places, monkeypatch):
+    begun, may_go, done = threading.Event(), threading.Event(), []
+    add = Copy.add
+
+    def slow(self: Copy) -> None:
+        begun.set()
+        assert may_go.wait(WAITING)
+        add(self)
+        done.append(True)
+
+    monkeypatch.setattr(Copy, "add", slow)
+    joined, files = places.joined(), measure(places.there, 1)
+    joined._held[HOST.name] = 1
+
+    async def cancel() -> None:
+        fetching = asyncio.ensure_future(joined._fetch(HOST.name, files))
+        await asyncio.to_thread(begun.wait, WAITING)
+        fetching.cancel()
+        await asyncio.sleep(0)
+        may_go.set()
+        await asyncio.wait([fetching])
+        assert done
+
+    asyncio.run(cancel())
+
+
+def test_rows_that_no_pgtrial_could_read_are_not_taken_into_the_main_folder(places):
+    files = measure(places.copy, 1)
+    with contextlib.closing(sqlite3.connect(places.copy / layout.STATE)) as database, database:
+        database.execute("INSERT INTO caveat (code, severity, text, hint) VALUES ('odd', 'dreadful', 'It is odd.', '')")
+    before = dump(places.main)
+    with pytest.raises(StoreError, match="table caveat, row 1, severity"):
+        places.gather(1, files)
+
+    assert {**dump(places.main), "block_host": []} == {**before, "block_host": []}

@@ -81,6 +81,8 @@ def _gather(source: Path, folder: Path, *, block: int, host: str, digests: Diges
         raise StoreError(f"it has not sent every run of block {block}")
     if not found:
         return 0
+    with contextlib.closing(State.open(source)) as own:
+        own.refuse_damaged([taken.run.id for taken in found])
     for taken in found:
         _take_files(source, folder, taken, digests)
     new = take_rows(source, folder, found)

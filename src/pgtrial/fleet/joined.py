@@ -12,27 +12,31 @@ import hashlib
 import json
 import math
 import os
+import re
 import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
 
 from pgtrial import __version__
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.fleet.cluster import LostError
-from pgtrial.fleet.copies import TOLD, Copy, has_file
+from pgtrial.fleet.copies import TOLD, Copy
+from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
 from pgtrial.fleet.node import configure
 from pgtrial.fleet.offers import EXAMPLE, Offer, find_offers, fleet_of
 from pgtrial.fleet.tasks import run_block, say_patience, serve
 from pgtrial.hosts.clock import ClockOffset
-from pgtrial.safe_files import make_directories, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -50,7 +54,17 @@ PATIENCE = 120.0  # s for a worker that is gone: 30 until it notices, and 90 for
 LAST = 10.0  # s, once somebody has asked again to end: a worker that stands still answers within five
 _ROUNDS = 3  # trips to a worker, to compare the clocks
 _PIECE = 4 << 20  # bytes
+_LARGEST_FILE = 4 << 30  # bytes of one of a run
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+,-]{0,127}")
 _MOST_SENT = 64 << 20  # bytes of an experiment's files
+
+
+class _Who(NamedTuple):
+    """Which worker it is, its version of pgtrial, and what its clock shows."""
+
+    worker: str
+    version: str
+    now: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,38 +155,40 @@ class Joined:
     async def ask_machine(self, host: FleetHost) -> Machine:
         """Which machine a host is, as its worker sees it, with times by our clock."""
         found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
-        machine = found["machine"]
+        with _lost_where_wrong():
+            machine = _machines().validate_python(found.get("machine"))
         worker = await self._measure_offset(host.name)
-        own = {"begun": machine["begun"] - worker.offset, "clock": ClockOffset(**machine["clock"]), "worker": worker}
-        return Machine(**{**machine, **own})
+        return replace(machine, begun=machine.begun - worker.offset, worker=worker)
 
     async def _measure_offset(self, host: str) -> ClockOffset:
         """Of the clock of a host's worker, by the round trip that took least time, as ``measure_offset``."""
         measured = []
         for _ in range(_ROUNDS):
             before, begun = time.time(), time.monotonic()
-            who = parse_json(await self._serve(self._offer(host).address, "who", ""))
+            who = await self._ask_who(self._offer(host).address)
             taken = time.monotonic() - begun
-            measured.append(ClockOffset(offset=who["now"] - (before + taken / 2), error=taken / 2))
+            measured.append(ClockOffset(offset=who.now - (before + taken / 2), error=taken / 2))
         return min(measured, key=lambda each: each.error)
 
     async def add_worker(self, host: str) -> None:
         """Have the worker of a host ready for its blocks. Raises TargetError, PreflightError and StoreError."""
         offer = self._offer(host)
-        who = parse_json(await self._serve(offer.address, "who", ""))
-        if who["version"] != __version__:
+        who = await self._ask_who(offer.address)
+        if who.version != __version__:
             raise PreflightError(
-                f"worker {offer.address} has pgtrial {who['version']}, and this is {__version__}",
+                f"worker {offer.address} has pgtrial {who.version}, and this is {__version__}",
                 hint="Install the same version on both.",
             )
         if offer.host.local:
             await self._refuse_impatient(host)
         request = self._request(host, reason=f"it was given up on {host}")
-        there = await self._do(host, "take", **request)
-        if there["folder"] is None:
+        folder = (await self._do(host, "take", **request)).get("folder")
+        if folder is None:
             files = await asyncio.to_thread(_read_files, self.places / host)
-            there = await self._do(host, "take", **request, files=files)
-        self._remote[host] = (there["folder"], who["worker"])
+            folder = (await self._do(host, "take", **request, files=files)).get("folder")
+        if not isinstance(folder, str):
+            raise LostError("its worker does not say where the folder of the host is")
+        self._remote[host] = (folder, who.worker)
 
     async def end_worker(self, host: str) -> PgTrialError | None:
         """End and undo what goes on for a host; the reason why that is not known, or was not possible. What it held is
@@ -197,11 +213,13 @@ class Joined:
                     await self._hear(host, until=until)
                     block = self._held.get(host)
                     is_refused = host in self._given_up
+                    blocks: dict[str, object]
                     blocks = {"block": None, "refused": [block]} if is_refused else {"block": block, "refused": []}
                     ended = await self._do(host, "end", **request, **blocks, leaves=False, address=None)
-                    if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
+                    # Else another machine, which knows nothing of what the first one does.
+                    if ended.get("is_known") is True:
                         if block is not None:
-                            await self._fetch(host, ended["files"])
+                            await self._fetch(host, ended.get("files"))
                         return None
                 except LostError:
                     pass
@@ -243,8 +261,12 @@ class Joined:
 
     async def leave(self) -> dict[str, PgTrialError]:
         """End what runs for this experiment, and leave nothing there; hosts of which that is not known."""
-        found = await asyncio.gather(*map(self._leave, self._remote))
-        return {host: err for host, err in zip(self._remote, found, strict=True) if err is not None}
+        leaving = {host: self._leave(host) for host in self._remote}
+        found = dict(zip(leaving, await asyncio.gather(*leaving.values(), return_exceptions=True), strict=True))
+        for err in found.values():
+            if isinstance(err, BaseException) and not isinstance(err, PgTrialError):
+                raise err
+        return {host: err for host, err in found.items() if isinstance(err, PgTrialError)}
 
     def stop_waiting(self) -> None:
         """Wait for seconds at most for what workers put back; the hosts of those that have not are named as for any
@@ -342,10 +364,23 @@ class Joined:
             raise LostError(f"its worker fails: {type(err).__name__}: {err}") from err
         return str(answers[address])
 
+    async def _ask_who(self, address: str) -> _Who:
+        """Raises LostError."""
+        answer = await self._serve(address, "who", "")
+        with _lost_where_wrong():
+            match parse_json(answer):
+                case {"worker": str(worker), "version": str(version), "now": float(now)}:
+                    return _Who(worker, version, now)
+            raise ValueError("it does not say who it is")
+
     async def _do(self, host: str, what: str, /, **request: object) -> dict[str, Any]:
         """Raises what pgtrial raised there."""
         text = json.dumps({"do": what, **request})
-        answer: dict[str, Any] = parse_json(await self._serve(self._offer(host).address, "do", text))
+        written = await self._serve(self._offer(host).address, "do", text)
+        with _lost_where_wrong():
+            answer = parse_json(written)
+            if not isinstance(answer, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY004  # as where it is no JSON
         if "failed" in answer:
             kind = ConnectError if answer.get("is_away") else TargetError
             raise kind(str(answer["failed"]), detail=str(answer.get("detail", "")), hint=str(answer.get("hint", "")))
@@ -382,31 +417,37 @@ class Joined:
         await asyncio.to_thread(copy.find_mark)
         while copy.asks:
             asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
+            answer = await self._serve(address, "news", asked)
             with _lost_where_wrong():
-                copy.hear(await self._serve(address, "news", asked))
+                await asyncio.to_thread(copy.hear, answer)
         with _lost_where_wrong():
             names = await asyncio.to_thread(copy.check)
-        taken = self._taken.setdefault(host, [])
-        for name, digest in files.items() if isinstance(files, dict) else ():
-            run, _, file = str(name).partition("/")
-            if run not in names or not file or "/" in file or file in (".", ".."):
+        digests = _digests_of(files)
+        for name, digest in digests.items():
+            run, _, file = name.partition("/")
+            if run not in names or not _FILE_NAME.fullmatch(file):
                 raise LostError(f'its worker names a file that it was not asked for: "{name}"')
-            if not await asyncio.to_thread(has_file, layout.run_folder(copy.place, run) / file, str(digest)):
-                content = await self._read_file(address, folder, str(name))
+            if not await asyncio.to_thread(copy.has_file, run, file, digest):
+                with _lost_where_wrong():
+                    content = await self._read_file(address, folder, name)
                 if hashlib.sha256(content).hexdigest() != digest:
                     raise LostError(f'"{name}" is not what the host has written: its checksum differs')
-                await asyncio.to_thread(_keep, layout.run_folder(copy.place, run), file, content)
-            if run not in taken:
-                taken.append(run)
+                await to_its_end(partial(copy.keep_file, run, file, content))
+        await to_its_end(lambda: copy.remove_others(names, digests))
         with _lost_where_wrong():
-            await asyncio.to_thread(copy.add)
+            await to_its_end(copy.add)
+        taken = self._taken.setdefault(host, [])
+        taken += sorted({name.partition("/")[0] for name in digests}.difference(taken))
 
     async def _read_file(self, address: str, folder: str, name: str) -> bytes:
+        """Raises ValueError where what comes is no file, and LostError."""
         content = bytearray()
         while True:
             wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
-            piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)))
+            piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)), validate=True)
             content += piece
+            if len(piece) > _PIECE or len(content) > _LARGEST_FILE:
+                raise ValueError(f'"{name}" has more than {_LARGEST_FILE} bytes, or a piece more than {_PIECE}')
             if len(piece) < _PIECE:
                 return bytes(content)
 
@@ -422,12 +463,20 @@ def _lost_where_wrong() -> Iterator[None]:
     try:
         yield
     except ValueError as err:
-        raise LostError(f"what its worker sends does not fit: {err}") from err
+        text = err.errors()[0]["msg"] if isinstance(err, ValidationError) else str(err)
+        raise LostError(f"what its worker sends does not fit: {text}") from err
 
 
-def _keep(directory: Path, name: str, content: bytes) -> None:
-    make_directories(directory)
-    write_file(directory / name, content)
+@cache
+def _machines() -> TypeAdapter[Machine]:
+    return TypeAdapter(Machine)
+
+
+def _digests_of(files: object) -> dict[str, str]:
+    """The files of a worker's answer. Raises LostError."""
+    if not isinstance(files, dict) or not all(isinstance(each, str) for item in files.items() for each in item):
+        raise LostError("its worker does not say which files there are")
+    return files
 
 
 def _read_files(place: Path) -> dict[str, str]:

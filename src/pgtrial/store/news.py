@@ -6,7 +6,7 @@ takes to send it does not depend on how much was done before.
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +17,9 @@ from pgtrial.store.sqlite import connect, connect_to_read
 from pgtrial.store.transfer import OF_RUN
 
 Value = str | int | float | None
-_OF_WHOLE = ("event", "setting_change", "fingerprint", "caveat")  # tables with rows of no run, too
-_MOST_RUNS = 100  # that are told of at once: some 5 MB
+OF_WHOLE = ("event", "setting_change", "fingerprint", "caveat")  # tables with rows of no run, too
+NEWER = {"caveat": "said"}  # column that folders of older versions do not have
+_MOST_RUNS = 20  # that are told of at once: some 1 MB
 
 
 class NewRun(NamedTuple):
@@ -74,7 +75,7 @@ class News:
 
 def nothing_of(created: str) -> Mark:
     """The mark of a copy that has no run, and of what was ``created`` then."""
-    return Mark(created=created, whole=dict.fromkeys(_OF_WHOLE, 0))
+    return Mark(created=created, whole=dict.fromkeys(OF_WHOLE, 0))
 
 
 def find_mark(copy: Path) -> Mark:
@@ -83,8 +84,7 @@ def find_mark(copy: Path) -> Mark:
         with contextlib.closing(connect_to_read(copy / layout.STATE)) as db:
             last = db.execute("SELECT id, slot, started FROM run ORDER BY id DESC LIMIT 1").fetchone()
             whole = {
-                table: db.execute(f"SELECT count(*) FROM {table} WHERE run IS NULL").fetchone()[0]
-                for table in _OF_WHOLE
+                table: db.execute(f"SELECT count(*) FROM {table} WHERE run IS NULL").fetchone()[0] for table in OF_WHOLE
             }
             return Mark(created=_created(db), last=last, whole=whole)
     except sqlite3.Error as err:
@@ -125,8 +125,9 @@ def _new_rows(db: sqlite3.Connection, table: str, after: int, until: int, known:
     return NewRows(columns=columns, rows=tuple(rows))
 
 
-def add_news(copy: Path, news: Sequence[News], *, is_other: bool) -> None:
-    """Add what was read to a copy, in one transaction; in the place of what it has, if that ``is_other``.
+def add_news(copy: Path, news: Sequence[News], *, is_other: bool, check: Callable[[sqlite3.Connection], None]) -> None:
+    """Add what was read to a copy, in one transaction; in the place of what it has, if that ``is_other``. It stays only
+    if ``check`` raises nothing.
 
     Raises ValueError where it does not fit together, and StoreError where it cannot be written.
     """
@@ -137,6 +138,7 @@ def add_news(copy: Path, news: Sequence[News], *, is_other: bool) -> None:
                 db.execute(f"DELETE FROM {table}")
             for each in news:
                 _add(db, each)
+            check(db)
     except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, OverflowError) as err:
         raise ValueError(str(err)) from err
     except sqlite3.Error as err:
@@ -149,13 +151,10 @@ def _add(db: sqlite3.Connection, news: News) -> None:
     places = ", ".join("?" * len(NewRun._fields))
     db.executemany(f"INSERT INTO run ({', '.join(NewRun._fields)}) VALUES ({places})", news.runs)
     for table, found in news.rows.items():
-        if table not in OF_RUN:
-            raise ValueError(f'there is no table "{table}"')
-        known = ("run", *OF_RUN[table])
-        own = [name for name in found.columns if name in known and name in _columns(db, table)]
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-        places = ", ".join(f":{name}" for name in own)
-        db.executemany(f"INSERT INTO {table} ({', '.join(own)}) VALUES ({places})", rows)
+        if (newer := NEWER.get(table)) in found.columns and newer not in _columns(db, table):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN {newer} TEXT")
+        places = ", ".join("?" * len(found.columns))
+        db.executemany(f"INSERT INTO {table} ({', '.join(found.columns)}) VALUES ({places})", found.rows)
 
 
 def _created(db: sqlite3.Connection) -> str:

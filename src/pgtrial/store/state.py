@@ -22,6 +22,7 @@ from pgtrial.store.rows import (
     AttemptRow,
     BlockHostRow,
     CaveatRow,
+    ChangeRow,
     EventRow,
     FactRow,
     LevelRow,
@@ -379,6 +380,14 @@ class State:
         for run, name, value, source in self._rows(SettingRow):
             result.setdefault(run, {})[name] = (value, source)
         return result
+
+    def refuse_damaged(self, runs: Sequence[int]) -> None:
+        """Raise StoreError where what is recorded of ``runs``, or of the whole, cannot be read: who takes it elsewhere
+        by SQL does not look at it.
+        """
+        where = f"WHERE run IN ({', '.join('?' * len(runs))}) OR run IS NULL"
+        for kind in (EventRow, SettingRow, ChangeRow, FactRow, CaveatRow if self._has_said() else OldCaveatRow):
+            self._rows(kind, where, runs)
 
     def add_setting_change(self, t: float, *, run: int, knob: str, name: str, old: str | None, new: str) -> None:
         with self._write() as db:
