@@ -53,6 +53,10 @@ _PIECE = 4 << 20  # bytes
 _MOST_SENT = 64 << 20  # bytes of an experiment's files
 
 
+class UnfitError(LostError):
+    """A worker is there, and what it sends is nothing that could be taken."""
+
+
 @dataclass(slots=True, kw_only=True)
 class OfferedHosts(HostsList):
     """The hosts that workers offer, which come and go."""
@@ -187,7 +191,8 @@ class Joined:
                     ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
                     if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
                         if host in self._held:
-                            await self._fetch(host, ended["files"])
+                            with contextlib.suppress(UnfitError):  # it is not taken, and its block is run again
+                                await self._fetch(host, ended["files"])
                             del self._held[host]
                         return None
                 except LostError:
@@ -360,8 +365,8 @@ class Joined:
         return None
 
     async def _fetch(self, host: str, files: object) -> None:
-        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError, and
-        StoreError where they cannot be written here.
+        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError,
+        UnfitError, and StoreError where they cannot be written here.
         """
         folder, _ = self._remote[host]
         address, block = self._offer(host).address, self._held[host]
@@ -369,23 +374,23 @@ class Joined:
         await asyncio.to_thread(copy.find_mark)
         while copy.asks:
             asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
-            with _lost_where_wrong():
+            with _refuse_unfit():
                 copy.hear(await self._serve(address, "news", asked))
-        with _lost_where_wrong():
+        with _refuse_unfit():
             names = await asyncio.to_thread(copy.check)
         taken = self._taken.setdefault(host, [])
         for name, digest in files.items() if isinstance(files, dict) else ():
             run, _, file = str(name).partition("/")
             if run not in names or not file or "/" in file or file in (".", ".."):
-                raise LostError(f'its worker names a file that is none of a run of block {block}: "{name}"')
+                raise UnfitError(f'its worker names a file that is none of a run of block {block}: "{name}"')
             if not await asyncio.to_thread(has_file, layout.run_folder(copy.place, run) / file, str(digest)):
                 content = await self._read_file(address, folder, str(name))
                 if hashlib.sha256(content).hexdigest() != digest:
-                    raise LostError(f'"{name}" is not what the host has written: its checksum differs')
+                    raise UnfitError(f'"{name}" is not what the host has written: its checksum differs')
                 await asyncio.to_thread(_keep, layout.run_folder(copy.place, run), file, content)
             if run not in taken:
                 taken.append(run)
-        with _lost_where_wrong():
+        with _refuse_unfit():
             await asyncio.to_thread(copy.add)
 
     async def _read_file(self, address: str, folder: str, name: str) -> bytes:
@@ -404,12 +409,12 @@ class Joined:
 
 
 @contextlib.contextmanager
-def _lost_where_wrong() -> Iterator[None]:
-    """LostError where what a worker sends is not what it was asked for."""
+def _refuse_unfit() -> Iterator[None]:
+    """UnfitError for what does not fit together, or is not what a worker was asked for."""
     try:
         yield
     except ValueError as err:
-        raise LostError(f"what its worker sends does not fit: {err}") from err
+        raise UnfitError(f"what its worker sends does not fit: {err}") from err
 
 
 def _keep(directory: Path, name: str, content: bytes) -> None:
