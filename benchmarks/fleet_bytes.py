@@ -1,6 +1,6 @@
 """What a worker of a cluster of the user's sends after each block, by the number of blocks done on its host.
 
-    PYTHONPATH=. python benchmarks/fleet_bytes.py [--done 10 100 980] [--blocks 3]
+    python benchmarks/fleet_bytes.py [--done 10 100 980] [--blocks 3]
 
 So many blocks are done on a host and fetched by the leader; then a few more are done, and fetched one by one. Worker
 and leader are one process: what travels is counted as the texts that the one asks and the other answers.
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.fleet_leader import ARMS, TEXT, fill
+from fleet_leader import ARMS, TEXT, fill
 
 from pgtrial.design.plan import make_plan
 from pgtrial.experiment_file.experiment import Experiment

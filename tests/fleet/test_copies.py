@@ -23,7 +23,7 @@ from pgtrial.fleet import joined as joined_module
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.copies import Copy
 from pgtrial.fleet.fence import Fence
-from pgtrial.fleet.gather import digest_runs, gather_block
+from pgtrial.fleet.gather import begun_blocks, digest_runs, gather_block
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
 from pgtrial.fleet.joined import Joined, OfferedHosts
 from pgtrial.fleet.offers import Offer
@@ -275,6 +275,26 @@ def test_rows_that_do_not_fit_are_refused_and_change_nothing(places, change, sai
     assert dump(places.copy) == before
 
 
+def test_a_host_that_is_given_up_is_ended_although_what_it_sends_does_not_fit(places, monkeypatch):
+    """Its worker says that nothing goes on: the block is free for others, without a wait."""
+    files = measure(places.there, 2)
+    joined = places.joined(change=changed(lambda found: found.update(created="another")))
+    joined._held[HOST.name] = 2
+
+    async def end(*_: object, **__: object) -> dict[str, object]:
+        return {"is_known": True, "files": files}
+
+    async def hear(*_: object, **__: object) -> None:
+        pass
+
+    monkeypatch.setattr(Tapped, "_do", end)
+    monkeypatch.setattr(Tapped, "_hear", hear)
+
+    assert asyncio.run(joined.end_worker(HOST.name)) is None
+    assert joined._held == {}
+    assert begun_blocks(places.copy) == frozenset()
+
+
 def test_a_transfer_that_was_changed_on_its_way_is_noticed(places):
     def change(what: str, answer: str) -> str:
         return answer.replace("of the run", "of the gun") if what == "news" else answer
@@ -369,7 +389,7 @@ def test_a_worker_that_says_that_a_block_was_done_that_was_given_up_is_not_belie
     shutil.copytree(places.there, done)
     joined._remote[HOST.name] = (str(done), "")
     joined.change = lambda _what, answer: answer
-    assert places.end(joined) is not None
+    assert places.end(joined) is None
 
     assert states(places.copy, 2) == states(places.main, 2) == []
 

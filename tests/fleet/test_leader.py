@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import tempfile
 import tomllib
 from collections import Counter
@@ -21,7 +22,7 @@ from pgtrial.design.plan import make_plan
 from pgtrial.engine.experiment import Permission
 from pgtrial.engine.folder import load_stored
 from pgtrial.engine.signals import until_signalled
-from pgtrial.errors import ConnectError, PgTrialError, RestoreError, TargetError
+from pgtrial.errors import ConnectError, PgTrialError, RestoreError, StoreError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.fleet import experiment, fence, gather, hosts_file
 from pgtrial.fleet.cluster import LostError
@@ -354,6 +355,14 @@ def test_a_resume_reads_the_folder_of_each_host_once_for_its_name_however_many_h
 
 def of_names(names: str) -> Fleet:
     return fleet(*(f'name = "{name}"\nssh = "ssh://{name}"' for name in names))
+
+
+def test_a_record_that_is_damaged_is_told_before_a_host_is_asked() -> None:
+    with main_folder() as folder:
+        with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as database, database:
+            database.execute("INSERT INTO run (slot, attempt, state, started) VALUES (999, 1, 'done', 1.0)")
+        with pytest.raises(StoreError, match="names slot 999, which is not there"):
+            lead(folder, Simulated({}))
 
 
 def test_a_host_that_comes_back_gets_blocks_again() -> None:

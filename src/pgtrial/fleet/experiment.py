@@ -152,6 +152,7 @@ class Leader:
 
     async def run(self) -> None:
         """Run all that is left, and leave nothing behind, also when it is cancelled. Raises PgTrialError."""
+        self.state.runs()  # once as a whole: a record that is damaged is told before anything is done
         try:
             await undisturbed(self._tidy())
         except asyncio.CancelledError:

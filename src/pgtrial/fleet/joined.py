@@ -67,6 +67,10 @@ class _Who(NamedTuple):
     now: float
 
 
+class UnfitError(LostError):
+    """A worker is there, and what it sends is nothing that could be taken."""
+
+
 @dataclass(slots=True, kw_only=True)
 class OfferedHosts(HostsList):
     """The hosts that workers offer, which come and go."""
@@ -155,7 +159,7 @@ class Joined:
     async def ask_machine(self, host: FleetHost) -> Machine:
         """Which machine a host is, as its worker sees it, with times by our clock."""
         found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
-        with _lost_where_wrong():
+        with _refuse_unfit():
             machine = _machines().validate_python(found.get("machine"))
         worker = await self._measure_offset(host.name)
         return replace(machine, begun=machine.begun - worker.offset, worker=worker)
@@ -187,7 +191,7 @@ class Joined:
             files = await asyncio.to_thread(_read_files, self.places / host)
             folder = (await self._do(host, "take", **request, files=files)).get("folder")
         if not isinstance(folder, str):
-            raise LostError("its worker does not say where the folder of the host is")
+            raise UnfitError("its worker does not say where the folder of the host is")
         self._remote[host] = (folder, who.worker)
 
     async def end_worker(self, host: str) -> PgTrialError | None:
@@ -219,7 +223,8 @@ class Joined:
                     # Else another machine, which knows nothing of what the first one does.
                     if ended.get("is_known") is True:
                         if block is not None:
-                            await self._fetch(host, ended.get("files"))
+                            with contextlib.suppress(UnfitError):  # it is not taken, and its block is run again
+                                await self._fetch(host, ended.get("files"))
                         return None
                 except LostError:
                     pass
@@ -367,7 +372,7 @@ class Joined:
     async def _ask_who(self, address: str) -> _Who:
         """Raises LostError."""
         answer = await self._serve(address, "who", "")
-        with _lost_where_wrong():
+        with _refuse_unfit():
             match parse_json(answer):
                 case {"worker": str(worker), "version": str(version), "now": float(now)}:
                     return _Who(worker, version, now)
@@ -377,7 +382,7 @@ class Joined:
         """Raises what pgtrial raised there."""
         text = json.dumps({"do": what, **request})
         written = await self._serve(self._offer(host).address, "do", text)
-        with _lost_where_wrong():
+        with _refuse_unfit():
             answer = parse_json(written)
             if not isinstance(answer, dict):
                 raise ValueError("it is no JSON object")  # noqa: TRY004  # as where it is no JSON
@@ -408,8 +413,8 @@ class Joined:
         return None
 
     async def _fetch(self, host: str, files: object) -> None:
-        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError, and
-        StoreError where they cannot be written here.
+        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError,
+        UnfitError, and StoreError where they cannot be written here.
         """
         folder, _ = self._remote[host]
         address, block = self._offer(host).address, None if host in self._given_up else self._held[host]
@@ -418,23 +423,23 @@ class Joined:
         while copy.asks:
             asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
             answer = await self._serve(address, "news", asked)
-            with _lost_where_wrong():
+            with _refuse_unfit():
                 await asyncio.to_thread(copy.hear, answer)
-        with _lost_where_wrong():
+        with _refuse_unfit():
             names = await asyncio.to_thread(copy.check)
         digests = _digests_of(files)
         for name, digest in digests.items():
             run, _, file = name.partition("/")
             if run not in names or not _FILE_NAME.fullmatch(file):
-                raise LostError(f'its worker names a file that it was not asked for: "{name}"')
+                raise UnfitError(f'its worker names a file that it was not asked for: "{name}"')
             if not await asyncio.to_thread(copy.has_file, run, file, digest):
-                with _lost_where_wrong():
+                with _refuse_unfit():
                     content = await self._read_file(address, folder, name)
                 if hashlib.sha256(content).hexdigest() != digest:
-                    raise LostError(f'"{name}" is not what the host has written: its checksum differs')
+                    raise UnfitError(f'"{name}" is not what the host has written: its checksum differs')
                 await to_its_end(partial(copy.keep_file, run, file, content))
         await to_its_end(lambda: copy.remove_others(names, digests))
-        with _lost_where_wrong():
+        with _refuse_unfit():
             await to_its_end(copy.add)
         taken = self._taken.setdefault(host, [])
         taken += sorted({name.partition("/")[0] for name in digests}.difference(taken))
@@ -458,13 +463,13 @@ class Joined:
 
 
 @contextlib.contextmanager
-def _lost_where_wrong() -> Iterator[None]:
-    """LostError where what a worker sends is not what it was asked for."""
+def _refuse_unfit() -> Iterator[None]:
+    """UnfitError for what does not fit together, or is not what a worker was asked for."""
     try:
         yield
     except ValueError as err:
         text = err.errors()[0]["msg"] if isinstance(err, ValidationError) else str(err)
-        raise LostError(f"what its worker sends does not fit: {text}") from err
+        raise UnfitError(f"what its worker sends does not fit: {text}") from err
 
 
 @cache
@@ -473,9 +478,9 @@ def _machines() -> TypeAdapter[Machine]:
 
 
 def _digests_of(files: object) -> dict[str, str]:
-    """The files of a worker's answer. Raises LostError."""
+    """The files of a worker's answer. Raises UnfitError."""
     if not isinstance(files, dict) or not all(isinstance(each, str) for item in files.items() for each in item):
-        raise LostError("its worker does not say which files there are")
+        raise UnfitError("its worker does not say which files there are")
     return files
 
 
