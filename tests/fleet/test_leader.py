@@ -376,6 +376,48 @@ def test_a_host_that_comes_back_gets_blocks_again() -> None:
     assert reasons == {"its block was given up on a: lost the connection"}
 
 
+def test_what_a_host_is_found_to_have_done_when_another_has_its_block_is_an_attempt() -> None:
+    class Late(Simulated):
+        """The whole block of ``a`` appears in its folder when ``b`` is at it."""
+
+        lost: Mapping[str, Any] | None = None
+        stays_away = True
+
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            wanted = json.loads(request)
+            if host == "a" and self.lost is None:
+                self.lost = wanted
+                raise LostError("its worker is gone")
+            if host == "b" and self.lost is not None and wanted["block"] == self.lost["block"]:
+                b_has_it.set()
+                await a_is_back.wait()
+            return await super().run_block(host, request)
+
+        async def end_worker(self, host: str) -> PgTrialError | None:  # type: ignore[override]
+            if host != "a" or self.lost is None:
+                return None
+            if self.stays_away:
+                self.stays_away = False
+                return TargetError("no worker says that nothing goes on")
+            if not b_has_it.is_set():
+                await b_has_it.wait()
+                place = Path(self.lost["folder"])
+                with contextlib.closing(State.open(place, write=True)) as state:
+                    for slot in state.slots(block=self.lost["block"]):
+                        measure(state, place, slot)
+            return None
+
+        async def add_worker(self, host: str) -> None:
+            if host == "a" and self.lost is not None:
+                a_is_back.set()
+
+    b_has_it, a_is_back = asyncio.Event(), asyncio.Event()
+    with main_folder() as folder:
+        lead(folder, Late({}))
+
+        assert_whole(folder)
+
+
 def test_a_host_that_is_lost_while_it_is_made_ready_is_asked_again() -> None:
     class Losing(Simulated):
         losses = 1
