@@ -18,13 +18,11 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
-
-from pydantic import TypeAdapter, ValidationError
 
 from pgtrial import __version__
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
@@ -160,7 +158,7 @@ class Joined:
         """Which machine a host is, as its worker sees it, with times by our clock."""
         found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
         with _refuse_unfit():
-            machine = _machines().validate_python(found.get("machine"))
+            machine = _machine_of(found.get("machine"))
         worker = await self._measure_offset(host.name)
         return replace(machine, begun=machine.begun - worker.offset, worker=worker)
 
@@ -468,13 +466,20 @@ def _refuse_unfit() -> Iterator[None]:
     try:
         yield
     except ValueError as err:
-        text = err.errors()[0]["msg"] if isinstance(err, ValidationError) else str(err)
-        raise UnfitError(f"what its worker sends does not fit: {text}") from err
+        raise UnfitError(f"what its worker sends does not fit: {err}") from err
 
 
-@cache
-def _machines() -> TypeAdapter[Machine]:
-    return TypeAdapter(Machine)
+def _machine_of(found: object) -> Machine:
+    """The machine of a worker's answer, with times by its clock. Raises ValueError."""
+    match found:
+        case {
+            "boot": str(boot),
+            "begun": float(begun),
+            "network": str(network),
+            "clock": {"offset": float(offset), "error": float(error)},
+        }:
+            return Machine(boot=boot, begun=begun, network=network, clock=ClockOffset(offset=offset, error=error))
+    raise ValueError("it does not say which machine the host is")
 
 
 def _digests_of(files: object) -> dict[str, str]:
