@@ -103,9 +103,11 @@ class Fence:
         self, place: Path, host: str, reason: str, done: frozenset[int], refused: frozenset[int]
     ) -> frozenset[int]:
         sweep(place)
+        if not (begun := begun_blocks(place)):
+            return frozenset()
         found = set()
         own = done if self.folder is None else done & done_blocks(self.folder, host=host)
-        for block in sorted(begun_blocks(place) - own):
+        for block in sorted(begun - own):
             if block not in done | refused and is_whole(place, block):
                 found.add(block)
             else:
