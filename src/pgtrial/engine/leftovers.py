@@ -65,7 +65,7 @@ def sweep(folder: Path, *, is_done: bool = False) -> int:
             )
         belongings = Belongings.of(folder)
         ended = _end_all(belongings, is_over=is_done and belongings.has_ended())
-        for run in state.runs():
+        for run in state.runs() if state.count_runs(RunState.RUNNING) else ():
             if run.state is RunState.RUNNING:
                 discard_unfinished(layout.run_folder(folder, run.folder))
         state.interrupt_running()
