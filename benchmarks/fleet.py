@@ -1,6 +1,7 @@
 """What it costs to hand out blocks: simulated blocks of fixed length on workers of dask.distributed in one process.
 
     python benchmarks/fleet.py [--hosts 1 10 100] [--seconds 1] [--blocks 5]
+    python benchmarks/fleet.py --idle 60
 
 Each host has a worker with one thread and its token, as in a fleet, and runs so many blocks each of which sleeps. A
 line for each number of hosts has the wall time against the ideal one, the CPU time and the memory that this process,
@@ -9,18 +10,22 @@ bound of what the scheduler and the leader take.
 
 The last column is a simulation in which each block takes that CPU time before it begins: blocks one by one, and all
 that wait together, between which dask lies. --simulate goes on with more hosts, by the CPU time of the last line.
+--idle says what a scheduler and a worker take that have nothing to do, each a process as in a fleet.
 """
 
 import argparse
 import asyncio
 import heapq
 import importlib.util
+import os
 import resource
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.fleet.cluster import Cluster
 from pgtrial.fleet.dispatch import Dispatch, Handout
 from pgtrial.fleet.node import SETTINGS, token
 
@@ -113,15 +118,49 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What a process has used so far: seconds of CPU time, and how often one of its threads has waited."""
+
+    cpu: float
+    waits: int
+
+    @classmethod
+    def of(cls, pid: int) -> "Used":
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        status = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/status")]
+        waits = sum(int(text.split("voluntary_ctxt_switches:", 1)[1].split()[0]) for text in status)
+        return cls(cpu=sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK"), waits=waits)
+
+
+async def measure_idle(seconds: float) -> dict[str, tuple[Used, Used]]:
+    """What a scheduler and a worker have used before and after so many ``seconds`` without a block."""
+    with tempfile.TemporaryDirectory() as name:
+        async with Cluster(Path(name) / "cluster") as cluster:
+            await cluster.add_worker("h")
+            assert cluster.scheduler is not None
+            nodes = {"scheduler": cluster.scheduler.pid, "worker": cluster.workers["h"].pid}
+            await asyncio.sleep(10)  # they have just started
+            before = {node: Used.of(pid) for node, pid in nodes.items()}
+            await asyncio.sleep(seconds)
+            return {node: (before[node], Used.of(pid)) for node, pid in nodes.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--blocks", type=int, default=5, help="of each host (5)")
     parser.add_argument("--simulate", type=int, nargs="*", default=[], help="hosts of which there is a simulation only")
+    parser.add_argument("--idle", type=float, help="seconds for which scheduler and worker are looked at instead")
     options = parser.parse_args()
     if importlib.util.find_spec("distributed") is None:
         sys.exit("this needs dask.distributed: pip install distributed")
+    if options.idle:
+        for node, (before, after) in asyncio.run(measure_idle(options.idle)).items():
+            share, waits = (after.cpu - before.cpu) / options.idle, (after.waits - before.waits) / options.idle
+            print(f"{node:9}  {100 * share:.2f} % of a core, wakes up {waits:.1f} times a second")
+        return
     import dask
 
     quiet = {"distributed.logging": {"distributed": "critical"}}  # of a thousand that are closed some speak up

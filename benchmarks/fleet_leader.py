@@ -1,10 +1,13 @@
-"""What the leader of a fleet does after each block, by the number of blocks that are done already.
+"""What the leader of a fleet does after each block, by the number of blocks that are done already, and for each host
+when it is resumed and when it ends.
 
     python benchmarks/fleet_leader.py [--done 10 100 980] [--blocks 10]
+    python benchmarks/fleet_leader.py --hosts 10 40 [--planned 1000]
 
 So many blocks are put into a result folder as ten hosts would have left them; then the leader hands out a few more to
 one of these hosts, which is simulated and writes its runs at once. A line has the time from the end of a block until
 the next one is handed out, the CPU time of it, and how many files, directories and databases are opened meanwhile.
+With ``--hosts`` each of so many has done one block of a plan, which was taken in; nothing is left to be undone.
 """
 
 import argparse
@@ -26,7 +29,7 @@ from pgtrial.errors import PgTrialError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.fleet.experiment import Leader
 from pgtrial.fleet.fence import Fence
-from pgtrial.fleet.gather import digest_runs
+from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.host_folders import host_folder, keep_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
@@ -206,11 +209,68 @@ def measure(done: int, blocks: int) -> Meter:
     return meter
 
 
+@contextlib.contextmanager
+def folder_of_hosts(count: int, plan: Plan) -> Iterator[tuple[Path, Fleet]]:
+    """A result folder with one block of each of so many hosts, whose folders are there."""
+    fleet = Fleet(host=tuple(FleetHost(name=f"h{number}", ssh=f"ssh://h{number}") for number in range(count)))
+    with tempfile.TemporaryDirectory() as name:
+        os.environ[VARIABLE] = f"{name}/state"
+        folder = Path(name) / "results/leader"
+        (folder / layout.FILES).mkdir(parents=True)
+        (folder / layout.EXPERIMENT).write_text(TEXT.format(blocks=plan.blocks))
+        with contextlib.closing(State.create(folder, durable=False)) as state:
+            write_plan(state, replace(plan, attempts_before=0))
+            state.set_meta(created="1000.0")
+        keep_hosts(folder, fleet)
+        for block, host in enumerate(fleet.host, start=1):
+            place = host_folder(folder, host)
+            fill(place, [slot for slot in plan.slots if slot.block == block])
+            with contextlib.closing(State.open(folder, write=True)) as state:
+                state.assign_block(block, host.name)
+            gather_block(place, folder, block=block, host=host.name)
+        yield folder, fleet
+
+
+def measure_hosts(count: int, planned: int) -> Meter:
+    """What is looked at and put back for ``count`` hosts, once."""
+    plan = make_plan(Experiment.model_validate(tomllib.loads(TEXT.format(blocks=planned))))
+    meter = Meter()
+    with folder_of_hosts(count, plan) as (folder, fleet), contextlib.closing(State.open(folder, write=True)) as state:
+        leader = Leader(
+            folder=folder,
+            plan=plan,
+            hosts=HostsList(fleet=fleet),
+            permission=Permission(),
+            fence=Fence(folder=folder, caller={}, tell=lambda _: None),
+            state=state,
+            tell=lambda _: None,
+            make_cluster=lambda: Simulated(meter),  # type: ignore[arg-type,return-value]
+        )
+
+        async def look() -> None:
+            meter.start()
+            await leader._tidy()
+            await leader._clear()
+            meter.stop()
+
+        asyncio.run(look())
+    return meter
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--done", type=int, nargs="+", default=[10, 100, 980])
     parser.add_argument("--blocks", type=int, default=10, help="that are handed out (10)")
+    parser.add_argument("--hosts", type=int, nargs="+", default=[], help="that are looked at instead")
+    parser.add_argument("--planned", type=int, default=1000, help="blocks of their experiment (1000)")
     options = parser.parse_args()
+    if options.hosts:
+        print("hosts  time per host  CPU per host")
+    for count in options.hosts:
+        found = measure_hosts(count, options.planned)
+        print(f"{count:>5}  {1000 * found.seconds / count:>10.1f} ms  {1000 * found.cpu / count:>9.1f} ms", flush=True)
+    if options.hosts:
+        return
     print("done  time per block  CPU per block  opened per block")
     for done in options.done:
         found = measure(done, options.blocks)

@@ -29,7 +29,8 @@ class Proof:
 
     ``times`` are the right names of the time of which throughput loses most, the best first; none where nothing makes
     it longer, of which ``reason`` tells. ``memory`` is what throughput has to depend on as well, "" for nothing.
-    ``vary`` is what is varied, () for all times; ``method`` and ``warmup`` are "" where pgtrial chooses.
+    ``vary`` is what is varied, () for all times; ``method``, ``duration`` and ``warmup`` are "" where pgtrial
+    chooses.
     """
 
     times: tuple[str, ...]
@@ -38,6 +39,7 @@ class Proof:
     vary: tuple[str, ...] = ()
     blocks: int = DEFAULT_BLOCKS
     method: str = ""
+    duration: str = ""
     warmup: str = ""
 
     @property
@@ -48,7 +50,12 @@ class Proof:
     @property
     def options(self) -> tuple[str, ...]:
         """Of pgtrial limits."""
-        named = {"--blocks": str(self.blocks), "--method": self.method, "--warmup": self.warmup}
+        named = {
+            "--blocks": str(self.blocks),
+            "--method": self.method,
+            "--duration": self.duration,
+            "--warmup": self.warmup,
+        }
         return (
             *(word for name in self.vary for word in ("--resource", name)),
             *(word for option, value in named.items() if value for word in (option, value)),
@@ -88,10 +95,15 @@ class Case:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The experiment, and the scripts that it names."""
+        """The experiment, and the scripts that it and its arms name."""
         text = tomllib.loads(self.file.read_text(encoding="utf-8"))
         scenarios = text["workload"].get("scenario", ())
-        names = (text.get("dataset", {}).get("setup"), *(scenario.get("file") for scenario in scenarios))
+        own = (arm.get("workload", {}).get("scripts", {}) for arm in text.get("arms", {}).values())
+        names = (
+            text.get("dataset", {}).get("setup"),
+            *(scenario.get("file") for scenario in scenarios),
+            *(script for scripts in own for script in scripts.values()),
+        )
         return (self.file, *(EXPERIMENTS / name for name in names if name))
 
     @property
@@ -144,6 +156,7 @@ def _proof(case: str, table: dict[str, Any]) -> Proof:
         vary=tuple(table.get("vary", ())),
         blocks=table.get("blocks", DEFAULT_BLOCKS),
         method=table.get("method", ""),
+        duration=table.get("duration", ""),
         warmup=table.get("warmup", ""),
     )
     named = {*proof.times, *filter(None, [proof.memory])}

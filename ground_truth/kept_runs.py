@@ -68,12 +68,12 @@ def _tell(record: Kept) -> str:
 def proof_tasks(
     cases: Sequence[Case], predictions: Sequence[Prediction], results: Path, *, host_changes: bool, again: bool
 ) -> tuple[Task, ...]:
-    """The ledgers that are not there yet; with ``again`` of all these cases."""
-    there = read_kept(PROOFS, ProofRecord)
+    """The ledgers that are not there yet, or of a case that was changed since; with ``again`` of all these cases."""
+    there = {name: record.digest for name, record in read_kept(PROOFS, ProofRecord).items()}
     return tuple(
         _proof_task(case, predictions, results, host_changes=host_changes)
         for case in cases
-        if again or case.name not in there
+        if again or there.get(case.name) != case.digest
     )
 
 

@@ -16,6 +16,7 @@ from pgtrial.design.limits import AS_IS, limits_experiment
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.generate import file_text, read_time
 from pgtrial.experiment_file.load import parse_experiment
+from pgtrial.workloads.pauses import longest_sleeps
 
 LIST = FOLDER / "predictions.toml"
 CHANGED = "changed"
@@ -68,16 +69,18 @@ def write_experiment(prediction: Prediction, case: Case, place: Path, *, method:
     """
     given = case.file.read_text(encoding="utf-8")
     experiment = parse_experiment(given, case.file.name, case.file.parent).experiment
-    proof = case.proof
+    arms, proof = resolve_arms(experiment), case.proof
     ledger = tomllib.loads(
         limits_experiment(
             experiment,
-            resolve_arms(experiment),
+            arms,
             arm=case.arm,
             resources=proof.vary,
             blocks=blocks,
             method=method,
+            duration=read_time(proof.duration) if proof.duration else None,
             warmup=read_time(proof.warmup) if proof.warmup else None,
+            sleeps=longest_sleeps(experiment, arms, case.file.parent),
         )
     )
     del ledger["format"], ledger["limits"]

@@ -32,7 +32,6 @@ OTHERS: dict[str, tuple[int, str]] = {
     "export/xlsx.py": (1, "a workbook in memory"),
     "fleet/host_folders.py": (4, "folders in the state directory, which nobody else enters"),
     "fleet/remote.py": (3, "folders in the state directory, which nobody else enters"),
-    "fleet/tasks.py": (2, "reads a state, and copies it into a directory of its own, which nobody else enters"),
     "hosts/local.py": (1, "the logs of programs, never through a link"),
     "hosts/operations.py": (
         8,

@@ -7,7 +7,9 @@ and on the disk, or not at all. A link that has the name is replaced, and what i
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -19,6 +21,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_LINKS = 40  # as the kernel
 _PRIVATE = 0o600  # what is written is for its owner alone, less what the umask takes; whoever shares it says so
 _SHARED = 0o644
+_MOST_SHOWN = 100  # bytes of a name in the hidden one beside it, which file systems limit too
+_HIDDEN = re.compile(r"\.(.*)-[0-9a-f]{16}", re.DOTALL)
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # there is no directory, so nothing is in it
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -172,14 +177,30 @@ def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[Binar
 
 def hidden_name(path: Path) -> str:
     """A name beside ``path`` that nobody has."""
-    return f".{path.name[:100]}-{secrets.token_hex(8)}"
+    shown = os.fsencode(path.name)[:_MOST_SHOWN].decode(errors="ignore")
+    return f".{shown}-{secrets.token_hex(8)}"
+
+
+def is_hidden_name(name: str, path: Path) -> bool:
+    """Whether it may be one that ``hidden_name`` has given beside ``path``."""
+    found = _HIDDEN.fullmatch(name)
+    return found is not None and path.name.startswith(found[1])
+
+
+def check_new_path(path: Path, name: str) -> None:
+    """OSError where ``new_path`` has no place for its directory, as far as that can be told without making it."""
+    with _opened(path.parent) as directory:
+        _check_replaceable(path.name, directory)
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(name, dir_fd=directory)
 
 
 @contextlib.contextmanager
 def new_path(path: Path, name: str = "") -> Iterator[Path]:
     """As ``new_file``, for a library or a program that wants a path: in a directory that only this user enters.
 
-    Its ``name`` is a ``hidden_name`` where that is to be known before, for ``remove_path``.
+    Its ``name`` is a ``hidden_name`` where that is to be known before, for ``remove_path``. Its lock is held: the
+    kernel releases it when this process ends, which others may not see, as in another container.
     """
     name = name or hidden_name(path)
     with _opened(path.parent) as directory:
@@ -190,6 +211,8 @@ def new_path(path: Path, name: str = "") -> Iterator[Path]:
             try:
                 if os.fstat(private).st_uid != os.geteuid():
                     raise OSError(errno.EPERM, "somebody else has taken its place", str(path))
+                with contextlib.suppress(OSError):  # where nobody can lock
+                    fcntl.flock(private, fcntl.LOCK_EX)
                 yield Path(f"/proc/{os.getpid()}/fd/{private}") / path.name
                 file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=private)
                 try:
@@ -208,9 +231,16 @@ def remove_path(path: Path, name: str, *, inode: int | None) -> bool:
     """Remove what a process that was killed in ``new_path`` has left; whether there is nothing of that name now.
 
     The directory is known by its ``inode``, not by a device, which may have another number after a reboot. Only the
-    file that was to be ``path`` is removed with it; without an inode nothing was written yet, and it is empty. OSError.
+    file that was to be ``path`` is removed with it; without an inode nothing was written yet, and it is empty. OSError,
+    BlockingIOError where a process has its lock.
     """
-    with _opened(path.parent) as directory:
+    with contextlib.ExitStack() as stack:
+        try:
+            directory = stack.enter_context(_opened(path.parent))
+        except OSError as err:
+            if err.errno in _GONE:
+                return True
+            raise
         try:
             private = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         except FileNotFoundError:
@@ -221,6 +251,11 @@ def remove_path(path: Path, name: str, *, inode: int | None) -> bool:
             found = os.fstat(private)
             if found.st_uid != os.geteuid() or inode not in (None, found.st_ino):
                 return False
+            try:
+                fcntl.flock(private, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as err:  # where nobody can lock, there is no way to tell
+                if isinstance(err, BlockingIOError):
+                    raise
             if inode is not None:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path.name, dir_fd=private)

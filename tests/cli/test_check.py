@@ -282,3 +282,17 @@ def test_settings_of_a_server_elsewhere_are_not_checked_against_this_machines_ve
     assert [problem.message for problem in caught.value.problems] == [
         'unrecognized setting "io_method" for PostgreSQL 17'
     ]
+
+
+@pytest.mark.parametrize("workload", ['mix = "olap"', 'scenario = [{ name = "a", file = "a.sql" }]'])
+def test_longer_pauses_need_a_script_that_pauses(file: Path, capsys: pytest.CaptureFixture[str], workload: str) -> None:
+    Path("a.sql").write_text("SELECT 1;\n")
+    text = GOOD.replace('mix = "olap"', workload).replace("b.postgresql]\nshared_buffers", "b.workload]\npauses")
+    file.write_text(text.replace('"2GB"', "3"))
+
+    assert main(["check", "--no-host", str(file)]) == 2
+
+    assert "no \\sleep is in the scripts" in capsys.readouterr().err
+    if "file" in workload:
+        Path("a.sql").write_text("SELECT 1; \\sleep 5 ms\n")
+        assert main(["check", "--no-host", str(file)]) == 0

@@ -1,5 +1,7 @@
+import asyncio
 import json
 import os
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -216,3 +218,31 @@ def test_a_journal_of_the_format_before_that_can_only_be_read_is_put_back(
     assert path.read_text() == "old"
     assert captured.out == "#1 local, files: a new → old, restored\n"
     assert captured.err.startswith("error: cannot write to the journal of host changes")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_lets_it_finish_the_change_at_work_unless_it_comes_again(
+    change, times: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [change("a"), change("b")]
+    undo, told = FileKnob.undo, list[str]()
+
+    async def undo_slowly(knob: FileKnob, host: Host, entry: JournalEntry) -> Undone:
+        for number in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            while not (said := capsys.readouterr().err) and number == 0:
+                await asyncio.sleep(0)
+            told.append(said)
+        if times > 1:
+            await asyncio.Event().wait()
+        return await undo(knob, host, entry)
+
+    monkeypatch.setattr(FileKnob, "undo", undo_slowly)
+    assert main(["restore"]) == 130
+    interrupted = [path.read_text() for path in paths]
+    said = capsys.readouterr()
+    monkeypatch.undo()
+
+    assert interrupted == ["new", "old" if times == 1 else "new"]
+    assert ("#2 local, files: b new → old, restored" in said.out) is (times == 1)
+    assert "Ctrl-C again breaks it off" in told[0]

@@ -9,10 +9,12 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.restore import owner_of
+from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.processes import find_marked, identify
 from pgtrial.model.change import SERVER_COPY, Change
 from pgtrial.model.run import RunState
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
@@ -150,6 +152,7 @@ def test_what_belongs_to_no_folder_as_json(capsys: pytest.CaptureFixture[str]) -
             {"change": 'database "too" from none to a copy of "shop"', **busy},
         ],
         "left": [{"change": 'database "half" from none to a copy of "shop"', "folder": "/half.toml", "pid": 1}],
+        "leftovers": [],
     }
 
 
@@ -163,3 +166,46 @@ def test_where_nothing_is_changed_that_is_said(
     path = tmp_path / "state" / "journal.sqlite"
     assert capsys.readouterr().out == f"nothing is changed: {path} lists no change that is at work or left\n"
     assert not path.exists()
+
+
+@pytest.fixture
+def leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A result folder whose pgtrial was killed, and a directory with data that it has left."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    folder, left = tmp_path / "results", tmp_path / "pgtrial-00000001"
+    folder.mkdir()
+    (left / "data").mkdir(parents=True)
+    Belongings.of(folder).add_directory(Made(path=left, host=LOCAL))
+    return folder, left
+
+
+def test_what_restore_would_clear_is_no_nothing(leftover, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, left = leftover
+    hook = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark_of(folder)})
+    try:
+        wait_until(lambda: find_marked(mark_of(folder)))
+        assert main(["status"]) == 0
+        said = capsys.readouterr().out
+        assert main(["status", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+    finally:
+        hook.kill()
+        hook.wait()
+
+    assert said == (
+        f'Left by a pgtrial that has ended, for "{folder}":\n  1 process\n  {left}\nClear it with "pgtrial restore".\n'
+    )
+    one = {"folder": str(folder), "processes": 1, "directories": [str(left)], "hosts": []}
+    assert found == {"at_work": [], "left": [], "leftovers": [one]}
+    assert left.exists()
+
+
+def test_a_record_that_cannot_be_read_is_no_nothing(leftover, tmp_path: Path, capsys) -> None:
+    (record,) = (tmp_path / "state").glob("*/*.jsonl")
+    record.write_bytes(record.read_bytes() + b"{\n")
+
+    assert main(["status"]) == 1
+
+    captured = capsys.readouterr()
+    assert captured.out.endswith('Clear it with "pgtrial restore".\n')
+    assert str(record) in captured.err

@@ -3,6 +3,7 @@
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -314,20 +315,26 @@ command = ["bash", "-c", 'echo "{clients}", done']
     }
 
 
-def test_pauses_of_scripts_are_made_longer_where_they_are_named() -> None:
-    own = """
+def with_pauses(factor: float = 1) -> Experiment:
+    """An experiment with a script of its own, whose arm "own" makes its pauses longer."""
+    own = f"""
 [[workload.scenario]]
 name = "work"
 file = "work.sql"
 [arms.own.workload]
-pauses = 2
+pauses = {factor}
 """
     given = examine(TEXT.replace('mix = "simple-update"', "") + own, None).experiment
     assert given is not None
+    return given
+
+
+def test_pauses_of_scripts_are_made_longer_where_they_are_named() -> None:
+    given = with_pauses(2)
     arms = resolve_arms(given)
     assert "workload.pauses" not in find_resources(arms[0])
 
-    text = limits_experiment(given, arms, arm="own", resources=["cpu", "pauses"])
+    text = limits_experiment(given, arms, arm="own", resources=["cpu", "pauses"], sleeps={"own": 0.01})
 
     written = examine(text, None).experiment
     assert written is not None
@@ -338,10 +345,61 @@ pauses = 2
     assert log_time("workload", "3.0") - log_time("workload", "2.0") == pytest.approx(math.log(1.5))
 
 
-def test_a_load_without_scripts_of_its_own_has_no_pauses() -> None:
-    given = read(TEXT)
+@pytest.mark.parametrize("sleeps", [{}, {"on": 1.0}])
+def test_an_arm_whose_scripts_have_no_pauses_has_none_to_vary(sleeps: dict[str, float]) -> None:
+    given = with_pauses()
 
     with pytest.raises(SpecError, match='resource "pauses" cannot be varied') as refused:
-        limits_experiment(given, resolve_arms(given), resources=["pauses"])
+        limits_experiment(given, resolve_arms(given), arm="own", resources=["pauses"], sleeps=sleeps)
 
-    assert "no scripts of its own" in refused.value.detail
+    assert "no \\sleep" in refused.value.detail
+
+
+def times_of(resources: tuple[str, ...] = ("cpu", "pauses"), **options: Any) -> tuple[float, float]:
+    """Seconds of warm-up, and measured."""
+    given = with_pauses()
+    text = limits_experiment(given, resolve_arms(given), arm="own", resources=resources, **options)
+    written = examine(text, None).experiment
+    assert written is not None
+    warmup = written.workload.warmup
+    assert isinstance(warmup, float)
+    return warmup, written.workload.duration
+
+
+def test_a_run_has_many_of_the_pauses_that_are_made_longer() -> None:
+    """Clients begin in step: of a few pauses one more or less in a run is a large part."""
+    assert times_of(sleeps={"own": 0.01}) == (0.5, 2)
+    assert times_of(sleeps={"own": 0.0}) == (0.5, 2)
+    assert times_of(sleeps={"own": 1.0}) == (5, 30)
+    assert times_of(sleeps={"own": 1.0}, step=2) == (6, 40)
+    assert times_of(("cpu",), sleeps={"own": 1.0}) == (0.5, 2)
+    assert times_of(sleeps={"own": 0.1}, duration="3s", warmup="500ms") == (0.5, 3)
+    assert times_of(sleeps={"own": math.inf}, duration="9s", warmup=1) == (1, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        ({"sleeps": {"own": 1.0}, "duration": "29s"}, "a duration of 29 s has too few pauses", "--duration 30s"),
+        ({"sleeps": {"own": 1.0}, "warmup": 4}, "a warmup of 4 s has too few pauses", "--warmup 5s"),
+        ({"sleeps": {"own": math.inf}}, "known only while they run", "--duration and --warmup"),
+        ({"sleeps": {"own": math.inf}, "duration": 60}, "known only while they run", "--duration and --warmup"),
+    ],
+)
+def test_times_that_have_too_few_pauses_are_refused(options: dict[str, Any], message: str, hint: str) -> None:
+    with pytest.raises(SpecError, match=message) as refused:
+        times_of(**options)
+
+    assert hint in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(("table", "resource"), [("workload", "pauses"), ("slowdown", "flush")])
+def test_a_time_that_would_be_longer_than_an_arm_can_have_it_is_refused(table: str, resource: str) -> None:
+    own = with_pauses().model_dump(mode="json", exclude_unset=True)
+    given = Experiment.model_validate({**own, "arms": {"own": {table: {resource: 8.0}}}})
+    arms = resolve_arms(given)
+
+    assert limits_experiment(given, arms, resources=[resource], sleeps={"own": 0.01}, step=1.25)
+    with pytest.raises(SpecError, match=f"{resource} of own would be 12 times as long") as refused:
+        limits_experiment(given, arms, resources=[resource], sleeps={"own": 0.01})
+    assert "1.25" in (refused.value.hint or "")

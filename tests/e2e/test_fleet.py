@@ -14,7 +14,20 @@ from pathlib import Path
 import pytest
 
 from support import wait_until
-from support.fleet import BLOCKS, assert_restored, assert_whole, counted, fleet_hosts, processes, verdict, wait_for_runs
+from support.fleet import (
+    BLOCKS,
+    BLOCKS_TEXT,
+    CHANGED,
+    TUNED,
+    assert_restored,
+    assert_whole,
+    counted,
+    fleet_hosts,
+    processes,
+    settings,
+    verdict,
+    wait_for_runs,
+)
 from support.namespaces import Namespaces
 
 NODE, SESSION = "pgtrial.fleet.node", "pgtrial.fleet.session"
@@ -30,7 +43,7 @@ def two_hosts() -> Iterator[Namespaces]:
 def fleet_place(new_place, two_hosts):
     place = new_place("fleet")
     place.write_light_experiment(
-        ("blocks = 2", f"blocks = {BLOCKS}"), ('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0")
+        ("blocks = 2", BLOCKS_TEXT), ('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0")
     )
     (place.directory / "hosts.toml").write_text(two_hosts.listed())
     return place
@@ -137,6 +150,29 @@ def test_ctrl_c_puts_everything_back(fleet_place, two_hosts):
     result = resume(fleet_place, two_hosts)
     assert result.returncode == 0, result.stderr
     assert_whole(fleet_place)
+
+
+def test_what_a_killed_fleet_has_changed_on_hosts_is_put_back_by_the_next(fleet_place, two_hosts, gate):
+    """Nobody is left who could: not the leader, nor a worker, nor an engine."""
+    fleet_place.write_gated_experiment(gate, ('duration = "2s"', 'duration = "1s"'), ("blocks = 2", BLOCKS_TEXT), TUNED)
+    before = settings(two_hosts)
+    changes = ("--allow-code", "--allow-host-changes")
+    process = start(fleet_place, two_hosts, "run", "small.toml", *changes, "--fleet", "hosts.toml")
+    wait_until(lambda: settings(two_hosts), lambda found: set(found) == {CHANGED})
+    process.send_signal(signal.SIGSTOP)
+    for pid in processes(fleet_place, NODE) + processes(fleet_place, SESSION):
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    fleet_place.finish(process)
+    assert set(settings(two_hosts)) == {CHANGED}
+
+    gate.unlink()
+    folder = str(fleet_place.only_folder().path)
+    result = fleet_place.finish(start(fleet_place, two_hosts, "resume", folder, *changes))
+    assert result.returncode == 0, result.stderr
+    assert_whole(fleet_place)
+    assert_restored(two_hosts)
+    assert settings(two_hosts) == before
 
 
 def test_a_host_that_is_cut_off_loses_its_block_and_comes_back(fleet_place, two_hosts):

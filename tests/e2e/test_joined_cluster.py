@@ -9,7 +9,16 @@ import pytest
 
 from support import wait_until
 from support.dask_cluster import DaskCluster, dask_cluster
-from support.fleet import BLOCKS, assert_restored, assert_whole, fleet_hosts, processes
+from support.fleet import (
+    BLOCKS_TEXT,
+    CHANGED,
+    TUNED,
+    assert_restored,
+    assert_whole,
+    fleet_hosts,
+    processes,
+    settings,
+)
 from support.namespaces import Namespaces
 
 
@@ -23,7 +32,7 @@ def two_hosts() -> Iterator[Namespaces]:
 def joined_place(new_place, two_hosts):
     place = new_place("joined")
     place.write_light_experiment(
-        ("blocks = 2", f"blocks = {BLOCKS}"), ('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0")
+        ("blocks = 2", BLOCKS_TEXT), ('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0")
     )
     return place
 
@@ -50,9 +59,9 @@ def start(place, cluster: DaskCluster, *arguments: str):
     return place.start(*arguments, environment=cluster.environment)
 
 
-def run_command(place, cluster: DaskCluster):
+def run_command(place, cluster: DaskCluster, *arguments: str):
     wait_until(lambda: plan(place, cluster), lambda found: found.returncode == 0 and found.stdout.count("ssh://") >= 2)
-    return start(place, cluster, "run", "small.toml", "--allow-code", "--fleet", cluster.address)
+    return start(place, cluster, "run", "small.toml", "--allow-code", *arguments, "--fleet", cluster.address)
 
 
 def resume(place, cluster: DaskCluster):
@@ -98,6 +107,33 @@ def test_a_worker_that_is_killed_and_started_again_goes_on(joined_place, cluster
     assert result.returncode == 0, result.stderr
     assert "is lost" in result.stderr
     assert_whole(joined_place)
+    assert_restored(two_hosts)
+    assert_nothing_there(joined_place)
+
+
+def test_a_worker_puts_back_first_what_an_earlier_one_has_left(joined_place, cluster, two_hosts, gate):
+    joined_place.write_gated_experiment(
+        gate, ('duration = "2s"', 'duration = "1s"'), ("blocks = 2", BLOCKS_TEXT), TUNED
+    )
+    before = settings(two_hosts)
+    process = run_command(joined_place, cluster, "--allow-host-changes")
+    wait_until(lambda: settings(two_hosts), lambda found: set(found) == {CHANGED})
+    workers = dict(cluster.workers)
+    engines = processes(joined_place, "pgtrial.fleet.session", state="worker-")
+    for pid in [worker.pid for worker in workers.values()] + engines:
+        os.kill(pid, signal.SIGKILL)
+    for worker in workers.values():
+        worker.wait()
+    assert set(settings(two_hosts)) == {CHANGED}
+
+    gate.unlink()
+    for resource in workers:
+        add_worker(cluster, joined_place, two_hosts, resource)
+    result = joined_place.finish(process)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("is lost") == len(workers)
+    assert_whole(joined_place)
+    assert settings(two_hosts) == before
     assert_restored(two_hosts)
     assert_nothing_there(joined_place)
 

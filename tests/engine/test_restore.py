@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
@@ -227,6 +228,34 @@ def test_what_was_changed_elsewhere_is_never_written_here(place, journal, runner
         runner.run(place.undo_open(journal))
 
     assert place.values() == "110000"
+
+
+def test_an_undo_that_is_interrupted_is_finished_and_the_next_is_not_begun(place, journal, runner, monkeypatch) -> None:
+    for name in ("a", "b"):
+        place.set(name, "1")
+        begin(journal, f"{name}.1", path=str(place.directory / f"{name}.1"))
+    begun, may_end, knob = asyncio.Event(), asyncio.Event(), type(place.knobs[0])
+    at_once = knob.undo
+
+    async def undo(*arguments: object) -> Undone:
+        begun.set()
+        await may_end.wait()
+        return await at_once(*arguments)
+
+    async def interrupt() -> None:
+        undoing = asyncio.ensure_future(place.undo_open(journal))
+        await begun.wait()
+        undoing.cancel()
+        await asyncio.sleep(0)  # it takes effect
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await undoing
+
+    monkeypatch.setattr(knob, "undo", undo)
+    runner.run(interrupt())
+
+    assert place.values() == "110100"
+    assert outcomes(journal) == {"a.1": None, "b.1": Outcome.RESTORED}
 
 
 def test_a_journal_that_cannot_be_written_is_told_when_all_is_undone(place, journal, runner, monkeypatch) -> None:

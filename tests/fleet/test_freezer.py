@@ -108,6 +108,18 @@ def test_it_goes_on_where_who_has_started_it_is_gone(often):
             os.kill(pid, signal.SIGKILL)
 
 
+def test_the_first_process_of_a_container_is_not_said_to_stand_still(often, monkeypatch):
+    """The kernel ignores a SIGSTOP for it that comes from inside."""
+    sent = []
+    monkeypatch.setattr(Freezer, "_send", lambda _self, number: sent.append(number))
+    with Freezer(1) as freezer:
+        freezer.tell(MEASURE)
+        assert wait_until(lambda: freezer.awake > 3 * freezer_module._LOOK, bool)
+        assert not freezer.is_frozen
+        assert freezer.take_awake() > 0.0
+    assert sent == []
+
+
 # A worker that listens, and answers what it is sent.
 _ANSWERS = (
     "import socket; server = socket.create_server(('127.0.0.1', 0)); print(server.getsockname()[1], flush=True)\n"

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,16 @@ def test_runs_of_several_hosts_are_analysed_as_those_of_one(main, host, other, m
     gather_block(host, main, block=1, host="a")
 
     assert analyze(main).effects == analyze(measured).effects
+
+
+def test_a_run_that_only_has_the_mark_of_another_is_no_other(main, host, other):
+    """As where folders were made at one moment: the second one's block was taken for one that is there."""
+    with contextlib.closing(State.open(host, write=True)) as state:
+        state.give_up_block(1, "the host was lost")
+    assert gather_block(host, main, block=1, host="a") == ARMS
+    with contextlib.closing(sqlite3.connect(other / layout.STATE)) as database, database:
+        database.execute("UPDATE run SET started = started + 1")
+
+    assert gather_block(other, main, block=1, host="a") == ARMS
+    assert gather_block(other, main, block=1, host="a") == 0
+    assert done_blocks(main) == {1}

@@ -193,8 +193,9 @@ def test_a_worker_that_fails_is_lost_and_does_not_end_the_experiment(configured,
         async def use() -> None:
             async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
                 (address,) = found._present
+                asked = {"folder": str(tmp_path), "mark": {"created": "", "whole": {}}, "told": []}
                 with pytest.raises(LostError, match="its worker fails: DatabaseError: file is not a database"):
-                    await found._serve(address, "state", json.dumps({"folder": str(tmp_path)}))
+                    await found._serve(address, "news", json.dumps(asked))
                 found._remote["a"] = (str(tmp_path), "of another name")
                 with pytest.raises(LostError, match="its worker could not run it: TypeError"):
                     await found.run_block("a", json.dumps({"block": [], "permission": ""}))

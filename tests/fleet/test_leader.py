@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import tempfile
 import tomllib
 from collections import Counter
@@ -21,7 +22,7 @@ from pgtrial.design.plan import make_plan
 from pgtrial.engine.experiment import Permission
 from pgtrial.engine.folder import load_stored
 from pgtrial.engine.signals import until_signalled
-from pgtrial.errors import ConnectError, PgTrialError, RestoreError, TargetError
+from pgtrial.errors import ConnectError, PgTrialError, RestoreError, StoreError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.fleet import experiment, fence, gather, hosts_file
 from pgtrial.fleet.cluster import LostError
@@ -56,7 +57,7 @@ seed = 7
 """
 HOSTS = 'name = "a"\nssh = "ssh://a"', 'name = "b"\nssh = "ssh://b"'
 # What a host does with a block that it is given.
-DEEDS = ("done", "lost before", "lost in the middle", "lost at the end", "cut off", "out of order", "damaged")
+DEEDS = ("done", "lost before", "lost in the middle", "lost at the end", "cut off", "out of order", "damaged", "half")
 WELL = "done"
 
 
@@ -134,7 +135,7 @@ class Simulated:
                     return {"failed": "lost the connection", "detail": "", "hint": "", "may_return": True}
                 case "out of order":
                     return {"failed": "no space", "detail": "", "hint": "Make some.", "may_return": False}
-            for slot in slots:
+            for slot in slots[: 1 if deed == "half" else None]:
                 measure(state, place, slot)
         if deed == "lost at the end":
             raise LostError("its worker has ended")
@@ -318,6 +319,14 @@ def test_a_host_that_cannot_run_it_is_said_to_and_the_other_does_all() -> None:
     assert "b gets no more blocks: no space. Make some." in told
 
 
+def test_a_block_that_is_said_to_be_done_and_is_not_there_as_a_whole_goes_to_another_host() -> None:
+    with main_folder() as folder:
+        told = lead(folder, Simulated({"b": ["half"]}))
+
+        assert_whole(folder)
+    assert any("b gets no more blocks: it has not sent every run of block " in line for line in told)
+
+
 def test_a_resume_reads_the_folder_of_each_host_once_for_its_name_however_many_hosts_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -340,12 +349,20 @@ def test_a_resume_reads_the_folder_of_each_host_once_for_its_name_however_many_h
         lead(folder, Simulated({}), of_names("abcdefgh"))
 
         assert_whole(folder)
-    assert max(read[f"load_stored {host}"] for host in "abc") == 2  # for its name, and to remove its data
+    assert max(read[f"load_stored {host}"] for host in "abc") == 1  # for its name; of its data there are none
     assert read["done_blocks small"] == 3  # before, at the beginning, and in the end
 
 
 def of_names(names: str) -> Fleet:
     return fleet(*(f'name = "{name}"\nssh = "ssh://{name}"' for name in names))
+
+
+def test_a_record_that_is_damaged_is_told_before_a_host_is_asked() -> None:
+    with main_folder() as folder:
+        with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as database, database:
+            database.execute("INSERT INTO run (slot, attempt, state, started) VALUES (999, 1, 'done', 1.0)")
+        with pytest.raises(StoreError, match="names slot 999, which is not there"):
+            lead(folder, Simulated({}))
 
 
 def test_a_host_that_comes_back_gets_blocks_again() -> None:
@@ -357,6 +374,48 @@ def test_a_host_that_comes_back_gets_blocks_again() -> None:
             reasons = {run.reason for run in state.runs() if run.state is RunState.INTERRUPTED}
     assert "a gets blocks again." in told
     assert reasons == {"its block was given up on a: lost the connection"}
+
+
+def test_what_a_host_is_found_to_have_done_when_another_has_its_block_is_an_attempt() -> None:
+    class Late(Simulated):
+        """The whole block of ``a`` appears in its folder when ``b`` is at it."""
+
+        lost: Mapping[str, Any] | None = None
+        stays_away = True
+
+        async def run_block(self, host: str, request: str) -> Mapping[str, object]:
+            wanted = json.loads(request)
+            if host == "a" and self.lost is None:
+                self.lost = wanted
+                raise LostError("its worker is gone")
+            if host == "b" and self.lost is not None and wanted["block"] == self.lost["block"]:
+                b_has_it.set()
+                await a_is_back.wait()
+            return await super().run_block(host, request)
+
+        async def end_worker(self, host: str) -> PgTrialError | None:  # type: ignore[override]
+            if host != "a" or self.lost is None:
+                return None
+            if self.stays_away:
+                self.stays_away = False
+                return TargetError("no worker says that nothing goes on")
+            if not b_has_it.is_set():
+                await b_has_it.wait()
+                place = Path(self.lost["folder"])
+                with contextlib.closing(State.open(place, write=True)) as state:
+                    for slot in state.slots(block=self.lost["block"]):
+                        measure(state, place, slot)
+            return None
+
+        async def add_worker(self, host: str) -> None:
+            if host == "a" and self.lost is not None:
+                a_is_back.set()
+
+    b_has_it, a_is_back = asyncio.Event(), asyncio.Event()
+    with main_folder() as folder:
+        lead(folder, Late({}))
+
+        assert_whole(folder)
 
 
 def test_a_host_that_is_lost_while_it_is_made_ready_is_asked_again() -> None:

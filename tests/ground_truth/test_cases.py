@@ -19,6 +19,7 @@ from pgtrial.findings.over_time import Period, Stability
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 from pgtrial.knobs import HOST_KNOBS
+from pgtrial.workloads.pauses import longest_sleeps
 
 ROOT = Path(__file__).parents[2]
 HOST_TABLES = {knob.name for knob in HOST_KNOBS}
@@ -166,7 +167,9 @@ def test_what_limits_each_case_can_be_asked_of_its_first_arm(case, files):
         resources=proof.vary,
         blocks=proof.blocks,
         method=proof.method or "auto",
+        duration=proof.duration or None,
         warmup=proof.warmup or None,
+        sleeps=longest_sleeps(given.loaded.experiment, given.plan.arms, given.loaded.folder),
     )
 
     checked = check_text(text, f"limits of {case.name}", given.loaded.folder, on_host=False)

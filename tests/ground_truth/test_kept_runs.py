@@ -98,8 +98,9 @@ def names(tasks: tuple[Task, ...]) -> list[tuple[str, str]]:
 
 
 def test_ledgers_that_are_there_are_not_made_again_unless_they_are_named(tmp_path: Path) -> None:
-    kept.keep(kept.PROOFS, "row-locks", proof(times=(FLUSH,)))
-    kept.keep(kept.PROOFS, "cpu", proof(reason="error: no compiler"))
+    kept.keep(kept.PROOFS, "row-locks", proof(times=(FLUSH,), digest=ALL["row-locks"].digest))
+    kept.keep(kept.PROOFS, "cpu", proof(reason="error: no compiler", digest=ALL["cpu"].digest))
+    kept.keep(kept.PROOFS, "lwlocks", proof(times=(FLUSH,), digest="of the case before it was changed"))
     options = {"host_changes": False}
 
     left = kept_runs.proof_tasks(SEEN, PREDICTIONS, tmp_path, again=False, **options)
@@ -143,7 +144,7 @@ def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tm
 
     def make(case: cases.Case, results: Path, **_: object) -> ProofRecord:
         made.append(case.name)
-        return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0)
+        return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0, digest=case.digest)
 
     monkeypatch.setattr(kept_runs, "run_proof", make)
     arguments = ["--limits", "--results", str(tmp_path / "results"), "--only", "wal-flush", "cpu"]
@@ -293,6 +294,12 @@ def test_a_changed_script_or_truth_changes_the_digest(monkeypatch: pytest.Monkey
     assert other.digest != before
     (tmp_path / "experiments" / "jit.sql").write_text("SELECT 1;")
     assert case.digest != before
+    file = tmp_path / "experiments" / "jit.toml"
+    scripts = '[arms.compiled.workload]\nscripts = { sum = "planning.sql" }\n'
+    file.write_text(file.read_text().replace("[arms.compiled.postgresql]", f"{scripts}[arms.compiled.postgresql]"))
+    with_script = case.digest
+    (tmp_path / "experiments" / "planning.sql").write_text("SELECT 2;")
+    assert case.digest != with_script
     assert replace(PREDICTIONS[0], factors={"cpu": 0.9}).digest != PREDICTIONS[0].digest
 
 

@@ -66,6 +66,14 @@ if child == 0:
 used = os.wait4(child, 0)[2]
 print(used.ru_utime + used.ru_stime)
 """
+# CPU time of a program that has taken the place of one that worked, before and after a call at which it is paid for.
+_WORK_AND_EXECUTE = """
+import os, sys, time
+while time.thread_time() < 0.2:
+    pass
+after = "import select, time; begun = time.thread_time(); select.poll().poll(0); print(time.thread_time() - begun)"
+os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", after])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +134,12 @@ def test_a_process_that_ends_burns_what_it_owes(library: Path) -> None:
     slowed = float(run(_WORK_AND_END, preload=str(library), PGTRIAL_SLOW_CPU="2"))
 
     assert slowed - alone >= 0.18
+
+
+@needs_compiler
+def test_a_program_does_not_burn_again_what_the_one_before_it_used(library: Path) -> None:
+    """The clock of a thread goes on where it executes another program."""
+    assert float(run(_WORK_AND_EXECUTE, preload=str(library), PGTRIAL_SLOW_CPU="2")) < 0.15
 
 
 @needs_compiler

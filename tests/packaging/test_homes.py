@@ -36,6 +36,7 @@ HOMES = {
         "engine/events.py",
         "engine/live/view.py",
         "findings/",
+        "fleet/copies.py",
         "fleet/hosts_file.py",
         "fleet/offers.py",
         "store/findings_file.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.spill import PREFIX
+from pgtrial.store.spill import PREFIX, own_prefix
 
 _OPEN = "import os, signal; from pgtrial.store import parquet; parquet.session(); "
 
@@ -63,12 +63,13 @@ def test_that_of_a_process_at_work_stays(run, tmp_path: Path) -> None:
 
 
 def test_what_is_no_such_directory_stays(run, tmp_path: Path) -> None:
-    elsewhere, foreign, mixed = tmp_path / "elsewhere", tmp_path / f"{PREFIX}foreign", tmp_path / f"{PREFIX}mixed"
+    own = own_prefix()
+    elsewhere, foreign, mixed = tmp_path / "elsewhere", tmp_path / f"{own}foreign", tmp_path / f"{own}mixed"
     for directory in (elsewhere, foreign, mixed):
         directory.mkdir()
         (directory / "duckdb_temp_1_storage").write_text("")
-    (tmp_path / f"{PREFIX}link").symlink_to(elsewhere)
-    (tmp_path / f"{PREFIX}file").write_text("")
+    (tmp_path / f"{own}link").symlink_to(elsewhere)
+    (tmp_path / f"{own}file").write_text("")
     (mixed / "precious").write_text("")
     if os.geteuid() == 0:
         os.chown(foreign, 65534, 65534)
@@ -78,5 +79,16 @@ def test_what_is_no_such_directory_stays(run, tmp_path: Path) -> None:
     assert (elsewhere / "duckdb_temp_1_storage").exists()
     assert [each.name for each in mixed.iterdir()] == ["precious"]
     assert (foreign / "duckdb_temp_1_storage").exists() == (os.geteuid() == 0)
-    assert (tmp_path / f"{PREFIX}link").is_symlink()
-    assert (tmp_path / f"{PREFIX}file").is_file()
+    assert (tmp_path / f"{own}link").is_symlink()
+    assert (tmp_path / f"{own}file").is_file()
+
+
+def test_that_of_another_machine_stays_whose_locks_this_one_may_not_see(run, tmp_path: Path) -> None:
+    its = tmp_path / f"{PREFIX}0123abcd-x"
+    its.mkdir()
+    (its / "duckdb_temp_1_storage").write_text("")
+
+    assert run("assert len(os.listdir(os.environ['TMPDIR'])) == 2") == 0
+
+    assert [each.name for each in its.iterdir()] == ["duckdb_temp_1_storage"]
+    assert list(tmp_path.iterdir()) == [its]

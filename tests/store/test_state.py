@@ -260,6 +260,30 @@ def test_files_of_the_database_are_plain(state, tmp_path, name, make):
         State.open(tmp_path)
 
 
+def test_blocks_that_are_begun_and_done_are_found_without_their_runs(tmp_path):
+    slots = tuple(Slot(number=n, block=(n + 1) // 2, position=2 - n % 2, arm="ab"[n % 2]) for n in range(1, 9))
+    with contextlib.closing(State.create(tmp_path)) as state:
+        state.set_plan(ARMS, [LoadLevel(index=0, clients=2)], slots)
+        assert state.begun_blocks() == state.done_blocks() == state.done_blocks(host="one") == frozenset()
+        for slot in slots[:5]:
+            outcomes = (RunState.INVALID, RunState.DONE) if slot.block < 3 else (RunState.DONE,)
+            for outcome in outcomes:
+                state.end_runs([state.begin_run(slot, 1.0).id], outcome, 2.0)
+        state.begin_run(slots[5], 1.0)
+        state.assign_block(1, "one")
+        state.assign_block(2, "two")
+        state.assign_block(3, "one")
+
+        assert state.begun_blocks() == {1, 2, 3}
+        assert state.done_blocks() == {1, 2}
+        assert state.done_blocks(host="one") == {1}
+        assert state.count_runs(RunState.RUNNING) == 1
+        state._db.execute("DROP TABLE run")
+        for find in (state.begun_blocks, state.done_blocks):
+            with pytest.raises(StoreError, match="no such table"):
+                find()
+
+
 def test_runs_and_facts_of_one_block_are_read_without_those_of_others(tmp_path):
     slots = (*SLOTS, Slot(number=3, block=2, position=1, arm="a"), Slot(number=4, block=2, position=2, arm="b"))
     with contextlib.closing(State.create(tmp_path)) as state:

@@ -13,6 +13,11 @@ from support.programs import skip_for_want
 from support.waiting import wait_until
 
 BLOCKS = 3
+BLOCKS_TEXT = f"blocks = {BLOCKS}"
+SETTING = "net.core.somaxconn"  # which each host has for itself
+CHANGED = "3210"
+# What has every run of an experiment change its host.
+TUNED = ("[design]", "".join(f'[arms.{arm}.sysctl]\n"{SETTING}" = {CHANGED}\n\n' for arm in ("on", "off")) + "[design]")
 
 
 @contextlib.contextmanager
@@ -46,6 +51,11 @@ def assert_restored(hosts: Namespaces) -> None:
     """Nothing runs on a host but what was there before."""
     for host in hosts.hosts:
         assert wait_until(host.programs, lambda found: found <= {"sshd"}) == {"sshd"}
+
+
+def settings(hosts: Namespaces) -> list[str]:
+    """What it is on each host."""
+    return [host.read(SETTING) for host in hosts.hosts]
 
 
 def assert_whole(place: Any, *, blocks: int = BLOCKS) -> None:

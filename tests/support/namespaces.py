@@ -73,6 +73,11 @@ class NamespaceHost:
     def mend(self) -> None:
         _ip("link", "set", self.link, "up")
 
+    def read(self, setting: str) -> str:
+        """A setting of the kernel's network, of which each host has its own."""
+        argv = ["nsenter", f"--net=/run/netns/{self.namespace}", "cat", f"/proc/sys/{setting.replace('.', '/')}"]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
     def programs(self) -> set[str]:
         """The names of all that runs on it, whoever has started it."""
         found = set()

@@ -8,13 +8,11 @@ import pytest
 
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.workloads.pauses import find_pauses
+from pgtrial.workloads.pauses import explain_no_pauses, find_pauses, longest_sleeps
 
 
-def pauses(
-    folder: Path, workload: dict[str, Any], *, arm: dict[str, Any] | None = None
-) -> tuple[tuple[str, float], ...]:
-    experiment = Experiment.model_validate(
+def experiment_of(workload: dict[str, Any], *, arm: dict[str, Any] | None = None) -> Experiment:
+    return Experiment.model_validate(
         {
             "format": 1,
             "experiment": {"name": "x"},
@@ -23,6 +21,12 @@ def pauses(
             "arms": {"a": {}, "b": arm or {}},
         }
     )
+
+
+def pauses(
+    folder: Path, workload: dict[str, Any], *, arm: dict[str, Any] | None = None
+) -> tuple[tuple[str, float], ...]:
+    experiment = experiment_of(workload, arm=arm)
     return find_pauses(experiment, resolve_arms(experiment), folder)
 
 
@@ -32,6 +36,9 @@ def pauses(
         ("SELECT 1;\n  \\sleep 4 ms\n\\sleep 500 ms\n", 0.5),
         ("\\sleep 2\n", 2.0),
         ("\\sleep :x us\n", math.inf),
+        ("SELECT 1; \\sleep 3 ms\nSELECT pg_sleep(0.001);\n", 0.003),
+        ("SELECT 1; \\sleep 3 ms\nSELECT pg_sleep(2);\n", 2.0),
+        ("\\sleep 10 \\\n ms\n", 0.01),
         ("-- no \\sleep here\nSELECT '\\sleep';\n", 0.0),
         ("SELECT pg_sleep(0.25);\nSELECT PG_SLEEP(1);\n", 1.0),
         ("SELECT sum(a), pg_catalog.pg_sleep(0.004) FROM t WHERE n <= 5;\n", 0.004),
@@ -78,3 +85,70 @@ def test_scripts_of_an_arm_are_told_as_well(tmp_path: Path) -> None:
 
 def test_a_mix_of_pgtrial_has_none(tmp_path: Path) -> None:
     assert pauses(tmp_path, {"mix": "tpcb-like"}) == ()
+
+
+SCENARIO = {"scenario": [{"name": "a", "file": "a.sql"}]}
+
+
+def test_clients_of_an_arm_that_makes_its_pauses_longer_sleep_so_long(tmp_path: Path) -> None:
+    """Statements that sleep stay as they are."""
+    (tmp_path / "a.sql").write_text("\\sleep 30 ms\nSELECT pg_sleep(0.05);\n")
+
+    assert pauses(tmp_path, SCENARIO, arm={"workload": {"pauses": 1.5}}) == (("a.sql", 0.05),)
+    assert dict(pauses(tmp_path, SCENARIO, arm={"workload": {"pauses": 3.0}})) == pytest.approx({"a.sql": 0.09})
+    assert pauses(tmp_path, SCENARIO, arm={"workload": {"pauses": 0.1}}) == (("a.sql", 0.05),)
+
+
+def test_the_longest_sleep_of_each_arm_is_told_with_its_own_scripts_variables_and_factor(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("\\sleep :p ms\n\\sleep 5 ms\nSELECT pg_sleep(7);\n")
+    (tmp_path / "b.sql").write_text("\\set q 2\n\\sleep :q s\n\\sleep 1 ms\n")
+    (tmp_path / "c.sql").write_text("SELECT 1;\n")
+    (tmp_path / "d.sql").write_text("\\sleep :p\n")
+
+    def longest(arm: dict[str, Any]) -> float | None:
+        experiment = experiment_of(SCENARIO, arm={"workload": arm})
+        return longest_sleeps(experiment, resolve_arms(experiment), tmp_path).get("b")
+
+    assert longest({}) == math.inf  # nobody gives :p
+    assert longest({"variables": {"p": 20}}) == 0.02
+    assert longest({"variables": {"p": 20}, "pauses": 2.0}) == 0.04
+    assert longest({"scripts": {"a": "b.sql"}, "variables": {"q": 3}}) == math.inf  # the script says it anew
+    assert longest({"scripts": {"a": "d.sql"}, "variables": {"p": 0}}) == 0
+    assert longest({"scripts": {"a": "c.sql"}}) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "arm", "is_wrong"),
+    [
+        ({"mix": "simple-update"}, {}, True),
+        ({"mix": "simple-update"}, {"scripts": {"simple-update": "sleeps.sql"}}, False),
+        ({"mix": "oltp"}, {}, True),
+        ({"scenario": [{"name": "a", "file": "a.sql"}]}, {}, True),
+        ({"scenario": [{"name": "a", "file": "a.sql"}]}, {"scripts": {"a": "sleeps.sql"}}, False),
+        ({"scenario": [{"name": "a", "file": "sleeps.sql"}]}, {}, False),
+        ({"scenario": [{"name": "a", "builtin": "select-only"}]}, {}, True),
+    ],
+)
+def test_pauses_of_scripts_that_have_none_are_refused(
+    tmp_path: Path, workload: dict[str, Any], arm: dict[str, Any], is_wrong: bool
+) -> None:
+    (tmp_path / "a.sql").write_text("SELECT pg_sleep(1); -- \\sleep 3\n")
+    (tmp_path / "sleeps.sql").write_text("SELECT 1; \\sleep :x\n")
+    experiment = experiment_of(workload, arm={"workload": {"pauses": 3.0, **arm}})
+
+    problems = list(explain_no_pauses(experiment, resolve_arms(experiment), tmp_path))
+
+    assert [problem.path for problem in problems] == (["arms.b.workload.pauses"] if is_wrong else [])
+    assert all("no \\sleep" in problem.message for problem in problems)
+
+
+def test_pauses_of_all_arms_need_a_script_of_one_of_them(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("SELECT 1;\n")
+    (tmp_path / "b.sql").write_text("\\sleep 1 ms\n")
+    given = experiment_of(SCENARIO, arm={"workload": {"scripts": {"a": "b.sql"}}}).model_dump(exclude_unset=True)
+    common = {**given, "target": {"workload": {"pauses": 2.0}}}
+
+    for arms, wrong in ((common["arms"], []), ({"a": {}, "b": {}}, ["target.workload.pauses"])):
+        experiment = Experiment.model_validate({**common, "arms": arms})
+        found = explain_no_pauses(experiment, resolve_arms(experiment), tmp_path)
+        assert [problem.path for problem in found] == wrong

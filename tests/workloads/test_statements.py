@@ -37,3 +37,13 @@ def test_what_has_no_plan_is_left_out(script: str) -> None:
 )
 def test_variables_that_nothing_sets_are_found(script: str, unset: set[str]) -> None:
     assert unset_variables(script, {"given": "1"}) == unset
+
+
+def test_a_command_of_pgbench_ends_a_statement_wherever_it_stands() -> None:
+    script = (
+        "SELECT 1; \\sleep 10 \\\n ms\nSELECT 2 AS a \\gset\nSELECT '\n\\sleep 3';\n/* \\if */ SELECT $$\n\\set a$$;\n"
+    )
+
+    found = [statement.text for statement in planned_statements(script)]
+
+    assert found == ["SELECT 1", "SELECT 2 AS a", "SELECT ' \\sleep 3'", "SELECT $$ \\set a$$"]

@@ -38,6 +38,7 @@ from pgtrial.postgres.programs import (
 )
 from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
+from pgtrial.workloads.pauses import explain_no_pauses, longest_sleeps
 
 _log = logging.getLogger(__name__)
 
@@ -213,15 +214,16 @@ def check_text(
         try:
             facts = facts_for(experiment, folder, is_here=place.is_here) if on_host else None
             plan = make_plan(experiment, facts)
+            found += explain_no_pauses(experiment, plan.arms, folder)
         except SpecError as error:
             found += error.problems
-    if plan is None:
+    if plan is None or found:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO and place.is_here else ("", "")
     proofs = {
         arm: _check_proof(arm, each, folder, on_host=on_host, allow_code=allow_code, allow_files=allow_files)
-        for arm, each in _texts_to_prove(plan, source_name, text).items()
+        for arm, each in _texts_to_prove(plan, source_name, text, folder).items()
     }
     return Checked(
         loaded=loaded,
@@ -234,9 +236,10 @@ def check_text(
     )
 
 
-def _texts_to_prove(plan: Plan, source_name: str, text: str) -> dict[str, str]:
+def _texts_to_prove(plan: Plan, source_name: str, text: str, folder: Path) -> dict[str, str]:
     try:
-        return limits_to_prove(plan.experiment, plan.arms)
+        sleeps = longest_sleeps(plan.experiment, plan.arms, folder) if plan.experiment.limits is not None else {}
+        return limits_to_prove(plan.experiment, plan.arms, sleeps=sleeps)
     except SpecError as error:
         hint = " ".join(filter(None, (error.detail, error.hint)))
         problem = SpecProblem(path="limits", message=error.message, hint=hint)

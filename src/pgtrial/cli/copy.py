@@ -68,8 +68,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     if name is not None and dump is not None:
         raise click.UsageError("--as and --dump exclude each other")
     output = output or file.with_name(f"{file.stem}-copy.toml")
-    if output.exists():
-        raise PreflightError(f'"{output}" already exists', hint="Name another one with --output.")
+    _check_places(output, dump)
     folder, named = output.absolute().parent, [one for _, one in files_in(experiment)]
     text = for_folder(text, named, file.absolute().parent, folder)
     name, caller = name or f"{target.database}_copy", forget_caller()
@@ -96,6 +95,23 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
         echo(f'Run it with "{command}". Nobody but you drops the copy: dropdb {shell_word(name)}')
     else:
         echo(f'Run it with "pgtrial run {shell_word(output)}{also}".')
+
+
+def _check_places(output: Path, dump: Path | None) -> None:
+    """Raise PreflightError where one is no text, which neither an experiment file nor the journal could hold, or where
+    the experiment file is there.
+    """
+    from pgtrial.errors import PreflightError
+
+    for path in filter(None, (dump, output)):
+        name = os.fsencode(path.absolute())
+        try:
+            name.decode()
+        except UnicodeDecodeError as err:
+            shown = name.decode(errors="backslashreplace")
+            raise PreflightError(f'the path "{shown}" is not text in UTF-8', hint="Name another one.") from err
+    if os.path.lexists(output):
+        raise PreflightError(f'"{output}" already exists', hint="Name another one with --output.")
 
 
 def _allow_files(named: Sequence[str], here: Path, there: Path) -> str:

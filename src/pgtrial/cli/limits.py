@@ -25,9 +25,17 @@ from pgtrial.language import Language
     "--step", default=1.5, metavar="FACTOR", type=float, help="How many times as long a time is. Default: 1.5."
 )
 @click.option("--blocks", default=6, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
-@click.option("--duration", default="2s", metavar="TIME", help="Measured time per run. Default: 2s.")
 @click.option(
-    "--warmup", default=None, metavar="TIME", help="Load before the measured time. Default: 500ms, with memory 10s."
+    "--duration",
+    default=None,
+    metavar="TIME",
+    help="Measured time per run. Default: 2s, with pauses at least 20 of the longest.",
+)
+@click.option(
+    "--warmup",
+    default=None,
+    metavar="TIME",
+    help="Load before the measured time. Default: 500ms, with memory 10s, with pauses at least 3 of the longest.",
 )
 @click.option("--method", default="auto", metavar="NAME", help="blocks, interleaved, or auto (default).")
 @click.option("--plan", "only_plan", is_flag=True, help="Print what it would do, and run nothing.")
@@ -45,7 +53,7 @@ def command(
     resources: tuple[str, ...],
     step: float,
     blocks: int,
-    duration: str,
+    duration: str | None,
     warmup: str | None,
     method: str,
     only_plan: bool,
@@ -80,6 +88,7 @@ def command(
     from pgtrial.engine.preview import preview_experiment
     from pgtrial.experiment_file.generate import read_time
     from pgtrial.hosts.base import LOCAL
+    from pgtrial.workloads.pauses import longest_sleeps
 
     given = check_file(file, allow_code=allow_code, allow_files=allow_files)
     text = limits_experiment(
@@ -90,8 +99,9 @@ def command(
         step=step,
         method=method,
         blocks=blocks,
-        duration=read_time(duration),
+        duration=None if duration is None else read_time(duration),
         warmup=None if warmup is None else read_time(warmup),
+        sleeps=longest_sleeps(given.loaded.experiment, given.plan.arms, given.loaded.folder),
     )
     checked = check_text(
         text,

@@ -1,6 +1,7 @@
 """pgtrial restore: undo host changes that a killed pgtrial left behind."""
 
 import json
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,9 +42,8 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
     """
     import asyncio
 
-    from pgtrial.engine.leftovers import clear, find_leftovers
+    from pgtrial.engine.leftovers import clear, find_leftovers, raise_unreadable
     from pgtrial.engine.restore import find_unrestored, forget, undo_open
-    from pgtrial.errors import StoreError
     from pgtrial.hosts.connect import open_host
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.postgres.existing.knobs import restoring_knobs
@@ -70,15 +70,28 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
         elif found.left:
             with Journal.open(write=True) as journal:
                 knobs = restoring_knobs(forget_caller(), say=partial(echo, err=True))
-                asyncio.run(undo_open(journal, knobs=knobs, host_of=open_host, tell=report.show_undone))
+                asyncio.run(_until_stopped(undo_open(journal, knobs=knobs, host_of=open_host, tell=report.show_undone)))
         elif not leftovers and not unreadable and not as_json:
             echo(f"nothing to restore: {journal.path} lists no change that is left")
-        if unreadable:  # the others are done with
-            first, *others = unreadable
-            detail = "\n".join((first.detail, *(f"{other.message}. {other.detail}" for other in others)))
-            raise StoreError(first.message, detail=detail, hint=first.hint)
+        raise_unreadable(unreadable)  # the others are done with
     finally:
         report.close()
+
+
+async def _until_stopped(work: Awaitable[None]) -> None:
+    """Ctrl-C lets it finish the change at work, which may wait for long; a second one does not."""
+    import asyncio
+
+    from pgtrial.engine.signals import until_signalled
+
+    task = asyncio.current_task()
+    assert task is not None  # this is a coroutine that runs
+
+    def break_off() -> None:
+        task.cancel()
+
+    say = partial(echo, "interrupted: it finishes the change at work; Ctrl-C again breaks it off", err=True)
+    await until_signalled(work, on_signal=say, on_second=break_off)
 
 
 @dataclass(slots=True, kw_only=True)

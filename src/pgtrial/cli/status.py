@@ -18,7 +18,8 @@ def command(*, folder: Path | None, as_json: bool) -> None:
     """Show the progress of the experiment in result FOLDER; change nothing.
 
     Without FOLDER, show what pgtrial is changing from this machine, or has left changed, for whatever it was: also
-    what belongs to no result folder, as copies of databases that are being made.
+    what belongs to no result folder, as copies of databases that are being made. It also shows processes and
+    directories of data that a killed pgtrial has left here.
 
     From the third complete block on it also shows the estimate so far, and the change that these blocks can detect.
     Looking is free, but stopping because of what you see is not: an experiment that ends when it looks good finds too
@@ -73,6 +74,7 @@ def command(*, folder: Path | None, as_json: bool) -> None:
 
 
 def _show_changes(as_json: bool) -> None:
+    from pgtrial.engine.leftovers import find_leftovers, raise_unreadable
     from pgtrial.engine.restore import describe, find_unrestored
     from pgtrial.report.text import wrap_lines
     from pgtrial.safe_text import make_visible
@@ -80,27 +82,47 @@ def _show_changes(as_json: bool) -> None:
 
     with Journal.open(write=False) as journal:
         found = find_unrestored(journal)
+    leftovers, unreadable = find_leftovers()
     if as_json:
-        tables = {
+        tables: dict[str, object] = {
             name: [
                 {"change": describe(each.entry), "folder": each.entry.folder, "pid": each.owner.pid} for each in records
             ]
             for name, records in (("at_work", found.in_use), ("left", found.left))
         }
+        tables["leftovers"] = [
+            {
+                "folder": str(each.belongings.folder),
+                "processes": len(each.processes),
+                "directories": [str(path) for path in each.directories],
+                "hosts": each.elsewhere,
+            }
+            for each in leftovers
+        ]
         echo(json.dumps(tables, indent=2))
+        raise_unreadable(unreadable)
         return
+    ended = "Left by a pgtrial that has ended"
     groups: dict[str, list[str]] = {}
     for each in (*found.in_use, *found.left):
-        whose = f"Process {each.owner.pid} is at work" if each in found.in_use else "Left by a pgtrial that has ended"
+        whose = f"Process {each.owner.pid} is at work" if each in found.in_use else ended
         groups.setdefault(f'{whose}, for "{each.entry.folder}":', []).append(describe(each.entry))
+    for leftover in leftovers:
+        processes = len(leftover.processes)
+        what = [f"{processes} process{'' if processes == 1 else 'es'}"] if processes else []
+        group = groups.setdefault(f'{ended}, for "{leftover.belongings.folder}":', [])
+        group += [*what, *map(str, leftover.directories)]
     for title, texts in groups.items():
         echo(make_visible(title))
         for text in texts:
             echo("\n".join(wrap_lines(text, 80, indent="    ", first="  ")))
     if found.left:
         echo('Put it back with "pgtrial restore".')
-    elif not found.in_use:
+    elif leftovers:
+        echo('Clear it with "pgtrial restore".')
+    elif not found.in_use and not unreadable:
         echo(f"nothing is changed: {journal.path} lists no change that is at work or left")
+    raise_unreadable(unreadable)
 
 
 def _estimate(folder: Path) -> str:

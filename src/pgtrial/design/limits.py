@@ -3,7 +3,8 @@
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pgtrial.errors import SpecError
@@ -17,7 +18,7 @@ from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.workload import PAUSES, WORKLOAD, read_texts
 from pgtrial.model.arm import Arm, Role
 from pgtrial.nearest import hint_name
-from pgtrial.units import parse_bytes, read_count
+from pgtrial.units import parse_bytes, parse_duration, read_count
 
 AS_IS, EVERYTHING = "as-is", "all-slower"  # names of the points at which nothing, and all, is slower
 _SLICE = "500ms"
@@ -31,13 +32,20 @@ _SAME = ("target", "dataset", "hooks", "waive")
 _GENERATORS = {3: ((0, 1, 2),), 4: ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))}
 MOST_RESOURCES = 8
 _BY_FACTOR = (SLOWDOWN, WORKLOAD)  # knobs whose values are how many times as long a time is
+_LARGEST_FACTOR = 10  # that these take
+_SCRIPTS_PAUSES = f"{WORKLOAD}.{PAUSES}"
+# Seconds of a run, and of the load before it.
+_DURATION, _WARMUP, _WARMUP_OF_MEMORY = 2, 0.5, 10.0
+# Of the longest pause, in a run and in the load before it: clients begin in step, so that a run has one more or less of
+# all of their pauses.
+_MANY_PAUSES, _SOME_PAUSES = 20, 3
 _PAGES = "The size of memory is known where the arm declares it: shared_buffers, or memory in its table cgroup."
 # Why what may well limit a load is not varied, by the names that somebody may give it.
 _NEVER = {
     "memory": _PAGES,
     "shared_buffers": _PAGES,
     "network": "The load reaches the server by a socket, without a network between them.",
-    "pauses": "The load has no scripts of its own in which clients could pause.",
+    "pauses": "The arm's load has no \\sleep in scripts of its own, by which clients would pause.",
     "think": "Pauses of scripts (\\sleep) are called pauses.",
     "locks": "A wait for a lock is no time of its own: it is as long as the work of its holder, which is varied.",
     "full_page_writes": "There is a checkpoint before each run, after which so short a run has mostly whole pages. "
@@ -80,11 +88,6 @@ def find_memory(arm: Arm) -> tuple[str, ...]:
     return tuple(f"{knob}.{key}" for knob, _, key in names if key in tables.get(knob, {}))
 
 
-def find_scripts_pauses(experiment: Experiment) -> tuple[str, ...]:
-    """What of the load's scripts can be made longer, where it has some: their pauses, if there are any."""
-    return (f"{WORKLOAD}.{PAUSES}",) if any(each.file is not None for each in experiment.workload.scenario) else ()
-
-
 def limits_experiment(
     experiment: Experiment,
     arms: Sequence[Arm],
@@ -95,21 +98,27 @@ def limits_experiment(
     method: str = "auto",
     blocks: int = DEFAULT_BLOCKS,
     budget: float | None = None,
-    duration: str | float = 2,
+    duration: str | float | None = None,
     warmup: str | float | None = None,
+    sleeps: Mapping[str, float] = MappingProxyType({}),
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
     ``step``; the load is that of ``experiment``, which has no errors. ``resources``, default all times, may leave out
     the knob of a name. Times in seconds; with a ``budget`` the number of blocks follows from it. A
-    ``warmup`` of None is as long as what is varied needs.
+    ``duration`` or ``warmup`` of None is as long as what is varied needs. ``sleeps`` is by arm, of those
+    whose scripts pause, for how long they do at most, infinity where that is not known.
 
     SpecError where the load or the target does not allow it, and for names that are not there.
     """
     _require_closed(experiment)
     chosen = _find_arm(arms, arm)
-    names = _choose(resources, find_resources(chosen), (*find_memory(chosen), *find_scripts_pauses(experiment)))
-    if not 1 < step <= 10:
-        raise SpecError(f"the step is {step:g}, not a factor above 1 and up to 10")
+    longest = sleeps.get(chosen.name, 0.0)
+    pauses = (_SCRIPTS_PAUSES,) if chosen.name in sleeps else ()
+    names = _choose(resources, find_resources(chosen), (*find_memory(chosen), *pauses))
+    if not 1 < step <= _LARGEST_FACTOR:
+        raise SpecError(f"the step is {step:g}, not a factor above 1 and up to {_LARGEST_FACTOR}")
+    _require_room(chosen, names, step)
+    times = _times(names, duration, warmup, longest * step)
     data = experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     hypothesis = {key: value for key, value in data.get("hypothesis", {}).items() if key in ("margin", "confidence")}
     design = {key: value for key, value in data.get("design", {}).items() if key in _KEPT}
@@ -130,8 +139,7 @@ def limits_experiment(
                 "expect": "worse",
             },
             **{key: data[key] for key in _SAME if key in data},
-            "workload": data["workload"]
-            | {"duration": duration, "warmup": _warmup(names) if warmup is None else warmup},
+            "workload": data["workload"] | times,
             "limits": {"of": chosen.name, "resources": list(names)},
             "arms": {label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)},
             "design": {
@@ -144,10 +152,12 @@ def limits_experiment(
     )
 
 
-def limits_to_prove(experiment: Experiment, arms: Sequence[Arm]) -> dict[str, str]:
+def limits_to_prove(
+    experiment: Experiment, arms: Sequence[Arm], *, sleeps: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, str]:
     """By the name of an arm, TOML of the experiment that proves what limits it; {} where the file does not ask for it.
 
-    SpecError as ``limits_experiment``.
+    SpecError and ``sleeps`` as ``limits_experiment``.
     """
     asked = experiment.limits
     if asked is None or not asked.prove:
@@ -158,7 +168,8 @@ def limits_to_prove(experiment: Experiment, arms: Sequence[Arm]) -> dict[str, st
     chosen = names if asked.arm is None else [asked.arm]
     budget = None if asked.budget is None else asked.budget / len(chosen)
     return {
-        name: limits_experiment(experiment, arms, arm=name, resources=asked.resources, budget=budget) for name in chosen
+        name: limits_experiment(experiment, arms, arm=name, resources=asked.resources, budget=budget, sleeps=sleeps)
+        for name in chosen
     }
 
 
@@ -199,9 +210,59 @@ def _choose(wanted: Sequence[str], times: Sequence[str], others: Sequence[str]) 
     return names
 
 
-def _warmup(names: Sequence[str]) -> float:
-    """Seconds: memory has to fill."""
-    return 0.5 if set(names).isdisjoint(MEMORY) else 10.0
+def _require_room(arm: Arm, names: Sequence[str], step: float) -> None:
+    """Of an arm whose times are longer themselves."""
+    for knob, _, key in (name.partition(".") for name in names):
+        own = float(arm.knobs.get(knob, {}).get(key, "1")) if knob in _BY_FACTOR else 0.0
+        if own * step > _LARGEST_FACTOR:
+            raise SpecError(
+                f"{key} of {arm.name} would be {own * step:g} times as long, and {_LARGEST_FACTOR} times is the most",
+                hint=f"It is {own:g} times as long already: take a step of {_LARGEST_FACTOR / own:g} at most, or leave "
+                "it out.",
+            )
+
+
+def _times(
+    names: Sequence[str], duration: str | float | None, warmup: str | float | None, pause: float
+) -> dict[str, str | float]:
+    """Times of the runs: memory has to fill, and there have to be many of the pauses that are varied."""
+    pause = pause if _SCRIPTS_PAUSES in names else 0.0
+    least_warmup = _WARMUP if set(names).isdisjoint(MEMORY) else _WARMUP_OF_MEMORY
+    if math.isinf(pause):
+        if duration is None or warmup is None:
+            raise SpecError(
+                "how long the scripts pause is known only while they run",
+                hint=f"Give --duration and --warmup of pgtrial limits: {_MANY_PAUSES} and {_SOME_PAUSES} times as long "
+                "as the longest pause with the step. Or give the arm the variable of the \\sleep, in its variables.",
+            )
+        return {"duration": duration, "warmup": warmup}
+    return {
+        "duration": _time(duration, _DURATION, pause, _MANY_PAUSES, "duration"),
+        "warmup": _time(warmup, least_warmup, pause, _SOME_PAUSES, "warmup"),
+    }
+
+
+def _time(given: str | float | None, least: float, pause: float, count: int, option: str) -> str | float:
+    """What is given, or else long enough; SpecError where it is given, and too short for so many pauses."""
+    needed = round(count * pause, 6)
+    if given is None:
+        return least if needed <= least else math.ceil(needed)
+    seconds = _seconds(given)
+    if seconds is not None and seconds < needed:
+        raise SpecError(
+            f"a {option} of {seconds:g} s has too few pauses of up to {pause:g} s",
+            hint="Clients begin in step, so that a few pauses say little: give "
+            f"--{option} {math.ceil(needed)}s, or leave it out.",
+        )
+    return given
+
+
+def _seconds(time: str | float) -> float | None:
+    """None of a text that is no time, which is said where the file is checked."""
+    try:
+        return parse_duration(time) if isinstance(time, str) else time
+    except ValueError:
+        return None
 
 
 def _label(slowed: Sequence[str], count: int) -> str:

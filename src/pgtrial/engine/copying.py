@@ -1,6 +1,7 @@
 """A copy of an existing database, to try on it what nobody would try on the original."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from pathlib import Path
 from pgtrial.engine.changes import finish
 from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry, undo_open
 from pgtrial.engine.signals import until_signalled
-from pgtrial.errors import PreflightError, RestoreError
+from pgtrial.errors import PreflightError, RestoreError, StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import identify
+from pgtrial.hosts.processes import boot_id, identify
 from pgtrial.knobs.base import HostKnob, KnobContext, forget
 from pgtrial.model.change import DUMP, SERVER_COPY, JournalEntry, Outcome, Undone
 from pgtrial.postgres.existing.copies import Copied, read_settings
@@ -23,7 +24,9 @@ from pgtrial.postgres.existing.database import name_of_database
 from pgtrial.postgres.existing.knobs import Dump, ServerCopy
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs
-from pgtrial.store.journal import Journal
+from pgtrial.store.journal import Journal, JournalRecord
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ def dump(experiment: Experiment, to: Path, caller: Mapping[str, str], output: Pa
     Nothing is left of a dump that does not become whole; where pgtrial is killed, it is in the journal, and the next
     dump removes it. Raises ConnectError, PreflightError, TargetError, StoreError.
     """
-    if to.exists():
+    if os.path.lexists(to):
         raise PreflightError(f'"{to}" already exists', hint="Name another file with --dump.")
     return asyncio.run(until_signalled(_dump(experiment, to.absolute(), caller, output)))
 
@@ -142,13 +145,40 @@ async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str], out
 
 
 async def _clear_dumps(journal: Journal) -> None:
-    """Remove what is left of dumps whose pgtrial was killed, as far as that can be."""
-    if any(_is_dump(record.entry) for record in find_unrestored(journal).left):
-        with suppress(RestoreError):  # the journal still has it, for "pgtrial restore" to tell why
+    """Remove what is left of dumps whose pgtrial was killed, as far as that can be, and tell of it.
+
+    Who is at work on another machine that shares the state directory seems to have ended as well: what another boot has
+    in the journal is left to the user.
+    """
+    boot, is_due = boot_id(), False
+    for record in find_unrestored(journal).left:
+        entry = record.entry
+        if entry.change.knob == DUMP and entry.boot_id == boot:
+            is_due = True
+        elif entry.change.knob == DUMP:
+            _log.warning(
+                "%s was begun on another machine, or before this one was started, and is not finished. Where that is "
+                'over, "pgtrial restore" removes what is left of it.',
+                _describe(entry),
+            )
+    if is_due:
+        with suppress(RestoreError, StoreError):  # the journal still has it, or another "pgtrial restore" is at it
             await undo_open(
-                journal, knobs=(Dump(),), host_of=open_host, tell=lambda _record, _undone: None, is_due=_is_dump
+                journal,
+                knobs=(Dump(),),
+                host_of=open_host,
+                tell=_tell_cleared,
+                is_due=lambda entry: entry.change.knob == DUMP and entry.boot_id == boot,
             )
 
 
-def _is_dump(entry: JournalEntry) -> bool:
-    return entry.change.knob == DUMP
+def _tell_cleared(record: JournalRecord, undone: Undone) -> None:
+    if undone.outcome is Outcome.RESTORED:
+        _log.warning("removed what a pgtrial that was killed had left of %s", _describe(record.entry))
+    else:
+        _log.warning("%s is not finished, and cannot be removed: %s", _describe(record.entry), undone.text)
+
+
+def _describe(entry: JournalEntry) -> str:
+    """ "a dump of database "shop" at "/backup/shop.dump" "."""
+    return f"{entry.change.new_text} at {entry.change.name}"

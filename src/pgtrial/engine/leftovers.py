@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def sweep(folder: Path, *, is_done: bool = False) -> int:
             )
         belongings = Belongings.of(folder)
         ended = _end_all(belongings, is_over=is_done and belongings.has_ended())
-        for run in state.runs():
+        for run in state.runs() if state.count_runs(RunState.RUNNING) else ():
             if run.state is RunState.RUNNING:
                 discard_unfinished(layout.run_folder(folder, run.folder))
         state.interrupt_running()
@@ -150,6 +151,14 @@ def find_leftovers() -> tuple[tuple[Leftover, ...], tuple[StoreError, ...]]:
         if leftover.processes or leftover.directories:
             found.append(leftover)
     return tuple(found), tuple(unreadable)
+
+
+def raise_unreadable(wrong: Sequence[StoreError]) -> None:
+    """StoreError that tells all that is wrong with records; nothing when there is no such thing."""
+    if wrong:
+        first, *others = wrong
+        detail = "\n".join((first.detail, *(f"{other.message}. {other.detail}" for other in others)))
+        raise StoreError(first.message, detail=detail, hint=first.hint)
 
 
 def clear(leftover: Leftover) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pgtrial.engine.events import HostRestored, Observer
+from pgtrial.engine.signals import undisturbed
 from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
@@ -105,11 +106,24 @@ async def undo_open(
 ) -> None:
     """Undo everything whose pgtrial has ended and that ``is_due``, newest first; ``tell`` hears of each.
 
-    ``host_of`` reaches a host by its name. Raises RestoreError when something could not be put back, StoreError when
-    the journal could not be written; both after all the others have been tried.
+    ``host_of`` reaches a host by its name. A cancellation takes effect when the change at work is undone: what is
+    broken off may be harder to undo. Raises RestoreError when something could not be put back, StoreError when the
+    journal could not be written; both after all the others have been tried.
     """
     results: list[tuple[JournalEntry, Undone]] = []
     unwritten: StoreError | None = None
+
+    async def undo_one(record: JournalRecord, host: Host | Undone) -> None:
+        nonlocal unwritten
+        note = partial(journal.confirm, record.entry)
+        undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry, note)
+        try:
+            journal.end(record.entry, undone, t=time.time())
+        except StoreError as err:
+            unwritten = err
+        results.append((record.entry, undone))
+        tell(record, undone)
+
     with journal.restoring():
         async with AsyncExitStack() as stack:
             hosts = _Hosts(host_of=host_of, stack=stack)
@@ -117,14 +131,7 @@ async def undo_open(
                 if not is_due(record.entry):
                     continue
                 host = await hosts.find(record.entry.host)
-                note = partial(journal.confirm, record.entry)
-                undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry, note)
-                try:
-                    journal.end(record.entry, undone, t=time.time())
-                except StoreError as err:
-                    unwritten = err
-                results.append((record.entry, undone))
-                tell(record, undone)
+                await undisturbed(undo_one(record, host))
     raise_failed(results)
     if unwritten is not None:
         raise unwritten

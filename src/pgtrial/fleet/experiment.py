@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -151,6 +152,7 @@ class Leader:
 
     async def run(self) -> None:
         """Run all that is left, and leave nothing behind, also when it is cancelled. Raises PgTrialError."""
+        self.state.runs()  # once as a whole: a record that is damaged is told before anything is done
         try:
             await undisturbed(self._tidy())
         except asyncio.CancelledError:
@@ -293,7 +295,9 @@ class Leader:
         cannot.
         """
         if host.name in self._stays:
-            fenced = await self._fence(host, self.dispatch.away().get(host.name, "pgtrial ended"))
+            every = frozenset(slot.block for slot in self.plan.slots)  # it holds none: whatever is new there came late
+            reason = self.dispatch.away().get(host.name, "pgtrial ended")
+            fenced = await self._fence(host, reason, refused=every)
             if fenced.stays is not None:
                 raise LostError(f"it could not be put back: {fenced.stays.message}")
 
@@ -302,7 +306,7 @@ class Leader:
         if unread := set(self.dispatch.counted.values()) - self._ran.keys():
             for name, place in host_folders(self.folder).items():  # of one that was copied there are none
                 if name in unread:
-                    address = load_stored(place).experiment.target.host
+                    address = _find_address(place)
                     self._ran[name] = FleetHost(name=name, ssh=address) if address else FleetHost(name=name, local=True)
         known = [self._ran[name] for name in sorted(self._ran) if name != host.name]
         if not self.hosts.without_doubles((host,), known=known):
@@ -364,8 +368,8 @@ class Leader:
         if answer.get("awake"):
             self._tell_once(
                 f"the worker on {host.name} does not stand still while runs are measured: somebody asks it for "
-                "something, as a monitor for its metrics, or whoever started it is gone. It takes from the CPU time "
-                "of what is measured."
+                "something, as a monitor for its metrics, or whoever started it is gone, or it is the first process of "
+                "its container, which cannot be stopped. It takes from the CPU time of what is measured."
             )
         if host.name in self._leaving:
             await self._set_aside(host, _OFF_LIST, hint="")
@@ -499,7 +503,7 @@ class Leader:
         """Fence every host that has a folder, also of an earlier list: what an earlier pgtrial left is undone, and what
         it had finished is taken in.
         """
-        done = done_blocks(self.folder)  # once: it reads all runs, and nobody else takes any in now
+        done = done_blocks(self.folder)  # once: nobody else takes any in now
         for name, place in host_folders(self.folder).items():
             fenced = await self.fence.fence(place, host=name, reason=_given_up(name, "pgtrial ended"), done=done)
             done |= fenced.whole
@@ -511,7 +515,7 @@ class Leader:
     async def _clear(self) -> None:
         """Remove data that hosts still have, as those that were lost."""
         places = host_folders(self.folder).values()
-        clearing = [self.fence.clear(place, load_stored(place).experiment.target.host) for place in places]
+        clearing = [self.fence.clear(place, partial(_find_address, place)) for place in places]
         for found in await asyncio.gather(*clearing, return_exceptions=True):
             if isinstance(found, BaseException) and not isinstance(found, PgTrialError):
                 raise found
@@ -541,6 +545,11 @@ class Leader:
             detail="\n".join(f"{host.name}: {away[host.name]}." for host in self.fleet.host if host.name in away),
             hint=f'Fix a host, then continue with "pgtrial resume {shell_word(self.folder)}".',
         )
+
+
+def _find_address(place: Path) -> str | None:
+    """Of the host of a folder, which may be of an earlier list."""
+    return load_stored(place).experiment.target.host
 
 
 def _given_up(host: str, reason: str) -> str:

@@ -16,7 +16,7 @@ from pgtrial.engine.folder import is_locked, lock_folder
 from pgtrial.engine.leftovers import OWN_ROLE, end_all_strays, mark_of, sweep
 from pgtrial.engine.restore import find_pending, undo_own
 from pgtrial.errors import ConnectError, PgTrialError, StoreError
-from pgtrial.fleet.gather import begun_blocks, gather_block, is_whole
+from pgtrial.fleet.gather import begun_blocks, done_blocks, gather_block, is_whole
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.processes import ProcessId, end, is_alive
 from pgtrial.postgres.existing.knobs import restoring_knobs
@@ -61,7 +61,7 @@ class Fence:
     ) -> Fenced:
         """End and undo what is of the folder ``place`` of a host; of its blocks take those that are whole, and of the
         others the attempts, with the ``reason`` why they do not count. ``done`` are blocks that the main folder has,
-        ``refused`` such as do not count although they look whole. Raises StoreError.
+        from whichever host, ``refused`` such as do not count although they look whole. Raises StoreError.
         """
         await self._end_engine(place)
         with lock_folder(place):
@@ -74,13 +74,13 @@ class Fence:
                 stays = err
         return Fenced(whole=whole, stays=stays)
 
-    async def clear(self, place: Path, address: str | None) -> None:
-        """Remove the data on a host that gets no more blocks, if it can be reached."""
+    async def clear(self, place: Path, find_address: Callable[[], str | None]) -> None:
+        """Remove the data on a host that gets no more blocks, if it can be reached. Who has none needs no address."""
         belongings = Belongings.of(place)
         if find_pending(place) or not belongings.hosts():
             return
         with contextlib.suppress(ConnectError):
-            async with open_host(address, mark=mark_of(place)) as host:
+            async with open_host(find_address(), mark=mark_of(place)) as host:
                 end_all_strays(mark_of(place), host)
                 remove_directories(host, *belongings.paths(host.name))
 
@@ -103,11 +103,14 @@ class Fence:
         self, place: Path, host: str, reason: str, done: frozenset[int], refused: frozenset[int]
     ) -> frozenset[int]:
         sweep(place)
+        if not (begun := begun_blocks(place)):
+            return frozenset()
         found = set()
-        for block in sorted(begun_blocks(place)):
+        own = done if self.folder is None else done & done_blocks(self.folder, host=host)
+        for block in sorted(begun - own):
             if block not in done | refused and is_whole(place, block):
                 found.add(block)
-            elif block not in done:
+            else:
                 with contextlib.closing(State.open(place, write=True)) as state:
                     state.give_up_block(block, reason)
             if self.folder is not None:

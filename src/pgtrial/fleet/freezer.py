@@ -2,7 +2,8 @@
 
 Its scheduler hears nothing of it until then, and its connection stays. Who asks it something, as to end, is answered:
 where bytes wait for it, it goes on for a while. It also does where who has started it is gone, as it would end if it
-could. Whoever dies, it goes on: a shell that waits for the end of a pipe sees to that.
+could; and the first process of a container never stands still. Whoever dies, it goes on: a shell that waits for the end
+of a pipe sees to that.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ _AFTER_LEVEL = 15.0  # s
 _LOOK = 5.0
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _QUEUES, _INODE = 4, 9  # of the words of a line of /proc/PID/net/tcp
+_FIRST = 1  # process of a container, which the kernel lets nobody in it stop
 _PARENT = 1  # of the words of /proc/PID/stat behind the name
 
 
@@ -98,7 +100,7 @@ class Freezer:
                 self.awake += 0.0 if self.is_frozen else _LOOK
 
     def _freeze(self) -> None:
-        if _parent_of(self.worker) == self._parent:
+        if self.worker != _FIRST and _parent_of(self.worker) == self._parent:
             self._send(signal.SIGSTOP)
             self._sockets = _sockets_of(self.worker)  # it opens no other until it goes on
             self.is_frozen = True

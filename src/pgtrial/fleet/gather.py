@@ -28,7 +28,7 @@ def digest_runs(folder: Path, block: int) -> dict[str, str]:
     """Of all files of the runs of a block that are done."""
     with contextlib.closing(State.open(folder)) as state:
         runs = [run for run in state.runs(block=block) if run.state is RunState.DONE]
-    return {f"{run.folder}/{path.name}": _digest(path) for run in runs for path in _files(folder, run)}
+    return {f"{run.folder}/{path.name}": digest_file(path) for run in runs for path in _files(folder, run)}
 
 
 def is_whole(folder: Path, block: int) -> bool:
@@ -41,24 +41,20 @@ def is_whole(folder: Path, block: int) -> bool:
 def begun_blocks(folder: Path) -> frozenset[int]:
     """Blocks of which the folder has runs."""
     with contextlib.closing(State.open(folder)) as state:
-        return frozenset(run.slot.block for run in state.runs())
+        return state.begun_blocks()
 
 
-def done_blocks(folder: Path) -> frozenset[int]:
-    """Blocks of which every run is done."""
+def done_blocks(folder: Path, *, host: str | None = None) -> frozenset[int]:
+    """Blocks of which every run is done, or those on a host."""
     with contextlib.closing(State.open(folder)) as state:
-        blocks: dict[int, set[int]] = {}
-        for slot in state.slots():
-            blocks.setdefault(slot.block, set()).add(slot.number)
-        done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
-    return frozenset(block for block, slots in blocks.items() if slots <= done)
+        return state.done_blocks(host=host)
 
 
 def gather_block(source: Path, folder: Path, *, block: int, host: str, digests: Digests | None = None) -> int:
     """Take all runs of a block that have ended into the main ``folder``; how many of them are new.
 
-    Files are compared with the ``digests`` that were made where they were written, if they are given. StoreError where
-    they are not the same, or where a run of the block is done already; then nothing counts.
+    With the ``digests`` that were made where its files were written, the block has to be whole, and they are compared.
+    StoreError where they are not the same, or where a run of the block is done already; then nothing counts.
     """
     with _ONE:
         return _gather(source, folder, block=block, host=host, digests=digests)
@@ -69,18 +65,24 @@ def _gather(source: Path, folder: Path, *, block: int, host: str, digests: Diges
         born = own.meta().get("created", "")
         runs = [run for run in own.runs(block=block) if run.state is not RunState.RUNNING]
         before = main.runs(block=block)
-        known = known_marks([event for run in before for event in main.events(run=run.id)])
+        known = {(mark, run.started) for run in before for mark in known_marks(main.events(run=run.id))}
+        wanted = {slot.number for slot in main.slots(block=block)}
     attempts = {run.slot.number: 0 for run in runs}
     for run in before:
         attempts[run.slot.number] = max(attempts.get(run.slot.number, 0), run.attempt)
     found = []
     for run in runs:
         taken = Taken(run=run, attempt=attempts[run.slot.number] + 1, mark={"born": born, "host": host, "run": run.id})
-        if taken.mark_text not in known:
+        if (taken.mark_text, run.started) not in known:
             attempts[run.slot.number] += 1
             found.append(taken)
+    every = (*before, *(taken.run for taken in found))
+    if digests is not None and wanted != {run.slot.number for run in every if run.state is RunState.DONE}:
+        raise StoreError(f"it has not sent every run of block {block}")
     if not found:
         return 0
+    with contextlib.closing(State.open(source)) as own:
+        own.refuse_damaged([taken.run.id for taken in found])
     for taken in found:
         _take_files(source, folder, taken, digests)
     new = take_rows(source, folder, found)
@@ -125,7 +127,8 @@ def _files(folder: Path, run: RunRow) -> list[Path]:
     return sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else []
 
 
-def _digest(path: Path) -> str:
+def digest_file(path: Path) -> str:
+    """The SHA-256 of a file, by pieces."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while piece := file.read(_PIECE):

@@ -12,28 +12,29 @@ import hashlib
 import json
 import math
 import os
+import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from pgtrial import __version__
-from pgtrial.engine.leftovers import WORKER
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.fleet.cluster import LostError
-from pgtrial.fleet.gather import done_blocks
+from pgtrial.fleet.copies import TOLD, Copy
+from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.machines import Machine
 from pgtrial.fleet.node import configure
 from pgtrial.fleet.offers import EXAMPLE, Offer, find_offers, fleet_of
 from pgtrial.fleet.tasks import run_block, say_patience, serve
 from pgtrial.hosts.clock import ClockOffset
-from pgtrial.safe_files import make_directories, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -51,7 +52,21 @@ PATIENCE = 120.0  # s for a worker that is gone: 30 until it notices, and 90 for
 LAST = 10.0  # s, once somebody has asked again to end: a worker that stands still answers within five
 _ROUNDS = 3  # trips to a worker, to compare the clocks
 _PIECE = 4 << 20  # bytes
+_LARGEST_FILE = 4 << 30  # bytes of one of a run
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+,-]{0,127}")
 _MOST_SENT = 64 << 20  # bytes of an experiment's files
+
+
+class _Who(NamedTuple):
+    """Which worker it is, its version of pgtrial, and what its clock shows."""
+
+    worker: str
+    version: str
+    now: float
+
+
+class UnfitError(LostError):
+    """A worker is there, and what it sends is nothing that could be taken."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +126,7 @@ class Joined:
         default_factory=dict, init=False
     )  # a host's folder there, and who has it
     _held: dict[str, int] = field(default_factory=dict, init=False)  # the block that a host runs
+    _given_up: set[str] = field(default_factory=set, init=False)  # hosts whose block may be another's by now
     _taken: dict[str, list[str]] = field(default_factory=dict, init=False)  # folders of runs that are here, by host
     _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
@@ -141,40 +157,56 @@ class Joined:
     async def ask_machine(self, host: FleetHost) -> Machine:
         """Which machine a host is, as its worker sees it, with times by our clock."""
         found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
-        machine = found["machine"]
+        with _refuse_unfit():
+            machine = _machine_of(found.get("machine"))
         worker = await self._measure_offset(host.name)
-        own = {"begun": machine["begun"] - worker.offset, "clock": ClockOffset(**machine["clock"]), "worker": worker}
-        return Machine(**{**machine, **own})
+        return replace(machine, begun=machine.begun - worker.offset, worker=worker)
 
     async def _measure_offset(self, host: str) -> ClockOffset:
         """Of the clock of a host's worker, by the round trip that took least time, as ``measure_offset``."""
         measured = []
         for _ in range(_ROUNDS):
             before, begun = time.time(), time.monotonic()
-            who = parse_json(await self._serve(self._offer(host).address, "who", ""))
+            who = await self._ask_who(self._offer(host).address)
             taken = time.monotonic() - begun
-            measured.append(ClockOffset(offset=who["now"] - (before + taken / 2), error=taken / 2))
+            measured.append(ClockOffset(offset=who.now - (before + taken / 2), error=taken / 2))
         return min(measured, key=lambda each: each.error)
 
     async def add_worker(self, host: str) -> None:
         """Have the worker of a host ready for its blocks. Raises TargetError, PreflightError and StoreError."""
         offer = self._offer(host)
-        who = parse_json(await self._serve(offer.address, "who", ""))
-        if who["version"] != __version__:
+        who = await self._ask_who(offer.address)
+        if who.version != __version__:
             raise PreflightError(
-                f"worker {offer.address} has pgtrial {who['version']}, and this is {__version__}",
+                f"worker {offer.address} has pgtrial {who.version}, and this is {__version__}",
                 hint="Install the same version on both.",
             )
         if offer.host.local:
             await self._refuse_impatient(host)
-        files = await asyncio.to_thread(_read_files, self.places / host)
-        there = await self._do(host, "take", **self._request(host, reason=f"it was given up on {host}"), files=files)
-        self._remote[host] = (there["folder"], who["worker"])
+        request = self._request(host, reason=f"it was given up on {host}")
+        folder = (await self._do(host, "take", **request)).get("folder")
+        if folder is None:
+            files = await asyncio.to_thread(_read_files, self.places / host)
+            folder = (await self._do(host, "take", **request, files=files)).get("folder")
+        if not isinstance(folder, str):
+            raise UnfitError("its worker does not say where the folder of the host is")
+        self._remote[host] = (folder, who.worker)
 
     async def end_worker(self, host: str) -> PgTrialError | None:
-        """End and undo what goes on for a host; the reason why that is not known, or was not possible."""
+        """End and undo what goes on for a host; the reason why that is not known, or was not possible. What it held is
+        given up then: also if it is whole there, it does not count when the host is back.
+        """
         if host not in self._remote:
             return None
+        stays = await self._end_block(host)
+        if stays is None:
+            self._held.pop(host, None)
+            self._given_up.discard(host)
+        elif host in self._held:
+            self._given_up.add(host)
+        return stays
+
+    async def _end_block(self, host: str) -> PgTrialError | None:
         request = self._request(host, reason=f"it was given up on {host}")
         until = asyncio.get_running_loop().time() + PATIENCE
         with contextlib.suppress(TimeoutError):
@@ -182,11 +214,15 @@ class Joined:
                 try:
                     await self._hear(host, until=until)
                     block = self._held.get(host)
-                    ended = await self._do(host, "end", **request, leaves=False, address=None, block=block)
-                    if ended["is_known"]:  # else another machine, which knows nothing of what the first one does
-                        if host in self._held:
-                            await self._fetch(host, ended["files"])
-                            del self._held[host]
+                    is_refused = host in self._given_up
+                    blocks: dict[str, object]
+                    blocks = {"block": None, "refused": [block]} if is_refused else {"block": block, "refused": []}
+                    ended = await self._do(host, "end", **request, **blocks, leaves=False, address=None)
+                    # Else another machine, which knows nothing of what the first one does.
+                    if ended.get("is_known") is True:
+                        if block is not None:
+                            with contextlib.suppress(UnfitError):  # it is not taken, and its block is run again
+                                await self._fetch(host, ended.get("files"))
                         return None
                 except LostError:
                     pass
@@ -228,8 +264,12 @@ class Joined:
 
     async def leave(self) -> dict[str, PgTrialError]:
         """End what runs for this experiment, and leave nothing there; hosts of which that is not known."""
-        found = await asyncio.gather(*map(self._leave, self._remote))
-        return {host: err for host, err in zip(self._remote, found, strict=True) if err is not None}
+        leaving = {host: self._leave(host) for host in self._remote}
+        found = dict(zip(leaving, await asyncio.gather(*leaving.values(), return_exceptions=True), strict=True))
+        for err in found.values():
+            if isinstance(err, BaseException) and not isinstance(err, PgTrialError):
+                raise err
+        return {host: err for host, err in found.items() if isinstance(err, PgTrialError)}
 
     def stop_waiting(self) -> None:
         """Wait for seconds at most for what workers put back; the hosts of those that have not are named as for any
@@ -327,10 +367,23 @@ class Joined:
             raise LostError(f"its worker fails: {type(err).__name__}: {err}") from err
         return str(answers[address])
 
+    async def _ask_who(self, address: str) -> _Who:
+        """Raises LostError."""
+        answer = await self._serve(address, "who", "")
+        with _refuse_unfit():
+            match parse_json(answer):
+                case {"worker": str(worker), "version": str(version), "now": float(now)}:
+                    return _Who(worker, version, now)
+            raise ValueError("it does not say who it is")
+
     async def _do(self, host: str, what: str, /, **request: object) -> dict[str, Any]:
         """Raises what pgtrial raised there."""
         text = json.dumps({"do": what, **request})
-        answer: dict[str, Any] = parse_json(await self._serve(self._offer(host).address, "do", text))
+        written = await self._serve(self._offer(host).address, "do", text)
+        with _refuse_unfit():
+            answer = parse_json(written)
+            if not isinstance(answer, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY004  # as where it is no JSON
         if "failed" in answer:
             kind = ConnectError if answer.get("is_away") else TargetError
             raise kind(str(answer["failed"]), detail=str(answer.get("detail", "")), hint=str(answer.get("hint", "")))
@@ -339,10 +392,9 @@ class Joined:
     def _request(self, host: str, *, reason: str) -> dict[str, object]:
         with contextlib.closing(State.open(self.folder)) as state:
             born = state.meta().get("created", "")
-            ran_here = {block for block, where in state.block_hosts().items() if where == host}
         # As the folder's own record is: by its machine, its place and its birth, so that no copy has the same.
         name = hashlib.sha256(f"{socket.gethostname()} {self.places.name} {born}".encode()).hexdigest()[:24]
-        return {"place": [name, host], "reason": reason, "done": sorted(ran_here & done_blocks(self.folder))}
+        return {"place": [name, host], "reason": reason, "done": sorted(self._done_on(host))}
 
     async def _leave(self, host: str) -> PgTrialError | None:
         if host in self._held and (stays := await self.end_worker(host)) is not None:
@@ -351,7 +403,7 @@ class Joined:
         address = self.hosts.fleet.find(host).address
         try:
             await self._hear(host, until=asyncio.get_running_loop().time() + PATIENCE)
-            await self._do(host, "end", **request, leaves=True, address=address, block=None)
+            await self._do(host, "end", **request, leaves=True, address=address, block=None, refused=[])
         except (LostError, TimeoutError):
             return _unknown(host)
         except PgTrialError as err:
@@ -359,41 +411,82 @@ class Joined:
         return None
 
     async def _fetch(self, host: str, files: object) -> None:
-        """Bring home the files of runs, each with its checksum, then the state that tells of them. Raises LostError."""
+        """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError,
+        UnfitError, and StoreError where they cannot be written here.
+        """
         folder, _ = self._remote[host]
-        address, place = self._offer(host).address, self.places / host
-        state = base64.b64decode(await self._serve(address, "state", json.dumps({"folder": folder})))
+        address, block = self._offer(host).address, None if host in self._given_up else self._held[host]
+        copy = Copy(place=self.places / host, block=block, done=lambda: self._done_on(host))
+        await asyncio.to_thread(copy.find_mark)
+        while copy.asks:
+            asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
+            answer = await self._serve(address, "news", asked)
+            with _refuse_unfit():
+                await asyncio.to_thread(copy.hear, answer)
+        with _refuse_unfit():
+            names = await asyncio.to_thread(copy.check)
+        digests = _digests_of(files)
+        for name, digest in digests.items():
+            run, _, file = name.partition("/")
+            if run not in names or not _FILE_NAME.fullmatch(file):
+                raise UnfitError(f'its worker names a file that it was not asked for: "{name}"')
+            if not await asyncio.to_thread(copy.has_file, run, file, digest):
+                with _refuse_unfit():
+                    content = await self._read_file(address, folder, name)
+                if hashlib.sha256(content).hexdigest() != digest:
+                    raise UnfitError(f'"{name}" is not what the host has written: its checksum differs')
+                await to_its_end(partial(copy.keep_file, run, file, content))
+        await to_its_end(lambda: copy.remove_others(names, digests))
+        with _refuse_unfit():
+            await to_its_end(copy.add)
         taken = self._taken.setdefault(host, [])
-        for name, digest in files.items() if isinstance(files, dict) else ():
-            run, _, file = str(name).partition("/")
-            if not file or "/" in file or {run, file} & {".", ".."}:
-                raise LostError(f'its worker names a file that is none of a run: "{name}"')
-            content = bytearray()
-            while True:
-                wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
-                piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)))
-                content += piece
-                if len(piece) < _PIECE:
-                    break
-            if hashlib.sha256(content).hexdigest() != digest:
-                raise LostError(f'"{name}" is not what the host has written: its checksum differs')
-            await asyncio.to_thread(_keep, layout.run_folder(place, run), file, bytes(content))
-            if run not in taken:
-                taken.append(run)
-        await asyncio.to_thread(_replace_state, place, state)
+        taken += sorted({name.partition("/")[0] for name in digests}.difference(taken))
+
+    async def _read_file(self, address: str, folder: str, name: str) -> bytes:
+        """Raises ValueError where what comes is no file, and LostError."""
+        content = bytearray()
+        while True:
+            wanted = {"folder": folder, "file": f"{layout.RUNS}/{name}", "from": len(content), "length": _PIECE}
+            piece = base64.b64decode(await self._serve(address, "piece", json.dumps(wanted)), validate=True)
+            content += piece
+            if len(piece) > _PIECE or len(content) > _LARGEST_FILE:
+                raise ValueError(f'"{name}" has more than {_LARGEST_FILE} bytes, or a piece more than {_PIECE}')
+            if len(piece) < _PIECE:
+                return bytes(content)
+
+    def _done_on(self, host: str) -> frozenset[int]:
+        """Blocks that the main folder has from a host."""
+        with contextlib.closing(State.open(self.folder)) as state:
+            return state.done_blocks(host=host)
 
 
-def _keep(directory: Path, name: str, content: bytes) -> None:
-    make_directories(directory)
-    write_file(directory / name, content)
+@contextlib.contextmanager
+def _refuse_unfit() -> Iterator[None]:
+    """UnfitError for what does not fit together, or is not what a worker was asked for."""
+    try:
+        yield
+    except ValueError as err:
+        raise UnfitError(f"what its worker sends does not fit: {err}") from err
 
 
-def _replace_state(place: Path, content: bytes) -> None:
-    for name in (f"{layout.STATE}-wal", f"{layout.STATE}-shm"):
-        (place / name).unlink(missing_ok=True)
-    write_file(place / layout.STATE, content)
-    with contextlib.closing(State.open(place, write=True)) as state:
-        state.set_meta(**{WORKER: ""})  # nobody works in the copy
+def _machine_of(found: object) -> Machine:
+    """The machine of a worker's answer, with times by its clock. Raises ValueError."""
+    match found:
+        case {
+            "boot": str(boot),
+            "begun": float(begun),
+            "network": str(network),
+            "clock": {"offset": float(offset), "error": float(error)},
+        }:
+            return Machine(boot=boot, begun=begun, network=network, clock=ClockOffset(offset=offset, error=error))
+    raise ValueError("it does not say which machine the host is")
+
+
+def _digests_of(files: object) -> dict[str, str]:
+    """The files of a worker's answer. Raises UnfitError."""
+    if not isinstance(files, dict) or not all(isinstance(each, str) for item in files.items() for each in item):
+        raise UnfitError("its worker does not say which files there are")
+    return files
 
 
 def _read_files(place: Path) -> dict[str, str]:

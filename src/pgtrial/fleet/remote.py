@@ -34,7 +34,8 @@ async def _meet(request: dict[str, Any]) -> dict[str, object]:
 
 
 async def _take(request: dict[str, Any]) -> dict[str, object]:
-    """Have the folder of a host: what an earlier worker left in it is ended and put back, and a new one is made.
+    """Have the folder of a host: what an earlier worker left in it is ended and put back. Where there is none, a new
+    one is made of the ``files``, if they are given.
 
     A block that is whole there, but that the leader does not have, does not count: another host may have it by now.
     """
@@ -44,6 +45,8 @@ async def _take(request: dict[str, Any]) -> dict[str, object]:
             every = frozenset(slot.block for slot in state.slots())
         await _undo(place, request, refused=every)
         return {"folder": str(place)}
+    if "files" not in request:
+        return {"folder": None}
     part = place.with_name(f".{place.name}")
     try:
         make_state_directory(DIRECTORY)
@@ -69,16 +72,16 @@ def _write(root: Path, name: PurePosixPath, content: bytes) -> None:
 
 async def _end(request: dict[str, Any]) -> dict[str, object]:
     """Nothing of a host goes on, and it is as it was, without its folder if it ``leaves``; the files of a block that
-    are whole there.
+    are whole there. Blocks that are ``refused`` do not count, as the leader gave them up while it heard nothing.
     """
     place = _place(request)
     is_known, files = place.is_dir(), {}
     if is_known:
-        await _undo(place, request)
+        await _undo(place, request, refused=frozenset(request["refused"]))
         if request["block"] is not None:
             files = digest_runs(place, request["block"])
         if request["leaves"]:
-            await Fence(folder=None, caller={}, tell=ignore).clear(place, request["address"])
+            await Fence(folder=None, caller={}, tell=ignore).clear(place, lambda: request["address"])
             Belongings.of(place).forget()
             remove_tree(place.parent, place.name)
             with contextlib.suppress(OSError):

@@ -7,16 +7,15 @@ nothing of the engine.
 import asyncio
 import base64
 import contextlib
+import hashlib
 import json
 import secrets
 import shutil
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pgtrial import __version__
@@ -143,19 +142,18 @@ def _read_piece(request: str) -> str:
         return base64.b64encode(file.read(wanted["length"])).decode("ascii")
 
 
-def _read_state(request: str) -> str:
-    """A copy of the state of a host's folder, in Base64, while the engine may have it open: {"folder": …}."""
-    folder = Path(parse_json(request)["folder"])
-    with tempfile.TemporaryDirectory(dir=folder.parent) as directory:
-        copy = Path(directory) / layout.STATE
-        with contextlib.closing(sqlite3.connect(f"file:{folder / layout.STATE}?mode=ro", uri=True)) as database:
-            database.execute("VACUUM INTO ?", (str(copy),))
-        return base64.b64encode(copy.read_bytes()).decode("ascii")
+def _read_news(request: str) -> str:
+    """What is new in the state of a host's folder, with a checksum: {"folder": …, "mark": …, "told": …}."""
+    from pgtrial.store.news import Mark, read_news
+
+    wanted = parse_json(request)
+    text = json.dumps(asdict(read_news(Path(wanted["folder"]), Mark(**wanted["mark"]), told=wanted["told"])))
+    return json.dumps({"news": text, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
 _SERVED: dict[str, Callable[[str], str]] = {
     "who": _say_who,
     "do": _do,
     "piece": _read_piece,
-    "state": _read_state,
+    "news": _read_news,
 }

@@ -44,6 +44,22 @@ static __thread ns_t owed;        /* of sleep; negative after a sleep that was t
 static __thread int schedstat = -1;
 static __thread int is_exact;
 
+#define EACH_CALL(what) \
+    what(fsync) what(fdatasync) \
+    what(pread) what(pread64) what(pwrite) what(pwrite64) \
+    what(preadv) what(preadv64) what(pwritev) what(pwritev64) \
+    what(send) what(epoll_wait) what(poll) what(ppoll) what(select)
+
+/* Looked up at the beginning: a signal handler or a forked child may not do it. A library that calls before that finds
+ * its own.
+ */
+#define DECLARE(name) static __typeof__(name) *real_##name;
+#define FIND(name) \
+    if (!real_##name) \
+        real_##name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
+
+EACH_CALL(DECLARE)
+
 static double factor_of(const char *name)
 {
     const char *text = getenv(name);
@@ -60,14 +76,6 @@ static void forget_parent(void)
     is_exact = 0;
 }
 
-__attribute__((constructor)) static void begin(void)
-{
-    more_cpu = factor_of("PGTRIAL_SLOW_CPU");
-    more_flush = factor_of("PGTRIAL_SLOW_FLUSH");
-    more_files = factor_of("PGTRIAL_SLOW_FILES");
-    pthread_atfork(NULL, NULL, forget_parent);
-}
-
 static ns_t now_of(clockid_t clock)
 {
     struct timespec t;
@@ -78,6 +86,16 @@ static ns_t now_of(clockid_t clock)
 static ns_t cpu_time(void)
 {
     return now_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    more_cpu = factor_of("PGTRIAL_SLOW_CPU");
+    more_flush = factor_of("PGTRIAL_SLOW_FLUSH");
+    more_files = factor_of("PGTRIAL_SLOW_FILES");
+    pthread_atfork(NULL, NULL, forget_parent);
+    EACH_CALL(FIND)
+    seen = cpu_time(); /* of the program that executed this one: the thread's clock goes on */
 }
 
 /* Time in the queue for a CPU; 0 where the kernel does not tell. */
@@ -161,17 +179,12 @@ static void end_span(struct span s, double more)
         oversleep(more, waited);
 }
 
-#define REAL(name) \
-    static __typeof__(name) *real; \
-    if (!real) \
-        real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
-
 #define FLUSH(name) \
     int name(int file) \
     { \
-        REAL(name); \
+        FIND(name) \
         struct span s = begin_span(); \
-        int result = real(file); \
+        int result = real_##name(file); \
         end_span(s, more_flush); \
         return result; \
     }
@@ -179,9 +192,9 @@ static void end_span(struct span s, double more)
 #define READ(name, parameters, arguments) \
     ssize_t name parameters \
     { \
-        REAL(name); \
+        FIND(name) \
         ns_t begun = now_of(CLOCK_MONOTONIC); \
-        ssize_t result = real arguments; \
+        ssize_t result = real_##name arguments; \
         ns_t waited = now_of(CLOCK_MONOTONIC) - begun; \
         if (more_files > 0 && waited > LEAST_WAIT) \
             oversleep(more_files, waited); \
@@ -191,9 +204,9 @@ static void end_span(struct span s, double more)
 #define WRITE(name, parameters, arguments) \
     ssize_t name parameters \
     { \
-        REAL(name); \
+        FIND(name) \
         struct span s = begin_span(); \
-        ssize_t result = real arguments; \
+        ssize_t result = real_##name arguments; \
         end_span(s, more_files); \
         return result; \
     }
@@ -201,9 +214,9 @@ static void end_span(struct span s, double more)
 #define PEER(name, type, parameters, arguments) \
     type name parameters \
     { \
-        REAL(name); \
+        FIND(name) \
         pay_cpu(); \
-        return real arguments; \
+        return real_##name arguments; \
     }
 
 FLUSH(fsync)
@@ -225,8 +238,8 @@ PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *tim
 /* How servers before 16 wait for clients; without files it is a sleep, for which a lock may be held. */
 int select(int count, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
 {
-    REAL(select);
+    FIND(select)
     if (count > 0)
         pay_cpu();
-    return real(count, read, write, except, timeout);
+    return real_select(count, read, write, except, timeout);
 }

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgtrial.design.budget import with_duration
 from pgtrial.design.method_checks import METHODS
-from pgtrial.design.methods import Judgement, MethodChoice
+from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice
 from pgtrial.design.plan import Plan
 from pgtrial.design.registration import attempts_digest, register
 from pgtrial.errors import StoreError
@@ -86,14 +86,21 @@ def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = No
 
 def write_method(state: State, method: MethodChoice) -> None:
     """Record how the runs are arranged, before the first of them. Raises StoreError."""
-    state.set_meta(
-        method=method.method,
-        method_reason=method.reason,
-        method_guard=str(method.guard),
-        method_slice=str(method.slice),
-        method_doubled=str(int(method.doubled)),
-        method_duration="" if method.duration is None else str(method.duration),
-    )
+    state.set_meta(**_method_text(method))
+
+
+def _method_text(method: MethodChoice) -> dict[str, str]:
+    return {
+        "method": method.method,
+        "method_reason": method.reason,
+        "method_guard": str(method.guard),
+        "method_slice": str(method.slice),
+        "method_doubled": str(int(method.doubled)),
+        "method_duration": "" if method.duration is None else str(method.duration),
+    }
+
+
+METHOD_KEYS = tuple(_method_text(BLOCKS))  # of the record: ``write_method`` writes them
 
 
 def read_plan(folder: Path) -> Plan:

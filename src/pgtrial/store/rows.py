@@ -174,6 +174,15 @@ class SettingRow(NamedTuple):
     source: Text
 
 
+class ChangeRow(NamedTuple):
+    run: Number | None
+    t: Time
+    knob: Text
+    name: Text
+    old_value: Text | None
+    new_value: Text
+
+
 class FactRow(NamedTuple):
     run: Number | None
     moment: Moment | None
@@ -214,6 +223,7 @@ _TABLES: dict[type, str] = {
     SliceRow: "slice",
     EventRow: "event",
     SettingRow: "setting",
+    ChangeRow: "setting_change",
     FactRow: "fingerprint",
     CaveatRow: "caveat",
     OldCaveatRow: "caveat",
@@ -230,12 +240,20 @@ def read_rows(
     except (sqlite3.Error, OverflowError, OSError) as err:
         raise damaged(path, f"cannot read table {table}: {err}") from err
     try:
+        return check_rows(kind, rows)
+    except ValueError as err:
+        raise damaged(path, str(err)) from err
+
+
+def check_rows(kind: type[Row], rows: Sequence[tuple[Any, ...]]) -> list[Row]:
+    """Rows of the table of this kind, whose columns they have, in its order. ValueError says what is wrong."""
+    try:
         found: list[Row] = _checker(list[_CHECKED.get(kind, kind)]).validate_python(rows)  # type: ignore[misc]
     except ValidationError as err:
         first = err.errors(include_url=False, include_input=False)[0]
         number, *column = first["loc"]
-        where = f"row {int(number) + 1}" + (f", {tuple(columns)[int(column[0])]}" if column else "")
-        raise damaged(path, f"table {table}, {where}: {first['msg']}") from err
+        where = f"row {int(number) + 1}" + (f", {tuple(kind.__annotations__)[int(column[0])]}" if column else "")
+        raise ValueError(f"table {_TABLES[kind]}, {where}: {first['msg']}") from err
     return found
 
 

@@ -2,16 +2,20 @@
 next process removes.
 
 The owner of a directory holds a lock on it, which the kernel releases when he ends, however that is. A process id would
-not tell: it means nothing in another container that has the same place for temporary files.
+not tell: it means nothing in another container that has the same place for temporary files. Of another machine that has
+it, a kernel may not see the locks: a directory is of one boot of one machine by its name, and others leave it alone.
 """
 
 import atexit
 import contextlib
 import fcntl
+import hashlib
 import os
 import tempfile
 from functools import cache
 from pathlib import Path
+
+from pgtrial.hosts.operations import Operations
 
 PREFIX = "pgtrial-duckdb-"
 _FILES = "duckdb_temp_"  # how the names of DuckDB's files begin
@@ -22,6 +26,12 @@ def spill_directory() -> str:
     anybody may have made there, as a link too.
     """
     return _own(os.getpid())[0]
+
+
+@cache
+def own_prefix() -> str:
+    """How the names begin of the directories of this boot of this machine."""
+    return f"{PREFIX}{hashlib.sha256(Operations().boot_id().encode()).hexdigest()[:8]}-"
 
 
 def remove_spill() -> None:
@@ -35,7 +45,7 @@ def _own(pid: int) -> tuple[str, int]:
     """The directory of this process, and its descriptor with the lock, which stays open."""
     _remove_left()
     while True:
-        place = tempfile.mkdtemp(prefix=PREFIX)
+        place = tempfile.mkdtemp(prefix=own_prefix())
         with contextlib.suppress(FileNotFoundError):
             descriptor = _open(place)
             with contextlib.suppress(OSError):  # where nobody can lock, nobody removes what is left
@@ -54,7 +64,7 @@ def _remove_own(pid: int, place: str, descriptor: int) -> None:
 
 
 def _remove_left() -> None:
-    for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for place in Path(tempfile.gettempdir()).glob(f"{own_prefix()}*"):
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # it is in use, or no such directory
             descriptor = _open(str(place))
             stack.callback(os.close, descriptor)

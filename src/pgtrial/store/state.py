@@ -22,6 +22,7 @@ from pgtrial.store.rows import (
     AttemptRow,
     BlockHostRow,
     CaveatRow,
+    ChangeRow,
     EventRow,
     FactRow,
     LevelRow,
@@ -291,13 +292,37 @@ class State:
             found.setdefault(row.run, []).append(phase)
         return found
 
-    def count_runs(self) -> int:
-        """How many attempts there are."""
+    def count_runs(self, state: RunState | None = None) -> int:
+        """How many attempts there are, or are in a state."""
+        where, values = ("", ()) if state is None else (" WHERE state = ?", (str(state),))
         try:
-            (count,) = self._db.execute("SELECT count(*) FROM run").fetchone()
+            (count,) = self._db.execute(f"SELECT count(*) FROM run{where}", values).fetchone()
         except sqlite3.Error as err:
             raise damaged(self._path, f"cannot read table run: {err}") from err
         return int(count)
+
+    def begun_blocks(self) -> frozenset[int]:
+        """Blocks of which there are runs, for which no run is read."""
+        return self._blocks("SELECT DISTINCT block FROM slot WHERE number IN (SELECT slot FROM run)")
+
+    def done_blocks(self, *, host: str | None = None) -> frozenset[int]:
+        """Blocks of which every run is done, or those on a host, for which no run is read."""
+        where, values = "", [str(RunState.DONE)]
+        if host is not None:
+            if BLOCK_HOST not in self.tables():
+                return frozenset()
+            where, values = f"WHERE block IN (SELECT block FROM {BLOCK_HOST} WHERE host = ?) ", [host, *values]
+        done = "number IN (SELECT slot FROM run WHERE state = ?)"
+        return self._blocks(f"SELECT block FROM slot {where}GROUP BY block HAVING min({done})", values)
+
+    def _blocks(self, query: str, values: Sequence[str] = ()) -> frozenset[int]:
+        try:
+            found = self._db.execute(query, values).fetchall()
+        except sqlite3.Error as err:
+            raise damaged(self._path, str(err)) from err
+        if not all(isinstance(block, int) for (block,) in found):
+            raise damaged(self._path, "table slot has a block that is no number")
+        return frozenset(block for (block,) in found)
 
     def runs(self, *, block: int | None = None) -> tuple[RunRow, ...]:
         """Every attempt in order, or those of one block, for which nothing else is read."""
@@ -355,6 +380,14 @@ class State:
         for run, name, value, source in self._rows(SettingRow):
             result.setdefault(run, {})[name] = (value, source)
         return result
+
+    def refuse_damaged(self, runs: Sequence[int]) -> None:
+        """Raise StoreError where what is recorded of ``runs``, or of the whole, cannot be read: who takes it elsewhere
+        by SQL does not look at it.
+        """
+        where = f"WHERE run IN ({', '.join('?' * len(runs))}) OR run IS NULL"
+        for kind in (EventRow, SettingRow, ChangeRow, FactRow, CaveatRow if self._has_said() else OldCaveatRow):
+            self._rows(kind, where, runs)
 
     def add_setting_change(self, t: float, *, run: int, knob: str, name: str, old: str | None, new: str) -> None:
         with self._write() as db:

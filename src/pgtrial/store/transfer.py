@@ -1,7 +1,7 @@
 """Take runs from one result folder into another: the rows in one transaction, once, whatever is repeated.
 
-Each run carries a mark of where it came from. It is in the same transaction as its rows, so a run whose mark is there
-is there as a whole, and is not taken again.
+Each run carries a mark of where it came from. It is in the same transaction as its rows, so a run whose mark is there,
+with the time at which it began, is there as a whole, and is not taken again.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from pgtrial.store.sqlite import connect
 
 FROM_HOST = "from-host"  # kind of event: the mark of a run
 # Tables with rows of a run, and their columns after ``run``.
-_OF_RUN = {
+OF_RUN = {
     "phase": ("name", "level", "started", "ended"),
     "slice": ("level", "number", "started", "counted", "ended"),
     "event": ("t", "kind", "data"),
@@ -69,8 +69,9 @@ def take_rows(source: Path, target: Path, runs: Sequence[Taken]) -> int:
 
 def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> int:
     run = taken.run
-    query = "SELECT 1 FROM event WHERE run IN (SELECT id FROM run WHERE slot = ?) AND kind = ? AND data = ?"
-    if main.execute(query, (run.slot.number, FROM_HOST, taken.mark_text)).fetchone() is not None:
+    same = "SELECT id FROM run WHERE slot = ? AND started = ?"
+    query = f"SELECT 1 FROM event WHERE run IN ({same}) AND kind = ? AND data = ?"
+    if main.execute(query, (run.slot.number, run.started, FROM_HOST, taken.mark_text)).fetchone() is not None:
         return 0
     if run.state is RunState.DONE:
         is_done = main.execute("SELECT 1 FROM run WHERE slot = ? AND state = ?", (run.slot.number, RunState.DONE))
@@ -80,7 +81,7 @@ def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> in
         "INSERT INTO run (slot, attempt, state, started, ended, reason) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
         (run.slot.number, taken.attempt, run.state, run.started, run.ended, run.reason),
     ).fetchone()
-    for table in _OF_RUN:
+    for table in OF_RUN:
         columns = _in_both(own, main, table)
         names = ", ".join(columns)
         order = "" if table in {"slice", "setting"} else " ORDER BY rowid"
@@ -102,7 +103,7 @@ def _take_whole(own: sqlite3.Connection, main: sqlite3.Connection) -> None:
     columns = _in_both(own, main, "caveat")
     query = f"SELECT {', '.join(columns)} FROM caveat WHERE run IS NULL"
     known, found = set(main.execute(query).fetchall()), dict.fromkeys(own.execute(query).fetchall())
-    if columns == _OF_RUN["caveat"]:  # an older version noted the same in words: ``said``, which is last, is NULL
+    if columns == OF_RUN["caveat"]:  # an older version noted the same in words: ``said``, which is last, is NULL
         known |= {(*row[:-1], None) for row in (*known, *found) if row[-1] is not None}
     new = [row for row in found if row not in known]
     marks = ", ".join("?" * len(columns))
@@ -113,4 +114,4 @@ def _in_both(own: sqlite3.Connection, main: sqlite3.Connection, table: str) -> t
     """Columns after ``run``: folders of older versions do not have all of them."""
     query = "SELECT name FROM pragma_table_info(?)"
     there = [{name for (name,) in db.execute(query, [table])} for db in (own, main)]
-    return tuple(name for name in _OF_RUN[table] if all(name in names for names in there))
+    return tuple(name for name in OF_RUN[table] if all(name in names for names in there))

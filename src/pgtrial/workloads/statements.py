@@ -5,15 +5,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pgtrial.experiment_file.code_patterns import COMMENT
-from pgtrial.experiment_file.code_uses import ANSWER
 from pgtrial.postgres.connect import split_statements
+from pgtrial.workloads.meta_commands import find_commands
 
-# pgbench's own commands, which end with their line unless a backslash is the last of it.
-_META = re.compile(r"^[ \t]*\\(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 _PLANNED = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES)\b", re.IGNORECASE)
 # Outside of texts and names; two colons are a cast.
 _VARIABLE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|::|:(?P<name>[A-Za-z_]\w*)""")
-_SETS = re.compile(r"^[ \t]*\\(?:set|setshell)[ \t]+(\w+)", re.MULTILINE)
+_SET, _ANSWERED = ("set", "setshell"), ("gset", "aset")
 _BOUND = re.compile(r"[\w\]]:\w+")  # of a slice of an array
 _OWN = frozenset(("client_id", "default_seed", "random_seed", "scale"))
 
@@ -33,8 +31,17 @@ class ScriptStatement:
 
 def read_statements(script: str) -> Iterator[ScriptStatement]:
     """All of them, in the order of the script."""
-    for _, statement in split_statements(_META.sub("", script)):
+    for _, statement in split_statements(_without_commands(script)):
         yield _prepare(" ".join(COMMENT.sub(" ", statement).split()))
+
+
+def _without_commands(script: str) -> str:
+    """The SQL of a script: a command of pgbench ends what stands before it."""
+    pieces, at = [], 0
+    for command in find_commands(script):
+        pieces.append(script[at : command.begin])
+        at = command.end
+    return ";".join((*pieces, script[at:]))
 
 
 def planned_statements(script: str) -> Iterator[ScriptStatement]:
@@ -64,6 +71,17 @@ def unset_variables(script: str, given: Collection[str]) -> frozenset[str]:
 
     Empty where the script takes some from an answer of the server, since these may be any.
     """
-    if ANSWER.search(script):
-        return frozenset()
-    return used_variables(script) - _OWN - set(given) - set(_SETS.findall(script))
+    own = set_variables(script)
+    return frozenset() if own is None else used_variables(script) - _OWN - set(given) - own
+
+
+def set_variables(script: str) -> frozenset[str] | None:
+    """Those of which the script sets a value; None where an answer of the server sets some, which may be any."""
+    found: set[str] = set()
+    for command in find_commands(script):
+        name, *words = (*command.words, "")
+        if name.lower() in _ANSWERED:
+            return None
+        if name.lower() in _SET:
+            found.add(words[0])
+    return frozenset(found)

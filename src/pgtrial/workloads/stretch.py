@@ -1,18 +1,70 @@
 """Pauses of a pgbench script, made longer: each by a factor, whatever it is that says how long it is."""
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-PAUSE = re.compile(r"^([ \t]*)\\sleep[ \t]+(\S+?)[ \t]*(us|ms|s)?[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6, "": 1e6}
+from pgtrial.workloads.meta_commands import find_commands
+
+_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6}
+_SLEEP, _DEFAULT = "sleep", "s"
+_NUMBER = re.compile(r"([+-]?\d+)(\D.*)?", re.ASCII)
+_INTEGER_PART = re.compile(r"\s*([+-]?\d+)(?:\.\d*)?\s*", re.ASCII)
 _VARIABLE = "pgtrial_pause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    r"""A \sleep, and where it stands: ``length`` is a whole number, or a variable with its colon, of ``microseconds``
+    each.
+    """
+
+    begin: int
+    end: int
+    length: str
+    microseconds: float
+
+    def seconds(self, variables: Mapping[str, str]) -> float | None:
+        """How long it is, with these variables; None where it takes another one, or one that is no number."""
+        length = self.length
+        if length.startswith(":"):
+            number = _INTEGER_PART.fullmatch(variables.get(length[1:], ""))
+            if number is None:
+                return None
+            length = number[1]
+        return max(0, int(length)) * self.microseconds / 1e6
+
+
+def find_client_pauses(script: str) -> Iterator[Pause]:
+    """Those of clients, as pgbench reads them. What it would refuse is none."""
+    for command in find_commands(script):
+        name, *words = command.words or ("",)
+        if name.lower() != _SLEEP or len(words) not in (1, 2):
+            continue
+        length, unit = words[0], words[1] if words[1:] else _DEFAULT
+        if not length.startswith(":"):
+            number = _NUMBER.fullmatch(length)
+            if number is None or (number[2] and words[1:]):
+                continue
+            length, unit = number[1].removeprefix("+"), number[2] or unit
+        if unit.lower() in _MICROSECONDS:
+            microseconds = _MICROSECONDS[unit.lower()]
+            yield Pause(begin=command.begin, end=command.end, length=length, microseconds=microseconds)
 
 
 def stretch_pauses(script: str, factor: float) -> str:
     """The script with each pause of a client that many times as long; statements that sleep stay as they are."""
+    pieces, at = [], 0
+    for pause in find_client_pauses(script):
+        number = _whole(pause.length) if pause.length.startswith(":") else pause.length
+        pieces += [
+            script[at : pause.begin],
+            f"\\set {_VARIABLE} int({number} * {pause.microseconds * factor})\n\\sleep :{_VARIABLE} us",
+        ]
+        at = pause.end
+    return "".join((*pieces, script[at:]))
 
-    def stretch(pause: re.Match[str]) -> str:
-        indent, length, unit = pause[1], pause[2], (pause[3] or "").lower()
-        microseconds = f"int({length} * {_MICROSECONDS[unit] * factor})"
-        return f"{indent}\\set {_VARIABLE} {microseconds}\n{indent}\\sleep :{_VARIABLE} us"
 
-    return PAUSE.sub(stretch, script)
+def _whole(variable: str) -> str:
+    r"""The whole number that \sleep takes of a variable, which int() would round."""
+    return f"(int({variable}) - CASE WHEN int({variable}) > {variable} THEN 1 ELSE 0 END)"

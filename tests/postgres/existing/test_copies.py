@@ -1,3 +1,4 @@
+import psycopg
 import pytest
 
 from pgtrial.errors import PreflightError, TargetError
@@ -91,13 +92,15 @@ def test_a_database_that_only_has_the_name_is_left(shop, runner):
     assert shop.sql(_OPEN) == [(False,)]
 
 
-def test_what_is_not_whole_is_dropped_by_who_made_it(shop, runner):
+@pytest.mark.parametrize("limit", [-1, -2], ids=["closed", "whose drop was broken off"])
+def test_what_is_not_whole_is_dropped_by_who_made_it(shop, runner, limit):
     server = runner.run(shop.open("maker"))
     change = runner.run(plan_copy(server, "shop", "shop_copy"))
     statement = f"CREATE DATABASE shop_copy OID {change.new['oid']} ALLOW_CONNECTIONS false"
     shop.sql(statement)
     refused = runner.run(undo_copy(server.control, shop.entry(change)))
     shop.sql("ALTER DATABASE shop_copy OWNER TO maker")
+    shop.sql(f"UPDATE pg_database SET datconnlimit = {limit} WHERE datname = 'shop_copy'")
 
     undone = [runner.run(undo_copy(server.control, shop.entry(change))).outcome for _ in range(2)]
 
@@ -174,6 +177,31 @@ def test_room_is_looked_for_where_the_database_is(shop, wide, runner, looked):
         runner.run(plan_copy(runner.run(shop.open("boss")), "shop", "shop_copy"))
 
     assert looked == [f"{shop.data}/{wide}"]
+
+
+def test_of_a_database_in_several_tablespaces_nobody_knows_what_room_it_needs(shop, runner, looked):
+    with shop.connect() as connection:
+        connection.execute("SET allow_in_place_tablespaces = on")
+        connection.execute("CREATE TABLESPACE wide LOCATION ''")
+    shop.sql("CREATE TABLE archive (i int) TABLESPACE wide", database="shop")
+    try:
+        assert runner.run(plan_copy(runner.run(shop.open("boss")), "shop", "shop_copy")).new["name"] == "shop_copy"
+    finally:
+        shop.sql("DROP TABLE archive", database="shop")
+        shop.sql("DROP TABLESPACE wide")
+
+    assert looked == []
+
+
+def test_a_copy_that_shares_blocks_with_the_original_needs_no_room(shop, runner, looked):
+    try:
+        shop.sql("ALTER SYSTEM SET file_copy_method = clone")
+    except (psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue):
+        pytest.skip("before PostgreSQL 18, or built without clones of files")
+    shop.set_auto_conf(shop.auto_conf.read_text())
+
+    assert runner.run(plan_copy(runner.run(shop.open("boss")), "shop", "shop_copy")).new["name"] == "shop_copy"
+    assert looked == []
 
 
 @pytest.mark.parametrize(("user", "elsewhere"), [("boss", True), ("maker", False)])

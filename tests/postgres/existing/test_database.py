@@ -83,8 +83,45 @@ def test_a_database_is_dropped_while_autovacuum_is_at_work_in_it(foreign, runner
     assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
 
 
+def test_a_database_whose_drop_was_broken_off_is_dropped(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    # As an interrupted DROP DATABASE leaves it, whose backend ends where it is altered then.
+    foreign.sql(f"UPDATE pg_database SET datconnlimit = -2 WHERE datname = '{run_database(TOKEN)}'")
+
+    undone = runner.run(undo_database(server.control, foreign.entry(change)))
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
+    assert databases(foreign) == set()
+
+
+@pytest.fixture
+def granted(foreign, request):
+    """A role that maker is a member of."""
+    foreign.sql(f"GRANT {request.param} TO maker")
+    yield
+    foreign.sql(f"REVOKE {request.param} FROM maker")
+
+
 @on_one
-def test_a_session_that_the_role_may_not_end_may_end_itself(foreign, runner):
+@pytest.mark.parametrize("granted", ["pg_signal_backend", "watcher"], indirect=True)
+def test_others_sessions_are_ended_by_who_may(foreign, runner, granted):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+
+    with foreign.connect(user="watcher", database=run_database(TOKEN)) as other:
+        undone = runner.run(undo_database(server.control, foreign.entry(change)))
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("SELECT 1")
+
+    assert (undone.outcome, undone.text) == (Outcome.RESTORED, "")
+
+
+@on_one
+@pytest.mark.parametrize("granted", ["nobody_special", "pg_signal_backend", "boss"], indirect=True)
+def test_a_session_that_the_role_may_not_end_may_end_itself(foreign, runner, granted):
     server = runner.run(foreign.open("maker"))
     change = runner.run(plan_database(server, run_database(TOKEN), template=None))
     runner.run(apply_database(server, change))

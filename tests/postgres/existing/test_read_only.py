@@ -19,7 +19,9 @@ import psycopg
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.hosts.operations import Operations
 from pgtrial.model.fingerprint import CPU_OWN
+from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
@@ -782,12 +784,55 @@ def test_what_a_killed_dump_has_left_is_told_and_removed(killed_dump, pgtrial, t
     assert "nothing to restore" in pgtrial("restore").stdout
 
 
-def test_the_next_dump_removes_what_a_killed_one_has_left(killed_dump, pgtrial, tmp_path):
+def test_the_next_dump_removes_what_a_killed_one_has_left(killed_dump, pgtrial, tmp_path, caplog):
     made = pgtrial("copy", "shop.toml", "--dump", "another.dump")
 
     assert made.returncode == 0, made.stderr
+    said = f'removed what a pgtrial that was killed had left of a dump of database "shop" at "{tmp_path}/shop.dump"'
+    assert said in caplog.text
     assert (tmp_path / "another.dump").is_file()
     assert not Path(killed_dump).exists()
+    assert "nothing to restore" in pgtrial("restore").stdout
+
+
+def test_what_another_machine_may_be_writing_only_restore_removes(killed_dump, pgtrial, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(Operations, "boot_id", lambda _: "of another machine, or of its next start")
+    made = pgtrial("copy", "shop.toml", "--dump", "another.dump")
+    kept = parts(tmp_path)
+    restored = pgtrial("restore")
+
+    assert made.returncode == 0, made.stderr
+    assert kept == ["shop.dump"]
+    assert 'Where that is over, "pgtrial restore" removes what is left of it.' in caplog.text
+    assert restored.returncode == 0, restored.stderr
+    assert not Path(killed_dump).exists()
+
+
+@pytest.mark.parametrize("is_restoring", [True, False])
+def test_what_the_next_dump_cannot_remove_does_not_hinder_it(killed_dump, pgtrial, tmp_path, caplog, is_restoring):
+    (Path(killed_dump) / "precious").write_text("")
+
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(Journal.open(write=True))
+        if is_restoring:
+            stack.enter_context(journal.restoring())
+        made = pgtrial("copy", "shop.toml", "--dump", "another.dump")
+
+    assert made.returncode == 0, made.stderr
+    assert ("Directory not empty" in caplog.text) is not is_restoring
+    assert (tmp_path / "another.dump").is_file()
+    assert Path(killed_dump, "precious").exists()
+
+
+@pytest.mark.parametrize("place", ["missing/a.dump", "shop.toml/a.dump", "x" * 256, b"\xff.dump", "/proc/a.dump"])
+def test_a_dump_that_cannot_be_there_leaves_nothing_to_undo(write, pgtrial, place):
+    write()
+
+    refused = pgtrial("copy", "shop.toml", "--dump", os.fsdecode(place))
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: ")
+    assert "bug" not in refused.stderr
     assert "nothing to restore" in pgtrial("restore").stdout
 
 

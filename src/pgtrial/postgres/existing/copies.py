@@ -32,9 +32,16 @@ _CONNECTED = """
     GROUP BY 1 ORDER BY 2 DESC
 """
 _ROOM = 1 << 30  # bytes that stay free beside a copy, for the WAL and the data of others
+# Not of one in several tablespaces, whose size is that in all of them, nor of one whose copy shares its blocks (18 on).
 _LOCATION = """
-    SELECT pg_catalog.pg_tablespace_location(dattablespace), pg_catalog.pg_database_size(oid)
-    FROM pg_catalog.pg_database WHERE datname = %s
+    SELECT pg_catalog.pg_tablespace_location(dattablespace), pg_catalog.pg_database_size(pg_database.oid)
+    FROM pg_catalog.pg_database
+    WHERE datname = %s
+        AND pg_catalog.current_setting('file_copy_method', true) IS DISTINCT FROM 'clone'
+        AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_tablespace, pg_catalog.pg_tablespace_databases(pg_tablespace.oid) AS held(oid)
+            WHERE spcname <> 'pg_global' AND pg_tablespace.oid <> dattablespace AND held.oid = pg_database.oid
+        )
 """
 _LONGEST_NAME = 63  # bytes (NAMEDATALEN of pg_config_manual.h)
 _DUMP = 'Copy it through a dump instead: "pgtrial copy FILE --dump NAME.dump".'

@@ -10,9 +10,11 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from psycopg import AsyncConnection, Error, sql
+from psycopg.errors import InsufficientPrivilege
 
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.knobs.postgresql import LISTS, split_list
@@ -31,10 +33,16 @@ _FIND = """
     SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
 """
-# Others may leave by themselves, for which DROP DATABASE waits some seconds.
+# A DROP DATABASE that was broken off leaves -2: such a database can only be dropped, and ends who alters it.
+_OPEN = "SELECT FROM pg_catalog.pg_database WHERE datname = %s AND datallowconn AND datconnlimit <> -2"
+# Others may leave by themselves, for which DROP DATABASE waits some seconds. Who is a member of a superuser has his
+# rights, and may end none of his sessions nevertheless.
 _DISCONNECT = """
-    SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity
-    WHERE datname = %s AND pg_catalog.pg_has_role(usesysid, 'USAGE')
+    SELECT count(pg_catalog.pg_terminate_backend(pid))
+    FROM pg_catalog.pg_stat_activity JOIN pg_catalog.pg_roles ON pg_roles.oid = usesysid
+    WHERE datname = %s
+        AND (pg_catalog.pg_has_role(usesysid, 'USAGE') OR pg_catalog.pg_has_role('pg_signal_backend', 'USAGE'))
+        AND (NOT rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')
 """
 _TAKEN = "SELECT FROM pg_catalog.pg_database WHERE oid::int8 = %s"
 
@@ -147,8 +155,10 @@ async def drop(connection: "AsyncConnection[tuple[Any, ...]]", name: str) -> Und
     statement = sql.SQL("DROP DATABASE {}").format(database)
     await lift_limits(connection)
     try:
-        await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
-        await connection.execute(_DISCONNECT, [name])
+        with suppress(InsufficientPrivilege):  # to drop it may be possible all the same
+            if await (await connection.execute(_OPEN, [name])).fetchone() is not None:
+                await connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(database))
+            await connection.execute(_DISCONNECT, [name])
         await connection.execute(statement)
     except Error as err:
         return Undone(

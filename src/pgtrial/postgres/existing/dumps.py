@@ -1,26 +1,32 @@
 """Dump an existing database to a file beside which nothing stays of a dump that is not whole."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgtrial.errors import HostCommandError, TargetError
+from pgtrial.errors import HostCommandError, PgTrialError, PreflightError, TargetError
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.change import DUMP, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.existing.server import ExistingServer
-from pgtrial.safe_files import hidden_name, new_path, remove_path
+from pgtrial.safe_files import check_new_path, hidden_name, is_hidden_name, new_path, remove_path
 
 _OPTIONS = ("--format=custom", "--no-owner", "--no-privileges")
-_RANDOM = re.compile(r"-[0-9a-f]{16}")  # at the end of a ``hidden_name``
 
 
 def plan_dump(to: Path, database: str) -> Change:
-    """What makes file ``to`` a dump of a database: in a directory beside it, whose name is chosen now."""
+    """What makes file ``to`` a dump of a database: in a directory beside it, whose name is chosen now.
+
+    Raises PreflightError.
+    """
+    directory = hidden_name(to)
+    try:
+        check_new_path(to, directory)
+    except OSError as err:
+        raise _refuse_place(PreflightError, to, err) from err
     return Change(
         knob=DUMP,
         name=f'"{to}"',
         old={},
-        new={"path": str(to), "directory": hidden_name(to), "database": database},
+        new={"path": str(to), "directory": directory, "database": database},
         old_text="none",
         new_text=f'a dump of database "{database}"',
     )
@@ -47,17 +53,35 @@ async def apply_dump(server: ExistingServer, context: KnobContext, change: Chang
             if "permission denied" in said
             else "",
         ) from err
+    except OSError as err:
+        raise _refuse_place(TargetError, Path(change.new["path"]), err) from err
     return got
 
 
 def undo_dump(entry: JournalEntry) -> Undone:
-    """Remove the directory in which a dump was being written; one that became whole is no longer in it."""
+    """Remove the directory in which a dump was being written; one that became whole is no longer in it.
+
+    Without an inode in the journal nothing was written yet: then nothing keeps the entry open. Raises OSError.
+    """
     new, got = entry.change.new, entry.got or {}
     path, name = Path(new["path"]), new["directory"]
-    if not _RANDOM.fullmatch(name.removeprefix(f".{path.name[:100]}")):
+    if not is_hidden_name(name, path):
         return Undone(outcome=Outcome.FAILED, text=f'"{name}" is not a name that pgtrial gives to a directory.')
-    inode = int(got["inode"]) if "inode" in got else None
-    if remove_path(path, name, inode=inode):
-        return Undone(outcome=Outcome.RESTORED)
-    text = f'"{path.with_name(name)}" is not the directory that pgtrial made; it is left as it is.'
+    directory, inode = path.with_name(name), int(got["inode"]) if "inode" in got else None
+    try:
+        if remove_path(path, name, inode=inode):
+            return Undone(outcome=Outcome.RESTORED)
+    except BlockingIOError:
+        text = f'"{directory}" is in use by a pgtrial of another container or machine, which writes the dump.'
+        return Undone(outcome=Outcome.FAILED, text=text)
+    except OSError as err:
+        if inode is not None:
+            raise
+        text = f'"{directory}" is left as it is: {err.strerror}.'
+    else:
+        text = f'"{directory}" is not the directory that pgtrial made; it is left as it is.'
     return Undone(outcome=Outcome.CHANGED, text=text)
+
+
+def _refuse_place(kind: type[PgTrialError], path: Path, err: OSError) -> PgTrialError:
+    return kind(f'cannot write "{path}": {err.strerror}')
