@@ -35,7 +35,7 @@ _VARYING = frozenset(("BIT", "CHAR", "CHARACTER"))
 
 @dataclass(slots=True)
 class _Level:
-    """Between two parentheses. ``is_list``: in the list of ORDER BY or GROUP BY of a query."""
+    """Between two parentheses or brackets. ``is_list``: in the list of ORDER BY or GROUP BY of a query."""
 
     is_query: bool | None = None
     is_size: bool = False
@@ -54,12 +54,13 @@ def holds_constant(tokens: Sequence[Token]) -> bool:
             if not _is_structure(tokens, index, level):
                 return True
             level.begins_item = False
-        elif token.text == "(":
+        elif token.text in ("(", "["):
             if level.is_query is None:
                 level.is_query = False
             level.begins_item = False
-            levels.append(_Level(is_size=_is_type(tokens, index)))
-        elif token.text == ")":
+            is_array = token.text == "["
+            levels.append(_Level(is_query=False) if is_array else _Level(is_size=_is_type(tokens, index)))
+        elif token.text in (")", "]"):
             levels = levels[:-1] or [_Level(is_query=False)]
         elif token.text == ",":
             level.begins_item = level.is_list
@@ -73,7 +74,8 @@ def _enter(level: _Level, tokens: Sequence[Token], index: int) -> None:
     word = tokens[index].word
     if level.is_query is None:
         level.is_query = word in _QUERIES
-    if word == "BY" and index and tokens[index - 1].word in _LISTS:
+    # Behind a point the words are the name of a column, and of what it is called: x.order by.
+    if word == "BY" and token_at(tokens, index - 1).word in _LISTS and token_at(tokens, index - 2).text != ".":
         level.is_list = level.begins_item = bool(level.is_query)
         return
     level.begins_item = False
