@@ -211,6 +211,17 @@ def test_a_value_of_a_type_that_is_not_known_is_never_missing():
     assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("42P01", "search_path"), ("42501", "USAGE"), ("42601", "lost something when its constants were replaced")],
+)
+def test_it_is_told_why_the_server_does_not_understand_a_text(state, reason):
+    found = examine(statement("SELECT id FROM orders", refused=state), load_of(), with_values=False)
+
+    assert isinstance(found, Refusal)
+    assert reason in found.reason
+
+
 def test_comments_stay_on_the_server_and_slices_are_no_variables():
     text = (
         "SELECT /* alice@example.com /* nested */ */ name[$1:$2] -- bob\n FROM customer\n WHERE id IN ($3 /*, ... */)"
@@ -405,6 +416,33 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
     assert (load.tables[kept].rows, load.tables[kept].columns["place"].distinct) == (1000, 10)
     setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
     assert 'FROM "public"."open"' in setup
+
+
+def test_what_the_role_may_not_use_or_see_is_told(shop):
+    shop.psql("postgres", "CREATE DATABASE closed", "CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats")
+    shop.psql(
+        "closed",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE SCHEMA app",
+        "CREATE SCHEMA other",
+        "CREATE TABLE app.deal AS SELECT n AS id FROM generate_series(1, 100) AS n",
+        "CREATE TABLE other.deed AS SELECT n AS id FROM generate_series(1, 100) AS n",
+        "GRANT USAGE ON SCHEMA other TO reader",
+        "ANALYZE",
+        "SELECT id FROM app.deal WHERE id = 1",
+        "SET search_path = app; SELECT count(*) FROM deal WHERE id = 1",
+        "SELECT id FROM other.deed WHERE id = 1",
+    )
+
+    load = asyncio.run(read_load(f"{shop.dsn('closed')} user=reader"))
+
+    refused = {each.text: each.refused for each in load.statements if "WHERE id = $1" in each.text}
+    assert sorted(refused.values()) == ["", "42501", "42P01"]
+    assert load.unseen == 2
+    assert "of 2 analysed tables" in derive_scripts(load, with_values=False).unseen_text()
+    shop.psql("closed", "GRANT pg_read_all_data TO reader")
+    load = asyncio.run(read_load(f"{shop.dsn('closed')} user=reader"))
+    assert (load.unseen, derive_scripts(load, with_values=False).unseen_text()) == (0, "")
 
 
 def test_no_sample_is_drawn_of_a_view():

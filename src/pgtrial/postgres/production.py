@@ -123,6 +123,15 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubi
 WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
 GROUP BY 1, 2"""
 
+# Analysed tables of which pg_stats does not show every column to the role.
+_UNSEEN: LiteralString = """
+SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'm') AND c.reltuples > 0
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND (c.relrowsecurity AND pg_catalog.row_security_active(c.oid) OR EXISTS (
+      SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND NOT pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')))"""
+
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
 
@@ -131,7 +140,7 @@ SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH 
 class Statement:
     """What was counted of a statement; ``time`` in seconds. ``types`` are those of its parameters, by the server.
 
-    ``refused`` is why the server does not understand its text; it may quote the text.
+    ``refused`` is the SQLSTATE with which the server does not understand its text.
     """
 
     text: str
@@ -194,7 +203,7 @@ class Load:
     """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
 
     ``hidden`` is how many statements others have sent whose text the role may not see, ``effects`` is what statements
-    may do beside reading and writing rows.
+    may do beside reading and writing rows. ``unseen`` is how many analysed tables have statistics that it may not see.
     """
 
     statements: tuple[Statement, ...]
@@ -202,6 +211,7 @@ class Load:
     path: tuple[str, ...]
     effects: Effects
     hidden: int
+    unseen: int = 0
 
 
 async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
@@ -219,6 +229,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
+        ((unseen,),) = await (await connection.execute(_UNSEEN)).fetchall()
         effects = await read_effects(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
@@ -230,6 +241,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         path=tuple(path),
         effects=effects,
         hidden=sum(not each.text for each in counted),
+        unseen=unseen,
     )
 
 
@@ -314,7 +326,7 @@ async def _describe(connection: _Connection, statement: Statement) -> Statement:
     server = connection.pgconn
     parsed = server.prepare(b"", statement.text.encode())
     if parsed.status == pq.ExecStatus.FATAL_ERROR:
-        return replace(statement, refused=parsed.get_error_message().strip().splitlines()[0])
+        return replace(statement, refused=(parsed.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode())
     described = server.describe_prepared(b"")
     oids = [described.param_type(index) for index in range(described.nparams)]
     rows = await (await connection.execute(_TYPES, (oids,))).fetchall()

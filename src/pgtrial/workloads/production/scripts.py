@@ -66,6 +66,7 @@ class DerivedScripts:
     """``time`` is that of all statements, in seconds, also of those that are left out.
 
     ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
+    ``unseen`` is of how many tables the role may not see the statistics.
     """
 
     scripts: tuple[Script, ...]
@@ -74,6 +75,7 @@ class DerivedScripts:
     told: Told
     time: float
     hidden: int
+    unseen: int
 
     @property
     def kept(self) -> float:
@@ -88,6 +90,16 @@ class DerivedScripts:
             command = f"{each.command}, " if each.command else ""
             if share >= least:
                 yield f"left out {each.statements} ({command}{format_share(share)} of the time): {each.reason}"
+
+    def unseen_text(self) -> str:
+        """ "" where all statistics were seen."""
+        if not self.unseen:
+            return ""
+        tables = "1 analysed table" if self.unseen == 1 else f"{self.unseen} analysed tables"
+        return (
+            f"the role may not see the statistics of {tables}, so that nothing tells which keys are frequent there: "
+            "grant it pg_read_all_data, or SELECT"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +158,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         told=told,
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,
+        unseen=load.unseen,
     )
 
 

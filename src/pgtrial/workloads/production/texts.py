@@ -32,6 +32,8 @@ _OF_THE_SERVER = re.compile(
     r"|\b(?:FROM|JOIN)\s+(?:ONLY\s+)?pg_\w+\b(?!\s*\()",
     re.IGNORECASE,
 )
+# SQLSTATE of what has no such name, or may not be used: a relation, a schema, a function, a type.
+_NOT_FOUND = frozenset(("42P01", "3F000", "42883", "42704", "42501"))
 _ENDS_OF_RANGE = re.compile(r"\b(?:int4|int8|num|ts|tstz|date)range\s*\(\s*\$[^(),]*,\s*\$", re.IGNORECASE)
 # A number takes all that touches it: versions of the server differ in where one ends.
 _PIECE = re.compile(
@@ -210,6 +212,11 @@ def _objection(statement: Statement, load: Load, text: Text, found: Found, *, wi
         return reason
     if _ENDS_OF_RANGE.search(plain := text.fill(lambda _number: "$")):
         return "the two ends of a range in it would be drawn apart, and often in the wrong order"
+    if statement.refused in _NOT_FOUND:
+        return (
+            "the role does not find what it names, or may not use it: "
+            "its search_path has to be that of the application, and it needs USAGE of the schemas"
+        )
     if statement.refused:
         return "the server does not understand its text, which lost something when its constants were replaced"
     if not with_values and holds_constant(found.tokens):
