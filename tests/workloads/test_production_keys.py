@@ -2,11 +2,12 @@
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 
 from pgtrial.postgres.connect import connect, execute
-from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.postgres.production import _SEQUENCES, Column, Load, Statement, Table
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS
 from pgtrial.workloads.production.keys import is_fresh
@@ -156,3 +157,35 @@ def test_new_numbers_begin_behind_those_that_are_there(served):
         assert asyncio.run(begin(conninfo, rows)) == (8, 12)
         large = "INSERT INTO sess VALUES (1e30, 'new5000000000')"
         assert asyncio.run(begin(conninfo, large)) == (10**18 + 1, 5_000_000_001)
+
+
+@pytest.mark.parametrize("kind", ["serial", "int GENERATED ALWAYS AS IDENTITY", "int DEFAULT nextval('numbers')"])
+def test_new_numbers_are_those_that_the_table_gives_to_other_rows(served, kind):
+    async def begin(conninfo: str) -> tuple[object, ...]:
+        await execute(conninfo, "CREATE SEQUENCE numbers")
+        await execute(conninfo, f"CREATE TABLE sess (id {kind} PRIMARY KEY, token text)")
+        await execute(conninfo, "INSERT INTO sess OVERRIDING SYSTEM VALUE VALUES (7, 'x')")
+        async with connect(conninfo) as connection:
+            rows = await (await connection.execute(_SEQUENCES)).fetchall()
+        (place, name, column, *sequence) = next(row for row in rows if row[1] == "sess")
+        assert (place, name, column) == ("public", "sess", "id")
+        table = TABLES["public", "sess"]
+        numbered = replace(table.columns["id"], sequence=(sequence[0], sequence[1]))
+        load = replace(
+            derived("INSERT INTO sess (id, n) VALUES ($1, $2)")[1],
+            tables={**TABLES, ("public", "sess"): replace(table, columns={**table.columns, "id": numbered})},
+        )
+        files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+        for line in files.setup.splitlines():
+            if "setval" in line:
+                await execute(conninfo, line)
+        (new,) = re.findall(r"(nextval\('[^']*'\)) AS v0_1", files.scripts["s001.sql"])
+        async with connect(conninfo, as_user=True) as connection:
+            await connection.execute("INSERT INTO sess (token) VALUES ('y')")
+            await connection.execute(f"INSERT INTO sess OVERRIDING SYSTEM VALUE SELECT {new}, 'z'")
+            await connection.execute("INSERT INTO sess (token) VALUES ('y')")
+            (row,) = await (await connection.execute("SELECT array_agg(id ORDER BY id) FROM sess")).fetchall()
+            return row
+
+    with empty_database(served) as conninfo:
+        assert asyncio.run(begin(conninfo)) == ([7, 8, 9, 10],)

@@ -123,6 +123,22 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubi
 WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
 GROUP BY 1, 2"""
 
+# That number the rows of a table: identity, serial, and other defaults.
+_SEQUENCES: LiteralString = """
+SELECT n.nspname, c.relname, a.attname, qn.nspname, q.relname
+FROM (
+    SELECT x.adrelid AS relation, x.adnum AS number, d.refobjid AS sequence FROM pg_catalog.pg_attrdef x
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = x.oid
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    UNION ALL
+    SELECT refobjid, refobjsubid, objid FROM pg_catalog.pg_depend
+    WHERE classid = 'pg_catalog.pg_class'::regclass AND refclassid = classid AND refobjsubid > 0 AND deptype = 'i'
+) AS u
+JOIN pg_catalog.pg_class q ON q.oid = u.sequence AND q.relkind = 'S'
+JOIN pg_catalog.pg_namespace qn ON qn.oid = q.relnamespace
+JOIN pg_catalog.pg_class c ON c.oid = u.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number"""
+
 # Analysed tables of which pg_stats does not show every column to the role.
 _UNSEEN: LiteralString = """
 SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -166,7 +182,7 @@ class Column:
     """``distinct`` is how many different values there are, ``common`` the shares of the most common ones.
 
     ``values`` are these, and ``bounds`` those of the histogram: empty unless they were asked for. ``references`` is the
-    column of another table that a foreign key names.
+    column of another table that a foreign key names, ``sequence`` is what numbers new rows.
     """
 
     type: str
@@ -177,6 +193,7 @@ class Column:
     is_unique: bool = False
     is_checked: bool = False
     references: tuple[TableName, str] | None = None
+    sequence: TableName | None = None
     values: tuple[str, ...] = field(default=(), repr=False)
     bounds: tuple[str, ...] = field(default=(), repr=False)
 
@@ -226,6 +243,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         for schema, table, names in await (await connection.execute(_CONDITIONS)).fetchall():
             if (indexed := (schema, table)) in tables:
                 tables[indexed] = replace(tables[indexed], conditions=frozenset(names))
+        _note_sequences(tables, await (await connection.execute(_SEQUENCES)).fetchall())
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
@@ -319,6 +337,14 @@ def _tables_of(
             bounds=tuple(bounds or ()),
         )
     return tables
+
+
+def _note_sequences(tables: dict[TableName, Table], rows: list[tuple[Any, ...]]) -> None:
+    for schema, table, name, *sequence in rows:
+        found = tables.get((schema, table))
+        if found is not None and name in found.columns:
+            numbered = replace(found.columns[name], sequence=tuple(sequence))
+            tables[schema, table] = replace(found, columns={**found.columns, name: numbered})
 
 
 async def _describe(connection: _Connection, statement: Statement) -> Statement:
