@@ -458,6 +458,27 @@ def test_no_sample_is_drawn_of_a_view():
     assert (of_table, of_view) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SELECT id FROM customer WHERE name LIKE $1 ESCAPE $2", "''"),
+        ("SELECT id FROM customer WHERE id = $1 AND now() AT TIME ZONE $2 < now()", "'UTC'"),
+        ("SELECT timezone($2, now()) FROM customer WHERE id = $1", "'UTC'"),
+        ("SELECT date_trunc('day', now(), $2) FROM customer WHERE id = $1", "'UTC'"),
+        ("SELECT date_trunc($2, now()) FROM customer WHERE id = $1", "'day'"),
+        ("SELECT date_part($2::text, now()) FROM customer WHERE id = $1", "'day'"),
+    ],
+)
+def test_what_only_some_words_can_be_is_one_of_them(text, value):
+    asked = replace(statement(text), types=("text" if "LIKE" in text else INT, "text"))
+    load = load_of(asked)
+
+    found = write_files(derive_scripts(load, with_values=True), load, DRAWS[0])
+
+    assert f"coalesce(({value})::text" in found.setup
+    assert read_shape(asked, load).uses[0].table == CUSTOMER
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 

@@ -161,6 +161,8 @@ class Drawer:
             return Drawn(str(max(1, -(-self.statement.rows // self.statement.calls))), "rows of a call")
         if use.role is Role.OFFSET:
             return Drawn("0", "0")
+        if use.role is Role.FIXED:
+            return Drawn(literal(use.word), literal(use.word))
         type_ = self.statement.types[use.number - 1]
         return Drawn(by_type(type_) or "NULL", f"some {type_}")
 

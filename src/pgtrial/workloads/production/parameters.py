@@ -5,6 +5,7 @@ reads the text a second time, and only for that: what it does not understand lea
 type, and the text that is run stays the server's.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,11 +13,17 @@ from enum import StrEnum
 from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
+from pgtrial.workloads.production.texts import read_text
+from pgtrial.workloads.production.tokens import Token, token_at
 from pgtrial.workloads.sql_tree import MARK, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
+_ESCAPE = re.compile(r"\bESCAPE\s+\$\d+", re.IGNORECASE)  # the parser knows no parameter there
+_UNIT, _ZONE = "day", "UTC"
+# Functions of whose first argument the server knows some words only.
+_BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "timezone": _ZONE}
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
@@ -32,6 +39,7 @@ class Role(StrEnum):
     SET = "new value"
     LIMIT = "limit"
     OFFSET = "offset"
+    FIXED = "word"
     OTHER = "by type"
 
 
@@ -41,7 +49,7 @@ class Use:
 
     ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
     those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
-    it is, and the column is compared to that.
+    it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be.
     """
 
     number: int
@@ -52,6 +60,7 @@ class Use:
     given: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     is_age: bool = False
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +85,8 @@ class Shape:
 
 def read_shape(statement: Statement, load: Load) -> Shape:
     """The use of every parameter that the server counts, in their order."""
-    tree = parse_statement(statement.text)
-    found: dict[int, Use] = {}
+    tree = parse_statement(_ESCAPE.sub("", statement.text))
+    found = {use.number: use for use in _fixed(read_text(statement.text)[1].tokens)}
     if tree is not None:
         finder = _Finder(load)
         for node in tree.find_all(exp.Column):
@@ -102,6 +111,18 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         computed=frozenset(_Finder(load).computed(tree)),
         is_upsert=_is_upsert(tree),
     )
+
+
+def _fixed(tokens: Sequence[Token]) -> Iterator[Use]:
+    """Parameters that the words before them tell."""
+    for index, token in enumerate(tokens):
+        if token.kind == "parameter":
+            before, function = (token_at(tokens, index - step) for step in (1, 2))
+            number = int(token.text[1:])
+            if before.word == "ESCAPE":
+                yield Use(number=number, role=Role.FIXED)
+            elif before.text == "(" and function.name in _BY_FUNCTION:
+                yield Use(number=number, role=Role.FIXED, word=_BY_FUNCTION[function.name])
 
 
 def _is_upsert(tree: exp.Expr) -> bool:
@@ -139,6 +160,8 @@ class _Finder:
         return replace(use, is_age=is_age and use.role in (Role.LOW, Role.HIGH))
 
     def _find(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
+        if value.arg_key == "zone":
+            return Use(number=number, role=Role.FIXED, word=_ZONE)
         if isinstance(parent, exp.Limit | exp.Fetch):
             return Use(number=number, role=Role.LIMIT)
         if isinstance(parent, exp.Offset):
