@@ -59,7 +59,7 @@ UNION SELECT confrelid::bigint, conrelid::bigint FROM pg_catalog.pg_constraint
 WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))"""
 
 _RELATIONS: LiteralString = """
-SELECT c.oid::bigint, c.relname, c.relkind, n.nspname IN ('pg_catalog', 'information_schema')
+SELECT c.oid::bigint, c.relname, c.relkind, n.nspname IN ('pg_catalog', 'information_schema'), n.nspname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'f')"""
 
@@ -80,13 +80,13 @@ _MORE = "which may do more than read and write rows"
 class Effects:
     """By names without their schemas, for that is all that a text is sure to have.
 
-    ``functions`` may do more than compute. ``reads`` and ``writes`` say what reading from a relation, or writing to it,
+    ``functions`` may do more than compute. ``reads`` has the schemas below the names. ``reads`` and ``writes`` say what reading from a relation, or writing to it,
     does beside that, as the end of a sentence that begins with it. ``triggers`` are those of a table, and of what is
     written with it, which call functions of the application that are not known to reach out of the database.
     """
 
     functions: frozenset[str] = frozenset()
-    reads: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -174,7 +174,10 @@ class _Catalogue:
         self.below: dict[int, list[int]] = {}
         for relation, other in below:
             self.below.setdefault(relation, []).append(other)
-        self.relations = {number: (name, kind, is_of_server) for number, name, kind, is_of_server in relations}
+        self.relations: dict[int, tuple[str, str, bool]] = {}
+        self.schemas: dict[int, str] = {}
+        for number, name, kind, is_of_server, schema in relations:
+            self.relations[number], self.schemas[number] = (name, kind, is_of_server), schema
         # Functions by number, each with what it calls, itself perhaps, for which it counts.
         self.with_effects = self._closure(
             {number: each.name for number, each in self.functions.items() if each.has_effects}
@@ -200,9 +203,13 @@ class _Catalogue:
 
     def effects(self) -> Effects:
         own = {number: name for number, (name, _, is_of_server) in self.relations.items() if not is_of_server}
+        reads: dict[str, dict[str, str]] = {}
+        for number, name in own.items():
+            if said := next(self._reads(number, set()), ""):
+                reads.setdefault(name, {})[self.schemas[number]] = said
         return Effects(
             functions=frozenset(self.functions[number].name for number in self.with_effects),
-            reads=_first((name, said) for number, name in own.items() for said in self._reads(number, set())),
+            reads=reads,
             writes=_first((name, said) for number, name in own.items() for said in self._writes(number, set())),
             triggers={
                 name: tuple(dict.fromkeys(said))

@@ -6,13 +6,13 @@ values in it: comments often have some, and pg_stat_statements does not always r
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgtrial.postgres.production import Load, Statement
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.constants import holds_constant
-from pgtrial.workloads.production.tokens import Token, written_by
+from pgtrial.workloads.production.tokens import Token, token_at, written_by
 
 LONGEST = 100_000  # characters
 _MOST_PARAMETERS = 255  # that pgbench can send with a statement
@@ -26,6 +26,8 @@ _COMMANDS = frozenset(
     "EXECUTE EXPLAIN FETCH GRANT LISTEN LOAD LOCK MOVE NOTIFY PREPARE REFRESH REINDEX RELEASE RESET REVOKE SAVEPOINT "
     "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
 )
+# Words that no relation follows.
+_BEFORE_COLUMN = frozenset("AND AS BY DISTINCT ELSE HAVING NOT ON OR RETURNING SELECT SET THEN WHEN WHERE".split())  # noqa: SIM905
 _OF_THE_SERVER = re.compile(
     r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pg_get_\w+|pgtrial_\w+)\b"
     # pg_dump, which every server meets, reads the catalogue by names without a schema.
@@ -184,13 +186,26 @@ def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Re
 def _effect(found: Found, effects: Effects) -> str:
     if called := sorted({name for name in found.called if name in effects.functions}):
         return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
-    for name in dict.fromkeys(token.name for token in found.tokens):
-        if name in effects.reads:
-            return f"it reads {name}, {effects.reads[name]}"
+    for index, token in enumerate(found.tokens):
+        if said := _read_of(found.tokens, index, effects.reads.get(token.name, {})):
+            return f"it reads {token.name}, {said}"
     for name in written_by(found.tokens):
         if name in effects.writes:
             return f"it writes to {name}, {effects.writes[name]}"
     return ""
+
+
+def _read_of(tokens: Sequence[Token], index: int, by_schema: Mapping[str, str]) -> str:
+    """What reading a relation does, "" where the name cannot be that of one.
+
+    Behind a point and no schema it is a column, and a name before a point is once more in FROM.
+    """
+    if not by_schema or token_at(tokens, index + 1).text == ".":
+        return ""
+    before = token_at(tokens, index - 1)
+    if before.text == ".":
+        return by_schema.get(token_at(tokens, index - 2).name, "")
+    return "" if before.word in _BEFORE_COLUMN else next(iter(by_schema.values()))
 
 
 def _objection(statement: Statement, load: Load, text: Text, found: Found, *, with_values: bool) -> str:
