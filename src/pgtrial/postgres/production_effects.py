@@ -80,9 +80,10 @@ _MORE = "which may do more than read and write rows"
 class Effects:
     """By names without their schemas, for that is all that a text is sure to have.
 
-    ``functions`` may do more than compute. ``reads`` has the schemas below the names. ``reads`` and ``writes`` say what reading from a relation, or writing to it,
-    does beside that, as the end of a sentence that begins with it. ``triggers`` are those of a table, and of what is
-    written with it, which call functions of the application that are not known to reach out of the database.
+    ``functions`` may do more than compute. ``reads`` (with the schemas below the names) and ``writes`` say what reading
+    from a relation, or writing to it, does beside that, as the end of a sentence that begins with it. ``triggers`` are
+    those of a table, and of what is written with it, which call functions of the application that are not known to
+    reach out of the database.
     """
 
     functions: frozenset[str] = frozenset()
@@ -205,8 +206,8 @@ class _Catalogue:
         own = {number: name for number, (name, _, is_of_server) in self.relations.items() if not is_of_server}
         reads: dict[str, dict[str, str]] = {}
         for number, name in own.items():
-            if said := next(self._reads(number, set()), ""):
-                reads.setdefault(name, {})[self.schemas[number]] = said
+            if what := next(self._reads(number, set()), ""):
+                reads.setdefault(name, {})[self.schemas[number]] = what
         return Effects(
             functions=frozenset(self.functions[number].name for number in self.with_effects),
             reads=reads,
