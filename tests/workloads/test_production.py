@@ -292,7 +292,7 @@ INSERT INTO customer SELECT n, 'planted ' || n, 7654321 FROM generate_series(1, 
 CREATE TABLE orders (id serial PRIMARY KEY, customer int NOT NULL REFERENCES customer, note text);
 INSERT INTO orders (customer, note) SELECT 1 + n % 100, 'planted' FROM generate_series(1, 2000) AS n;
 CREATE INDEX ON orders (customer);
-CREATE FUNCTION wipe(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1';
+CREATE FUNCTION wipe(int) RETURNS int LANGUAGE sql AS 'DELETE FROM orders WHERE id = -$1 RETURNING 1';
 VACUUM ANALYZE;
 """
 READ = "\\set c random(1, 100)\nSELECT * FROM orders WHERE customer = :c /* planted */;\n"

@@ -166,9 +166,13 @@ def control_of(statement: Statement) -> str:
 
 
 def triggers_of(statement: Statement, effects: Effects) -> Iterator[str]:
-    """What runs functions of the application when the statement writes, in words."""
-    for name in written_by(read_text(statement.text)[1].tokens):
+    """What runs functions of the application that may write, in words."""
+    found = read_text(statement.text)[1]
+    for name in written_by(found.tokens):
         yield from effects.triggers.get(name, ())
+    for name in dict.fromkeys(found.called):
+        if name in effects.presumed:
+            yield f"a statement calls {name}, VOLATILE and without a word that writes"
 
 
 def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Refusal:
