@@ -23,6 +23,7 @@ from pgtrial.workloads.production.parameters import Role, read_shape
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
+from pgtrial.postgres.connect import execute
 from support import wait_until
 from support.loading import empty_database
 
@@ -477,6 +478,58 @@ def test_what_only_some_words_can_be_is_one_of_them(text, value):
 
     assert f"coalesce(({value})::text" in found.setup
     assert read_shape(asked, load).uses[0].table == CUSTOMER
+
+
+@pytest.mark.parametrize(
+    ("condition", "type_", "role"),
+    [
+        ("name <> $1", "text", Role.BESIDE),
+        ("$1 IS DISTINCT FROM name", "text", Role.BESIDE),
+        ("tags <@ $1", "text[]", Role.BESIDE),
+        ("at <-> $1 < at <-> at", "point", Role.BESIDE),
+        ("name ~* $1", "text", Role.PATTERN),
+        ("NOT name SIMILAR TO $1", "text", Role.PATTERN),
+        ("tags @> $1", "text[]", Role.PART),
+        ("tags && $1", "text[]", Role.PART),
+        ("data @> $1", "jsonb", Role.PART),
+        ("name || $1 = name", "text", Role.OTHER),
+        ("id + $1 = id", INT, Role.OTHER),
+        ("span @> $1", "date", Role.OTHER),
+        ("is_new AND $1", "boolean", Role.OTHER),
+    ],
+)
+def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role):
+    """None of which ends a statement: of a text that is a pattern, too, only what every pattern may have."""
+    columns = {
+        "id": Column(type=INT, is_unique=True), "name": Column(type="character varying(20)"),
+        "tags": Column(type="text[]"), "at": Column(type="point"), "data": Column(type="jsonb"),
+        "span": Column(type="daterange"), "is_new": Column(type="boolean"),
+    }  # fmt: skip
+    asked = replace(statement(f"SELECT id FROM thing WHERE {condition}"), types=(type_,))
+    if condition.startswith("name"):
+        columns["name"] = Column(type="text")
+    place = ("public", "thing")
+    load = replace(load_of(asked), tables={place: Table(rows=4, pages=1, columns=columns)})
+    (use,) = read_shape(asked, load).uses
+    assert use.role is role
+    assert (use.table == place) == (role is not Role.OTHER)
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+
+    async def run(conninfo: str) -> None:
+        made = ", ".join(f"{name} {column.type}" for name, column in columns.items())
+        await execute(conninfo, f"CREATE TABLE thing ({made})")
+        await execute(
+            conninfo,
+            "INSERT INTO thing VALUES (1, '(*[', '{a,b}', '(1,2)', '{\"a\": 1}'), (2, 'x', '{}', NULL, '[1]'), "
+            "(3, 'y', NULL, NULL, '2')",
+        )
+        for line in files.setup.splitlines()[1:]:
+            await execute(conninfo, line)
+        text = asked.text.replace("$1", f"p.v0_1::{type_}")
+        await execute(conninfo, f"{text.replace('thing', 'thing, pgtrial_workload.s001 AS p')}")
+
+    with empty_database(served) as conninfo:
+        asyncio.run(run(conninfo))
 
 
 def test_what_was_left_out_is_said(written):

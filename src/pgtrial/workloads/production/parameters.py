@@ -24,6 +24,9 @@ _ESCAPE = re.compile(r"\bESCAPE\s+\$\d+", re.IGNORECASE)  # the parser knows no 
 _UNIT, _ZONE = "day", "UTC"
 # Functions of whose first argument the server knows some words only.
 _BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "timezone": _ZONE}
+_BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
+_PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
+_TEXTS = frozenset(("text", "character varying", "character"))
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
@@ -35,12 +38,18 @@ class Role(StrEnum):
     LOW = "from"
     HIGH = "to"
     LIKE = "like"
+    BESIDE = "beside"
+    PATTERN = "pattern of"
+    PART = "part of"
     NEW = "new row"
     SET = "new value"
     LIMIT = "limit"
     OFFSET = "offset"
     FIXED = "word"
     OTHER = "by type"
+
+
+_OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART)  # only where the parameter has the type of the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,8 @@ def read_shape(statement: Statement, load: Load) -> Shape:
                 number = int(node.name.removeprefix(MARK))
                 is_time = number <= len(statement.types) and statement.types[number - 1] == "interval"
                 use = finder.find(node, number, is_time=is_time)
+                if use.role in _OF_TYPE and not _has_type(use, statement, load):
+                    use = _other(number)
                 found.setdefault(use.number, use)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
@@ -111,6 +122,15 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         computed=frozenset(_Finder(load).computed(tree)),
         is_upsert=_is_upsert(tree),
     )
+
+
+def _has_type(use: Use, statement: Statement, load: Load) -> bool:
+    assert use.table is not None
+    types = (load.tables[use.table].columns[use.column].type, statement.types[use.number - 1])
+    column, own = (re.sub(r"\(.*?\)", "", each) for each in types)
+    if column in _TEXTS and own in _TEXTS:
+        return use.role is not Role.PART
+    return column == own and (use.role is not Role.PART or own.endswith("[]") or own == "jsonb")
 
 
 def _fixed(tokens: Sequence[Token]) -> Iterator[Use]:
@@ -182,6 +202,9 @@ class _Finder:
         if isinstance(parent, (*_LOWER, *_UPPER)):
             is_low = isinstance(parent, _LOWER) == (value.arg_key == "expression")
             return self._compared(Role.LOW if is_low else Role.HIGH, parent, value, number)
+        if role := _role_beside(value, parent):
+            use = self._compared(role, parent, value, number)
+            return replace(use, row=f"{role} {number}") if use.table is not None else use
         return self._inserted(value, parent, number)
 
     def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int) -> Use:
@@ -295,6 +318,18 @@ class _Finder:
                 for name in _assigned_by(merge):
                     if name not in matched:
                         yield table, name
+
+
+def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
+    """By an operator that has no range and is not "="; None of one that computes."""
+    is_right = value.arg_key == "expression"
+    if isinstance(parent, _PATTERNS):
+        return Role.PATTERN if is_right else None
+    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
+        return Role.PART if is_right == isinstance(parent, exp.ArrayContainsAll) else Role.BESIDE
+    if isinstance(parent, exp.ArrayOverlaps):
+        return Role.PART
+    return Role.BESIDE if isinstance(parent, _BESIDE) else None
 
 
 def _meets_row(insert: exp.Insert, column: str, drawn: set[str]) -> bool:
