@@ -23,7 +23,6 @@ from pgtrial.workloads.production.parameters import Role, read_shape
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
-from pgtrial.postgres.connect import execute
 from support import wait_until
 from support.loading import empty_database
 
@@ -444,6 +443,34 @@ def test_what_the_role_may_not_use_or_see_is_told(shop):
     shop.psql("closed", "GRANT pg_read_all_data TO reader")
     load = asyncio.run(read_load(f"{shop.dsn('closed')} user=reader"))
     assert (load.unseen, derive_scripts(load, with_values=False).unseen_text()) == (0, "")
+
+
+def test_a_text_that_lost_its_grammar_is_written_in_another_way(shop):
+    shop.psql("postgres", "CREATE DATABASE grammar")
+    shop.psql(
+        "grammar",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE TABLE visit (id int, at timestamp, note text)",
+        "SELECT id FROM visit WHERE extract(day FROM at) = 3 AND id = 4",
+        "SELECT id FROM visit WHERE at > now() - interval '3 days'",
+        "SELECT id FROM visit WHERE at > timestamp with time zone '2020-01-01' AND at < DATE '2020-02-01'",
+        "SELECT id FROM visit WHERE at < now() - interval '3' day",
+    )
+
+    load = asyncio.run(read_load(shop.dsn("grammar")))
+
+    found = {each.text: (each.types, each.refused) for each in load.statements if "FROM visit" in each.text}
+    assert found == {
+        'SELECT id FROM visit WHERE "extract"($1, at) = $2 AND id = $3': (("text", "numeric", INT), ""),
+        "SELECT id FROM visit WHERE at > now() - $1::interval": (("interval",), ""),
+        "SELECT id FROM visit WHERE at > $1::timestamp with time zone AND at < $2::DATE": (
+            ("timestamp with time zone", "date"),
+            "",
+        ),
+        "SELECT id FROM visit WHERE at < now() - interval $1 day": ((), "42601"),
+    }
+    (asked,) = [each for each in load.statements if '"extract"' in each.text]
+    assert [use.word for use in read_shape(asked, load).uses] == ["day", "", ""]
 
 
 def test_no_sample_is_drawn_of_a_view():

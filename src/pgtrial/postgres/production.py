@@ -3,6 +3,7 @@
 Values of the data (most common ones, histograms) are read only on demand: all else are counts, shares and names.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
@@ -150,6 +151,16 @@ WHERE c.relkind IN ('r', 'p', 'm') AND c.reltuples > 0
 
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
+
+
+_SYNTAX_ERROR = "42601"
+_EXTRACT = re.compile(r"\bextract\s*\(\s*(\$\d+)\s+from\b", re.IGNORECASE)
+# Without what may follow "interval" and its constant: a field.
+_TYPED = re.compile(
+    r"\b(date|interval|timetz|timestamptz|time(?:stamp)?(?:\s+with(?:out)?\s+time\s+zone)?)\s+(\$\d+)\b"
+    r"(?!\s+(?:year|month|day|hour|minute|second)\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,12 +359,31 @@ def _note_sequences(tables: dict[TableName, Table], rows: list[tuple[Any, ...]])
 
 
 async def _describe(connection: _Connection, statement: Statement) -> Statement:
-    """With the types of its parameters. The server parses the text and no more: nothing of it is executed."""
+    """With the types of its parameters, and a text that the server understands where there is one.
+
+    The server parses the text and no more: nothing of it is executed.
+    """
     server = connection.pgconn
     parsed = server.prepare(b"", statement.text.encode())
+    other = _with_parameters(statement.text)
+    if parsed.status == pq.ExecStatus.FATAL_ERROR and _state(parsed) == _SYNTAX_ERROR and other != statement.text:
+        again = server.prepare(b"", other.encode())
+        if again.status != pq.ExecStatus.FATAL_ERROR:
+            parsed, statement = again, replace(statement, text=other)
     if parsed.status == pq.ExecStatus.FATAL_ERROR:
-        return replace(statement, refused=(parsed.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode())
+        return replace(statement, refused=_state(parsed))
     described = server.describe_prepared(b"")
     oids = [described.param_type(index) for index in range(described.nparams)]
     rows = await (await connection.execute(_TYPES, (oids,))).fetchall()
     return replace(statement, types=tuple(name for (name,) in rows))
+
+
+def _state(result: pq.abc.PGresult) -> str:
+    return (result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode()
+
+
+def _with_parameters(text: str) -> str:
+    """Where the grammar takes a constant only, the same with a parameter. A text with strings stays as it is."""
+    if "'" in text or "$$" in text:
+        return text
+    return _TYPED.sub(r"\2::\1", _EXTRACT.sub(r'"extract"(\1,', text))
