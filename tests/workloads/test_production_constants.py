@@ -57,6 +57,8 @@ POSITIONS = (
     "SELECT a FROM t WHERE id = $1 ORDER BY ARRAY[a, {}, b]",
     "SELECT b, count(*) FROM t WHERE id = $1 GROUP BY ARRAY[b, {}, c]",
     "SELECT a FROM t WHERE id = $1 ORDER BY b[c : d], a[{}]",
+    "SELECT DISTINCT ON (f({}), {} + a) a FROM t WHERE id = $1",
+    "SELECT x.current_timestamp({}), current_timestamp + {} FROM x WHERE id = $1",
     "SELECT x.order by, {}, b FROM x WHERE id = $1",
     "SELECT x.group by, {}, b FROM x WHERE id = $1",
 )
@@ -124,6 +126,7 @@ def written(text: str) -> tuple[str, ...]:
         "SELECT a FROM t WHERE id = $1 FETCH FIRST 5 ROWS ONLY",
         "SELECT $1::varchar(255), $2::numeric(12, 2), $3::public.point(3), a::bit varying(8)",
         "SELECT CAST($1 AS numeric(10,2)), CAST(a AS character varying(20)), $2::vector(1536)",
+        "SELECT DISTINCT ON (1, 2) a, b FROM t WHERE id = $1 AND c < CURRENT_TIMESTAMP(3) AND d > localtime(0)",
         "SELECT id2, t1.a, $2 FROM t1 WHERE a1$2 = $1",
     ],
 )
@@ -142,6 +145,8 @@ def test_positions_and_sizes_of_types_are_no_constants(text):
         f"SELECT a FROM t WHERE id = ${'9' * 5000}",
         "SELECT a FROM t WHERE id = $1 AND a = 'Alice",
         'SELECT a FROM t WHERE id = $1 AND a = "Alice',
+        "SELECT U&\"Alice!0061\" UESCAPE '!' FROM t WHERE id = $1",
+        'SELECT u&"wipe"() FROM t WHERE id = $1',
         "SELECT a FROM t WHERE id = $٣",
     ],
 )

@@ -30,6 +30,9 @@ _SIZED = frozenset(
     "BIT BPCHAR CHAR CHARACTER DEC DECIMAL FLOAT INTERVAL NUMERIC TIME TIMESTAMP TIMESTAMPTZ TIMETZ VARBIT "  # noqa: SIM905
     "VARCHAR VARYING".split()
 )
+# Reserved, so that no function is called so, but one of a schema. What is behind them are digits of a second.
+_NOW = frozenset(("CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
+_DIGIT = re.compile(r"[0-6]")
 _VARYING = frozenset(("BIT", "CHAR", "CHARACTER"))
 
 
@@ -58,8 +61,7 @@ def holds_constant(tokens: Sequence[Token]) -> bool:
             if level.is_query is None:
                 level.is_query = False
             level.begins_item = False
-            is_array = token.text == "["
-            levels.append(_Level(is_query=False) if is_array else _Level(is_size=_is_type(tokens, index)))
+            levels.append(_below(tokens, index))
         elif token.text in (")", "]"):
             levels = levels[:-1] or [_Level(is_query=False)]
         elif token.text == ",":
@@ -67,6 +69,15 @@ def holds_constant(tokens: Sequence[Token]) -> bool:
         else:
             _enter(level, tokens, index)
     return False
+
+
+def _below(tokens: Sequence[Token], index: int) -> _Level:
+    """What begins with the parenthesis or bracket at ``index``."""
+    if tokens[index].text == "[":
+        return _Level(is_query=False)
+    if [token_at(tokens, index - step).word for step in (3, 2, 1)] == ["SELECT", "DISTINCT", "ON"]:
+        return _Level(is_query=False, is_list=True, begins_item=True)
+    return _Level(is_size=_is_type(tokens, index))
 
 
 def _enter(level: _Level, tokens: Sequence[Token], index: int) -> None:
@@ -94,6 +105,9 @@ def _is_structure(tokens: Sequence[Token], index: int, level: _Level) -> bool:
     )
     if is_most and level.is_query and _ROWS.fullmatch(text):
         return is_last or after.word in _AFTER_ROWS
+    is_of_now = token_at(tokens, index - 2).word in _NOW and token_at(tokens, index - 3).text != "."
+    if is_of_now and before.text == "(" and after.text == ")" and _DIGIT.fullmatch(text):
+        return True
     is_alone = before.text in ("(", ",") and after.text in (")", ",")
     # A modifier may be a word, too: geometry(Point, 4326).
     return level.is_size and is_alone and _SIZE.fullmatch(text) is not None

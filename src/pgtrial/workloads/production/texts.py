@@ -135,6 +135,7 @@ def _note(found: Found, kind: str, piece: str, last: str) -> None:
         found.strings += 1
     elif kind == "name":
         found.colon_in_name = found.colon_in_name or ":" in piece
+        found.is_unclear = found.is_unclear or not piece.startswith('"')  # with escapes it is another name
     elif piece in ("$", "'", '"'):
         found.is_unclear = True
     elif piece == ";":
@@ -220,7 +221,7 @@ def _objection(statement: Statement, load: Load, text: Text, found: Found, *, wi
     if found.semicolons:
         return "it is several statements"
     if found.is_unclear:
-        return "it is not clear where a quote or a parameter in its text ends"
+        return "it is not clear where a quote or a parameter in its text ends, or what a name with escapes is"
     if found.colon_in_name:
         return "a name in it has a colon, which pgbench takes for a variable"
     if found.parameters > _MOST_PARAMETERS:
