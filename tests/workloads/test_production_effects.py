@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.postgres.connect import connect, execute
 from pgtrial.postgres.production import Load, Statement
-from pgtrial.postgres.production_effects import read_effects
+from pgtrial.postgres.production_effects import _Catalogue, read_effects
 from pgtrial.workloads.production.scripts import derive_scripts
 from pgtrial.workloads.production.texts import Refusal, examine, triggers_of
 from support.loading import empty_database
@@ -165,3 +165,16 @@ def test_what_scripts_write_to_is_in_the_plan(load):
     )
 
     assert plan.triggers == ("noted: trigger logs calls log_it",)
+
+
+def test_a_chain_of_tables_that_is_longer_than_any_stack_is_followed():
+    number = 5000
+    found = _Catalogue(
+        functions=[],
+        expressions=[],
+        triggers=[],
+        below=[(each, each + 1) for each in range(1, number)],
+        relations=[(number, "last", "f", False, "public")],
+    )
+
+    assert [*found._writes(1, set())] == ["and so to last, a table of another server"]

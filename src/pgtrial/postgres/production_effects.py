@@ -314,14 +314,16 @@ class _Catalogue:
 
     def _written(self, relation: int, seen: set[int]) -> Iterator[tuple[int, bool]]:
         """The relations to which something is written, and whether it is another one that a statement names."""
-        if relation in seen:
-            return
-        is_other = bool(seen)
-        seen.add(relation)
-        yield relation, is_other
-        reads = [other for each in self.expressions.get(relation, ()) if each.kind == "view" for other in each.reads]
-        for other in (*reads, *self.below.get(relation, ())):
-            yield from self._written(other, seen)
+        pending = [relation]
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            yield number, bool(seen)
+            seen.add(number)
+            views = (each for each in self.expressions.get(number, ()) if each.kind == "view")
+            others = [*(other for each in views for other in each.reads), *self.below.get(number, ())]
+            pending += reversed(others)
 
 
 def _first(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
