@@ -61,6 +61,15 @@ def test_the_statement_that_ended_a_client_is_told():
             'ERROR:  null value in column "b" of relation "u" violates not-null constraint',
             'ERROR:  null value in column "b" of relation "u" violates not-null constraint',
         ),
+        (
+            'ERROR:  new row for relation "größe" violates check constraint "größe_check"',
+            'ERROR:  new row for relation "größe" violates check constraint "größe_check"',
+        ),
+        (
+            'connection to server on socket "/run/s" failed: FATAL:  role "Alice" does not exist',
+            'connection to server on socket "/run/s" failed: FATAL:  role … does not exist',
+        ),
+        ('malformed variable "n" value: "Alice"', 'malformed variable "n" value: …'),
     ],
 )
 def test_errors_are_said_without_values(error, said):
@@ -74,10 +83,12 @@ def test_errors_are_said_without_values(error, said):
         "ERREUR:  syntaxe en entrée invalide pour le type integer : « Alice »",
         "ERROR:  la sintaxis de entrada no es válida para tipo integer: «Alice»",
         'ERRORE:  il fuso orario "Alice" non è riconosciuto',
+        'FEHLER:  neue Zeile für Relation "t" »Alice« violates constraint "c"',
         'client 1 script s001 aborted in command 2 query 0: ERRO:  fuso "Alice" desconhecido',
         "ERROR:  tipo «Alice»",
+        'ERROR:  la columna "a" no es «Alice»',
     ],
 )
 def test_of_an_error_in_another_language_nothing_is_said(error):
-    assert "lc_messages" in (said := without_values(error))
+    assert "lc_messages" in (said := without_values(error, {"a", "t"}))
     assert "Alice" not in said

@@ -20,6 +20,7 @@ _AFTER_VALUE = re.compile(
     r'" (?:does not exist|is out of range for type (?:bigint|double precision|integer|numeric|oid|real|smallint)'
     r"|not recognized)$"
 )
+_VALUE = re.compile(r': ".*')  # malformed variable "n" value: "…"
 _NUMBER = re.compile(r"(?<=\bvalue )-?[0-9]+")
 
 
@@ -46,26 +47,34 @@ def name_scripts(error: str, names: Sequence[str]) -> str:
 
 
 def without_values(error: str, names: Collection[str] = ()) -> str:
-    """The first line, as DETAIL and CONTEXT have rows in them, without what it quotes and is none of the ``names``.
+    """The first line, as DETAIL and CONTEXT have rows in them, without what the server quotes and is no name.
 
-    What rows are kept by, the server quotes, too: that is a name where it says that a row violates it.
+    Names are those of ``names``, and, where it says that a row violates something, that of it. What stands before the
+    severity is in the words of pgbench or libpq.
     """
     first = error.partition("\n")[0].strip()
-    outside = _NAME.sub("", first)
-    unquoted = first.partition('"')[0]
-    if any(word not in _ENGLISH for word in _SEVERITY.findall(unquoted)) or not unquoted.isascii():
-        return _OTHER
+    severity = _SEVERITY.search(first)
+    if severity is None:
+        return _VALUE.sub(": …", first)
+    head, said = first[: severity.start()], first[severity.start() :]
+    outside = _NAME.sub("", said)
+    if severity[1] not in _ENGLISH or not outside.isascii():
+        return _VALUE.sub(": …", head) + _OTHER
     is_violated = " violates " in outside and "does not exist" not in outside
-    at, said = 0, ""
-    while (start := first.find('"', at)) >= 0:
-        said += first[at:start]
-        name = _NAME.match(first, start)
-        is_name = name is not None and (name[1] in names or (is_violated and _BEFORE_NAME.search(first, 0, start)))
+    return _VALUE.sub(": …", head) + _only_names(said, names, is_violated=is_violated)
+
+
+def _only_names(said: str, names: Collection[str], *, is_violated: bool) -> str:
+    at, kept = 0, ""
+    while (start := said.find('"', at)) >= 0:
+        kept += _NUMBER.sub("…", said[at:start])
+        name = _NAME.match(said, start)
+        is_name = name is not None and (name[1] in names or (is_violated and _BEFORE_NAME.search(said, 0, start)))
         if name is None or not is_name:
-            rest = _AFTER_VALUE.search(first, start + 1)
-            return f"{said}…{rest[0][1:] if rest is not None else ''}"
-        said, at = said + name[0], name.end()
-    return _NUMBER.sub("…", said + first[at:]) if first.isascii() else _OTHER
+            rest = _AFTER_VALUE.search(said, start + 1)
+            return f"{kept}…{rest[0][1:] if rest is not None else ''}"
+        kept, at = kept + name[0], name.end()
+    return kept + _NUMBER.sub("…", said[at:])
 
 
 def find_failures(errors: Sequence[str], scripts: Mapping[str, str]) -> Iterator[Failure]:
