@@ -240,6 +240,11 @@ class Load:
     effects: Effects
     hidden: int
     unseen: int = 0
+    referred: frozenset[tuple[TableName, str]] = field(init=False, repr=False)  # columns that foreign keys name
+
+    def __post_init__(self) -> None:
+        columns = (column for table in self.tables.values() for column in table.columns.values())
+        object.__setattr__(self, "referred", frozenset(each.references for each in columns if each.references))
 
 
 async def read_load(conninfo: str, *, with_values: bool = False) -> Load:

@@ -158,6 +158,4 @@ def _best(names: Sequence[str], table: Table) -> str | None:
 
 def _is_tied(table: TableName, name: str, load: Load) -> bool:
     """Whether another table has the value, too: a row cannot change it alone."""
-    if load.tables[table].columns[name].references is not None:
-        return True
-    return any(each.references == (table, name) for other in load.tables.values() for each in other.columns.values())
+    return load.tables[table].columns[name].references is not None or (table, name) in load.referred
