@@ -211,6 +211,17 @@ def test_a_value_of_a_type_that_is_not_known_is_never_missing():
     assert """, (SELECT "mood" FROM "public"."mind" WHERE "mood" IS NOT NULL LIMIT 1)::text, '')""" in setup
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("42P01", "search_path"), ("42501", "USAGE"), ("42601", "lost something when its constants were replaced")],
+)
+def test_it_is_told_why_the_server_does_not_understand_a_text(state, reason):
+    found = examine(statement("SELECT id FROM orders", refused=state), load_of(), with_values=False)
+
+    assert isinstance(found, Refusal)
+    assert reason in found.reason
+
+
 def test_comments_stay_on_the_server_and_slices_are_no_variables():
     text = (
         "SELECT /* alice@example.com /* nested */ */ name[$1:$2] -- bob\n FROM customer\n WHERE id IN ($3 /*, ... */)"
@@ -281,7 +292,7 @@ INSERT INTO customer SELECT n, 'planted ' || n, 7654321 FROM generate_series(1, 
 CREATE TABLE orders (id serial PRIMARY KEY, customer int NOT NULL REFERENCES customer, note text);
 INSERT INTO orders (customer, note) SELECT 1 + n % 100, 'planted' FROM generate_series(1, 2000) AS n;
 CREATE INDEX ON orders (customer);
-CREATE FUNCTION wipe(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1';
+CREATE FUNCTION wipe(int) RETURNS int LANGUAGE sql AS 'DELETE FROM orders WHERE id = -$1 RETURNING 1';
 VACUUM ANALYZE;
 """
 READ = "\\set c random(1, 100)\nSELECT * FROM orders WHERE customer = :c /* planted */;\n"
@@ -407,6 +418,61 @@ def test_a_parameter_that_meets_a_view_is_one_of_its_rows(shop):
     assert 'FROM "public"."open"' in setup
 
 
+def test_what_the_role_may_not_use_or_see_is_told(shop):
+    shop.psql("postgres", "CREATE DATABASE closed", "CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats")
+    shop.psql(
+        "closed",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE SCHEMA app",
+        "CREATE SCHEMA other",
+        "CREATE TABLE app.deal AS SELECT n AS id FROM generate_series(1, 100) AS n",
+        "CREATE TABLE other.deed AS SELECT n AS id FROM generate_series(1, 100) AS n",
+        "GRANT USAGE ON SCHEMA other TO reader",
+        "ANALYZE",
+        "SELECT id FROM app.deal WHERE id = 1",
+        "SET search_path = app; SELECT count(*) FROM deal WHERE id = 1",
+        "SELECT id FROM other.deed WHERE id = 1",
+    )
+
+    load = asyncio.run(read_load(f"{shop.dsn('closed')} user=reader"))
+
+    refused = {each.text: each.refused for each in load.statements if "WHERE id = $1" in each.text}
+    assert sorted(refused.values()) == ["", "42501", "42P01"]
+    assert load.unseen == 2
+    assert "of 2 analysed tables" in derive_scripts(load, with_values=False).unseen_text()
+    shop.psql("closed", "GRANT pg_read_all_data TO reader")
+    load = asyncio.run(read_load(f"{shop.dsn('closed')} user=reader"))
+    assert (load.unseen, derive_scripts(load, with_values=False).unseen_text()) == (0, "")
+
+
+def test_a_text_that_lost_its_grammar_is_written_in_another_way(shop):
+    shop.psql("postgres", "CREATE DATABASE grammar")
+    shop.psql(
+        "grammar",
+        "CREATE EXTENSION pg_stat_statements",
+        "CREATE TABLE visit (id int, at timestamp, note text)",
+        "SELECT id FROM visit WHERE extract(day FROM at) = 3 AND id = 4",
+        "SELECT id FROM visit WHERE at > now() - interval '3 days'",
+        "SELECT id FROM visit WHERE at > timestamp with time zone '2020-01-01' AND at < DATE '2020-02-01'",
+        "SELECT id FROM visit WHERE at < now() - interval '3' day",
+    )
+
+    load = asyncio.run(read_load(shop.dsn("grammar")))
+
+    found = {each.text: (each.types, each.refused) for each in load.statements if "FROM visit" in each.text}
+    assert found == {
+        'SELECT id FROM visit WHERE "extract"($1, at) = $2 AND id = $3': (("text", "numeric", INT), ""),
+        "SELECT id FROM visit WHERE at > now() - $1::interval": (("interval",), ""),
+        "SELECT id FROM visit WHERE at > $1::timestamp with time zone AND at < $2::DATE": (
+            ("timestamp with time zone", "date"),
+            "",
+        ),
+        "SELECT id FROM visit WHERE at < now() - interval $1 day": ((), "42601"),
+    }
+    (asked,) = [each for each in load.statements if '"extract"' in each.text]
+    assert [use.word for use in read_shape(asked, load).uses] == ["day", "", ""]
+
+
 def test_no_sample_is_drawn_of_a_view():
     asked = statement("SELECT * FROM orders WHERE id = $1 AND customer = $2", 2)
     load = load_of(asked)
@@ -418,6 +484,79 @@ def test_no_sample_is_drawn_of_a_view():
 
     of_table, of_view = ("TABLESAMPLE" in setup for setup in setups)
     assert (of_table, of_view) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SELECT id FROM customer WHERE name LIKE $1 ESCAPE $2", "''"),
+        ("SELECT id FROM customer WHERE id = $1 AND now() AT TIME ZONE $2 < now()", "'UTC'"),
+        ("SELECT timezone($2, now()) FROM customer WHERE id = $1", "'UTC'"),
+        ("SELECT date_trunc('day', now(), $2) FROM customer WHERE id = $1", "'UTC'"),
+        ("SELECT date_trunc($2, now()) FROM customer WHERE id = $1", "'day'"),
+        ("SELECT date_part($2::text, now()) FROM customer WHERE id = $1", "'day'"),
+    ],
+)
+def test_what_only_some_words_can_be_is_one_of_them(text, value):
+    asked = replace(statement(text), types=("text" if "LIKE" in text else INT, "text"))
+    load = load_of(asked)
+
+    found = write_files(derive_scripts(load, with_values=True), load, DRAWS[0])
+
+    assert f"coalesce(({value})::text" in found.setup
+    assert read_shape(asked, load).uses[0].table == CUSTOMER
+
+
+@pytest.mark.parametrize(
+    ("condition", "type_", "role"),
+    [
+        ("name <> $1", "text", Role.BESIDE),
+        ("$1 IS DISTINCT FROM name", "text", Role.BESIDE),
+        ("tags <@ $1", "text[]", Role.BESIDE),
+        ("at <-> $1 < at <-> at", "point", Role.BESIDE),
+        ("name ~* $1", "text", Role.PATTERN),
+        ("NOT name SIMILAR TO $1", "text", Role.PATTERN),
+        ("tags @> $1", "text[]", Role.PART),
+        ("tags && $1", "text[]", Role.PART),
+        ("data @> $1", "jsonb", Role.PART),
+        ("name || $1 = name", "text", Role.OTHER),
+        ("id + $1 = id", INT, Role.OTHER),
+        ("span @> $1", "date", Role.OTHER),
+        ("is_new AND $1", "boolean", Role.OTHER),
+    ],
+)
+def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role):
+    """None of which ends a statement: of a text that is a pattern, too, only what every pattern may have."""
+    columns = {
+        "id": Column(type=INT, is_unique=True), "name": Column(type="character varying(20)"),
+        "tags": Column(type="text[]"), "at": Column(type="point"), "data": Column(type="jsonb"),
+        "span": Column(type="daterange"), "is_new": Column(type="boolean"),
+    }  # fmt: skip
+    asked = replace(statement(f"SELECT id FROM thing WHERE {condition}"), types=(type_,))
+    if condition.startswith("name"):
+        columns["name"] = Column(type="text")
+    place = ("public", "thing")
+    load = replace(load_of(asked), tables={place: Table(rows=4, pages=1, columns=columns)})
+    (use,) = read_shape(asked, load).uses
+    assert use.role is role
+    assert (use.table == place) == (role is not Role.OTHER)
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+
+    async def run(conninfo: str) -> None:
+        made = ", ".join(f"{name} {column.type}" for name, column in columns.items())
+        await execute(conninfo, f"CREATE TABLE thing ({made})")
+        await execute(
+            conninfo,
+            "INSERT INTO thing VALUES (1, '(*[', '{a,b}', '(1,2)', '{\"a\": 1}'), (2, 'x', '{}', NULL, '[1]'), "
+            "(3, 'y', NULL, NULL, '2')",
+        )
+        for line in files.setup.splitlines()[1:]:
+            await execute(conninfo, line)
+        text = asked.text.replace("$1", f"p.v0_1::{type_}")
+        await execute(conninfo, f"{text.replace('thing', 'thing, pgtrial_workload.s001 AS p')}")
+
+    with empty_database(served) as conninfo:
+        asyncio.run(run(conninfo))
 
 
 def test_what_was_left_out_is_said(written):

@@ -54,6 +54,13 @@ POSITIONS = (
     "DELETE FROM t WHERE id = $1 AND a = {} RETURNING a",
     "MERGE INTO t USING s ON t.id = $1 WHEN MATCHED THEN UPDATE SET a = {}",
     "VALUES ($1, {})",
+    "SELECT a FROM t WHERE id = $1 ORDER BY ARRAY[a, {}, b]",
+    "SELECT b, count(*) FROM t WHERE id = $1 GROUP BY ARRAY[b, {}, c]",
+    "SELECT a FROM t WHERE id = $1 ORDER BY b[c : d], a[{}]",
+    "SELECT DISTINCT ON (f({}), {} + a) a FROM t WHERE id = $1",
+    "SELECT x.current_timestamp({}), current_timestamp + {} FROM x WHERE id = $1",
+    "SELECT x.order by, {}, b FROM x WHERE id = $1",
+    "SELECT x.group by, {}, b FROM x WHERE id = $1",
 )
 DIGITS = st.integers(1, 10**12).map(str)
 SPELLINGS = (
@@ -74,6 +81,9 @@ def asked(text: str) -> Text | Refusal:
 @given(position=st.sampled_from(POSITIONS), spelling=st.sampled_from(SPELLINGS), digits=DIGITS)
 @example(position=POSITIONS[0], spelling="{}", digits="37")
 @example(position="SELECT array_agg(values ORDER BY {}) FROM t WHERE id = $1", spelling="{}", digits="37")
+@example(position="SELECT a FROM t WHERE id = $1 ORDER BY ARRAY[a, {}, b]", spelling="{}", digits="37")
+@example(position="SELECT b, count(*) FROM t WHERE id = $1 GROUP BY ARRAY[b, {}, c]", spelling="{}", digits="42")
+@example(position="SELECT x.order by, {}, b FROM x WHERE id = $1", spelling="{}", digits="37")
 @example(position="SELECT a FROM t WHERE ssn = {} AND id = $1", spelling="12_345_{}", digits="678")
 @example(position="SELECT a FROM t WHERE card = {} AND id = $1", spelling="0xDEAD{}", digits="1")
 @example(position="SELECT a FROM t WHERE salary = {} AND id = $1", spelling="{}e7", digits="9")
@@ -112,9 +122,11 @@ def written(text: str) -> tuple[str, ...]:
         "SELECT a, count(*) FROM t WHERE id = $1 GROUP BY 1 ORDER BY 2 DESC, 1 NULLS LAST LIMIT $2",
         "SELECT a FROM (SELECT a, b FROM t GROUP BY 1, 2) AS x WHERE id = $1 ORDER BY lower(a), 1",
         "SELECT a FROM t WHERE id = $1 ORDER BY 1 LIMIT 20",
+        "SELECT a FROM t WHERE id = $1 ORDER BY ARRAY[a, b], 2, x.order LIMIT 20",
         "SELECT a FROM t WHERE id = $1 FETCH FIRST 5 ROWS ONLY",
         "SELECT $1::varchar(255), $2::numeric(12, 2), $3::public.point(3), a::bit varying(8)",
         "SELECT CAST($1 AS numeric(10,2)), CAST(a AS character varying(20)), $2::vector(1536)",
+        "SELECT DISTINCT ON (1, 2) a, b FROM t WHERE id = $1 AND c < CURRENT_TIMESTAMP(3) AND d > localtime(0)",
         "SELECT id2, t1.a, $2 FROM t1 WHERE a1$2 = $1",
     ],
 )
@@ -133,6 +145,8 @@ def test_positions_and_sizes_of_types_are_no_constants(text):
         f"SELECT a FROM t WHERE id = ${'9' * 5000}",
         "SELECT a FROM t WHERE id = $1 AND a = 'Alice",
         'SELECT a FROM t WHERE id = $1 AND a = "Alice',
+        "SELECT U&\"Alice!0061\" UESCAPE '!' FROM t WHERE id = $1",
+        'SELECT u&"wipe"() FROM t WHERE id = $1',
         "SELECT a FROM t WHERE id = $٣",
     ],
 )

@@ -6,26 +6,35 @@ import pytest
 
 from pgtrial.postgres.connect import connect, execute
 from pgtrial.postgres.production import Load, Statement
-from pgtrial.postgres.production_effects import read_effects
+from pgtrial.postgres.production_effects import _Catalogue, read_effects
 from pgtrial.workloads.production.scripts import derive_scripts
 from pgtrial.workloads.production.texts import Refusal, examine, triggers_of
 from support.loading import empty_database
 
 SCHEMA = (
+    "CREATE TABLE item (id int PRIMARY KEY, n int, at timestamp)",
     "CREATE EXTENSION dblink",
     "CREATE EXTENSION file_fdw",
     "CREATE EXTENSION moddatetime",
     'CREATE EXTENSION "uuid-ossp"',
-    "CREATE FUNCTION wipe() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1'",
+    "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
+    "CREATE FOREIGN TABLE \"Far off\" (line text) SERVER files OPTIONS (filename '/dev/null')",
+    "CREATE FUNCTION wipe() RETURNS int LANGUAGE plpgsql AS $$ BEGIN DELETE FROM item; RETURN 1; END $$",
+    "CREATE FUNCTION tally(int) RETURNS int LANGUAGE sql AS 'SELECT count(*)::int FROM item WHERE n = $1'",
+    "CREATE FUNCTION tally_too(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN tally($1); END $$",
+    "CREATE FUNCTION wiped(item) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN wipe(); END $$",
+    "CREATE FUNCTION hidden() RETURNS int LANGUAGE sql AS 'SELECT (x).wiped FROM item AS x'",
+    "CREATE FUNCTION looks() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM \"Far off\"'",
+    "CREATE FUNCTION makes() RETURNS void LANGUAGE sql AS 'SELECT 1 AS a INTO made'",
+    "CREATE FUNCTION says() RETURNS int LANGUAGE plpgsql AS $$ BEGIN Execute $1; RETURN 1; END $$",
     "CREATE FUNCTION peek() RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT wipe ()); END $$",
     "CREATE FUNCTION peek_again() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT Peek()'",
     "CREATE FUNCTION atomic() RETURNS int LANGUAGE sql STABLE RETURN wipe()",
     "CREATE FUNCTION calm(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT abs($1)'",
     # Compiled, outside of an extension: it is taken at nobody's word.
     "CREATE FUNCTION compiled() RETURNS int LANGUAGE c IMMUTABLE AS '$libdir/dblink', 'dblink_get_notify'",
-    "CREATE FUNCTION same(int, int) RETURNS bool LANGUAGE sql VOLATILE AS 'SELECT $1 = $2'",
+    "CREATE FUNCTION same(int, int) RETURNS bool LANGUAGE sql AS 'NOTIFY seen; SELECT $1 = $2'",
     "CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = same)",
-    "CREATE TABLE item (id int PRIMARY KEY, n int, at timestamp)",
     "CREATE VIEW plain AS SELECT id, calm(n) AS n, random() AS r, uuid_generate_v4() AS u FROM item",
     "CREATE VIEW nosy AS SELECT id FROM item WHERE n = (SELECT wipe())",
     'CREATE VIEW "Nosy too" AS SELECT id FROM plain JOIN nosy USING (id)',
@@ -34,8 +43,9 @@ SCHEMA = (
     "CREATE VIEW compared AS SELECT id FROM item WHERE n === 3",
     "CREATE VIEW tables AS SELECT relname FROM pg_class",
     "CREATE MATERIALIZED VIEW kept AS SELECT * FROM nosy",
-    "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
     "CREATE FOREIGN TABLE far (line text) SERVER files OPTIONS (filename '/dev/null')",
+    "CREATE SCHEMA ext",
+    "CREATE FOREIGN TABLE ext.status (line text) SERVER files OPTIONS (filename '/dev/null')",
     "CREATE VIEW far_too AS SELECT line FROM far",
     "CREATE TABLE ruled (id int)",
     "CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO item (id) VALUES (NEW.id)",
@@ -87,6 +97,11 @@ def asked(text: str) -> Statement:
         ("SELECT id FROM item WHERE n = peek_again()", f"it calls peek_again, {MORE}"),
         ("SELECT atomic()", f"it calls atomic, {MORE}"),
         ("SELECT compiled()", f"it calls compiled, {MORE}"),
+        ("SELECT hidden()", f"it calls hidden, {MORE}"),
+        ("SELECT looks()", f"it calls looks, {MORE}"),
+        ("SELECT makes()", f"it calls makes, {MORE}"),
+        ("SELECT says()", f"it calls says, {MORE}"),
+        ("SELECT tally($1), tally_too($2)", ""),
         ("SELECT dblink_exec($1, $2)", f"it calls dblink_exec, {MORE}"),
         ("SELECT id FROM nosy", f"it reads nosy, which calls wipe, {MORE}"),
         ('UPDATE item SET n = $1 FROM public."Nosy too" AS x WHERE x.id = item.id', "reads Nosy too, which calls wipe"),
@@ -96,6 +111,11 @@ def asked(text: str) -> Statement:
         ("SELECT * FROM tables", "it reads tables, which asks the server about itself"),
         ("SELECT * FROM far", "it reads far, a table of another server"),
         ("SELECT * FROM far_too", "it reads far_too, which reads a table of another server"),
+        ("SELECT * FROM item JOIN ext.status AS s ON true", "it reads status, a table of another server"),
+        ("SELECT s.line FROM item, status s", "it reads status, a table of another server"),
+        ("SELECT * FROM (item CROSS JOIN ONLY status)", "it reads status, a table of another server"),
+        ("SELECT i.status, n AS status FROM item AS i WHERE i.status = $1", ""),
+        ("SELECT status FROM public.status AS status WHERE status = $1 ORDER BY status.line", ""),
         ("SELECT * FROM guarded", f"it reads guarded, whose policy mine calls wipe, {MORE}"),
         ("INSERT INTO ruled VALUES ($1)", "it writes to ruled, which has the rule also"),
         ("INSERT INTO sent_1 VALUES ($1)", f"whose trigger sends calls dblink_exec of extension dblink, {MORE}"),
@@ -124,6 +144,7 @@ def test_what_does_more_than_read_and_write_rows_is_left_out(text, reason, load)
         ("INSERT INTO noted VALUES ($1)", ["noted: trigger logs calls log_it"]),
         ("INSERT INTO noted_view VALUES ($1)", ["noted: trigger logs calls log_it"]),
         ("UPDATE item SET n = $1 WHERE id = $2", []),
+        ("SELECT tally_too($1), abs($2)", ["a statement calls tally_too, VOLATILE and without a word that writes"]),
         ("SELECT * FROM noted FOR UPDATE", []),
     ],
 )
@@ -144,3 +165,16 @@ def test_what_scripts_write_to_is_in_the_plan(load):
     )
 
     assert plan.triggers == ("noted: trigger logs calls log_it",)
+
+
+def test_a_chain_of_tables_that_is_longer_than_any_stack_is_followed():
+    number = 5000
+    found = _Catalogue(
+        functions=[],
+        expressions=[],
+        triggers=[],
+        below=[(each, each + 1) for each in range(1, number)],
+        relations=[(number, "last", "f", False, "public")],
+    )
+
+    assert [*found._writes(1, set())] == ["and so to last, a table of another server"]

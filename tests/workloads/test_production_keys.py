@@ -2,11 +2,12 @@
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 
 from pgtrial.postgres.connect import connect, execute
-from pgtrial.postgres.production import Column, Load, Statement, Table
+from pgtrial.postgres.production import _SEQUENCES, Column, Load, Statement, Table
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS
 from pgtrial.workloads.production.keys import is_fresh
@@ -33,8 +34,17 @@ TABLES = {
             "span": Column(type="daterange"),
             "n": Column(type=INT),
             "state": Column(type=TEXT),
+            "second": Column(type="timestamp(0) with time zone"),
+            "moment": Column(type="timestamp(6) without time zone"),
+            "small": Column(type="smallint"),
+            "short": Column(type="numeric(8,2)"),
+            "long": Column(type="numeric(20,2)"),
+            "rank": Column(type=INT, is_checked=True),
         },
-        unique=(("id",), ("token",), ("mail",), ("account",), ("old",), ("day", "place")),
+        unique=(
+            *(("id",), ("token",), ("mail",), ("account",), ("old",), ("day", "place"), ("second",), ("moment",)),
+            *(("small",), ("short",), ("long",), ("room", "rank")),
+        ),
         excluded=((("room", "span"), ("room",)),),
         conditions=frozenset({"state"}),
     ),
@@ -63,6 +73,11 @@ def _number(text: str) -> int:
         ("UPDATE sess SET place = $1 WHERE id = $2", ["place"]),
         ("UPDATE sess SET day = $1, place = $2 WHERE token = $3", ["place"]),
         ("UPDATE sess SET room = $1, span = $2 WHERE id = $3", ["room"]),
+        ("UPDATE sess SET moment = $1 WHERE id = $2", ["moment"]),
+        ("INSERT INTO sess (id, long) VALUES ($1, $2)", ["id", "long"]),
+        ("INSERT INTO sess (id, room, rank) VALUES ($1, $2, $3)", ["id", "room"]),
+        ("UPDATE sess SET rank = $1 WHERE id = $2", ["rank"]),
+        ("INSERT INTO sess (id, n, state) VALUES ($1, $2, $3)", ["id"]),
         ("UPDATE sess SET n = $1, token = gen_random_uuid()::text WHERE id = $2", []),
         ("INSERT INTO sess (id, n) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = $3", ["token"]),
         ("INSERT INTO sess (id, token) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = EXCLUDED.token", []),
@@ -91,6 +106,9 @@ def test_what_may_be_there_once_is_new_each_time(text, fresh):
         ("UPDATE sess SET account = $1 WHERE n = $2", "a changed row needs a value of sess (account)"),
         ("UPDATE sess SET old = $1 WHERE id = $2", "a changed row needs a value of sess (old)"),
         ("UPDATE sess SET span = $1 WHERE n = $2", "a changed row needs a value of sess (room, span)"),
+        ("INSERT INTO sess (second) VALUES ($1)", "a new row needs a value of sess (second)"),
+        ("INSERT INTO sess (small) VALUES ($1)", "a new row needs a value of sess (small)"),
+        ("INSERT INTO sess (short) VALUES ($1)", "a new row needs a value of sess (short)"),
         ("UPDATE sess SET token = md5($1) WHERE id = $2", "sess (token) may be there once"),
         ("UPDATE sess SET (token, n) = ($1, $2) WHERE id = $3", "sess (token) may be there once"),
         ("UPDATE sess SET token = (SELECT x FROM y WHERE z = $1) WHERE id = $2", "sess (token) may be there once"),
@@ -156,3 +174,35 @@ def test_new_numbers_begin_behind_those_that_are_there(served):
         assert asyncio.run(begin(conninfo, rows)) == (8, 12)
         large = "INSERT INTO sess VALUES (1e30, 'new5000000000')"
         assert asyncio.run(begin(conninfo, large)) == (10**18 + 1, 5_000_000_001)
+
+
+@pytest.mark.parametrize("kind", ["serial", "int GENERATED ALWAYS AS IDENTITY", "int DEFAULT nextval('numbers')"])
+def test_new_numbers_are_those_that_the_table_gives_to_other_rows(served, kind):
+    async def begin(conninfo: str) -> tuple[object, ...]:
+        await execute(conninfo, "CREATE SEQUENCE numbers")
+        await execute(conninfo, f"CREATE TABLE sess (id {kind} PRIMARY KEY, token text)")
+        await execute(conninfo, "INSERT INTO sess OVERRIDING SYSTEM VALUE VALUES (7, 'x')")
+        async with connect(conninfo) as connection:
+            rows = await (await connection.execute(_SEQUENCES)).fetchall()
+        (place, name, column, *sequence) = next(row for row in rows if row[1] == "sess")
+        assert (place, name, column) == ("public", "sess", "id")
+        table = TABLES["public", "sess"]
+        numbered = replace(table.columns["id"], sequence=(sequence[0], sequence[1]))
+        load = replace(
+            derived("INSERT INTO sess (id, n) VALUES ($1, $2)")[1],
+            tables={**TABLES, ("public", "sess"): replace(table, columns={**table.columns, "id": numbered})},
+        )
+        files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+        for line in files.setup.splitlines():
+            if "setval" in line:
+                await execute(conninfo, line)
+        (new,) = re.findall(r"(nextval\('[^']*'\)) AS v0_1", files.scripts["s001.sql"])
+        async with connect(conninfo, as_user=True) as connection:
+            await connection.execute("INSERT INTO sess (token) VALUES ('y')")
+            await connection.execute(f"INSERT INTO sess OVERRIDING SYSTEM VALUE SELECT {new}, 'z'")
+            await connection.execute("INSERT INTO sess (token) VALUES ('y')")
+            (row,) = await (await connection.execute("SELECT array_agg(id ORDER BY id) FROM sess")).fetchall()
+            return row
+
+    with empty_database(served) as conninfo:
+        assert asyncio.run(begin(conninfo)) == ([7, 8, 9, 10],)

@@ -29,7 +29,7 @@ def test_what_is_known_too_little_is_said():
 
     said = truth_text(RECORD, (failing, empty), ())
 
-    assert "Runs on a copy, too: orders: trigger audit calls log_it, whose body was not looked at.\n" in said
+    assert "Runs on a copy, too: orders: trigger audit calls log_it; look at its body.\n" in said
     assert "Transactions: 7 of 7 explicit ones told, by nothing but equal counts of calls" in said
     assert "s002 fails, and is not in these figures: UPDATE t SET a = :v0_1: ERROR:  no\n" in said
     of_rows, of_keys = said.split("## ")[1:3]

@@ -71,6 +71,8 @@ def command(
         echo(f'wrote "{output}": {number} statements in {len(plan.scripts)} scripts, {kept} of the time')
         for text in plan.left_out_texts():
             echo(text)
+        if unseen := plan.unseen_text():
+            echo(unseen)
         for said in plan.triggers:
             echo(trigger_text(said))
         told = plan.told

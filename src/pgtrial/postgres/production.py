@@ -3,6 +3,7 @@
 Values of the data (most common ones, histograms) are read only on demand: all else are counts, shares and names.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
@@ -123,15 +124,50 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubi
 WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
 GROUP BY 1, 2"""
 
+# That number the rows of a table: identity, serial, and other defaults.
+_SEQUENCES: LiteralString = """
+SELECT n.nspname, c.relname, a.attname, qn.nspname, q.relname
+FROM (
+    SELECT x.adrelid AS relation, x.adnum AS number, d.refobjid AS sequence FROM pg_catalog.pg_attrdef x
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = x.oid
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    UNION ALL
+    SELECT refobjid, refobjsubid, objid FROM pg_catalog.pg_depend
+    WHERE classid = 'pg_catalog.pg_class'::regclass AND refclassid = classid AND refobjsubid > 0 AND deptype = 'i'
+) AS u
+JOIN pg_catalog.pg_class q ON q.oid = u.sequence AND q.relkind = 'S'
+JOIN pg_catalog.pg_namespace qn ON qn.oid = q.relnamespace
+JOIN pg_catalog.pg_class c ON c.oid = u.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number"""
+
+# Analysed tables of which pg_stats does not show every column to the role.
+_UNSEEN: LiteralString = """
+SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'm') AND c.reltuples > 0
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND (c.relrowsecurity AND pg_catalog.row_security_active(c.oid) OR EXISTS (
+      SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND NOT pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')))"""
+
 _TYPES: LiteralString = """
 SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.unnest(%s::oid[]) WITH ORDINALITY AS t (oid, n) ORDER BY n"""
+
+
+_SYNTAX_ERROR = "42601"
+_EXTRACT = re.compile(r"\bextract\s*\(\s*(\$\d+)\s+from\b", re.IGNORECASE)
+# Without what may follow "interval" and its constant: a field.
+_TYPED = re.compile(
+    r"\b(date|interval|timetz|timestamptz|time(?:stamp)?(?:\s+with(?:out)?\s+time\s+zone)?)\s+(\$\d+)\b"
+    r"(?!\s+(?:year|month|day|hour|minute|second)\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """What was counted of a statement; ``time`` in seconds. ``types`` are those of its parameters, by the server.
 
-    ``refused`` is why the server does not understand its text; it may quote the text.
+    ``refused`` is the SQLSTATE with which the server does not understand its text.
     """
 
     text: str
@@ -157,7 +193,7 @@ class Column:
     """``distinct`` is how many different values there are, ``common`` the shares of the most common ones.
 
     ``values`` are these, and ``bounds`` those of the histogram: empty unless they were asked for. ``references`` is the
-    column of another table that a foreign key names.
+    column of another table that a foreign key names, ``sequence`` is what numbers new rows.
     """
 
     type: str
@@ -168,6 +204,7 @@ class Column:
     is_unique: bool = False
     is_checked: bool = False
     references: tuple[TableName, str] | None = None
+    sequence: TableName | None = None
     values: tuple[str, ...] = field(default=(), repr=False)
     bounds: tuple[str, ...] = field(default=(), repr=False)
 
@@ -194,7 +231,7 @@ class Load:
     """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
 
     ``hidden`` is how many statements others have sent whose text the role may not see, ``effects`` is what statements
-    may do beside reading and writing rows.
+    may do beside reading and writing rows. ``unseen`` is how many analysed tables have statistics that it may not see.
     """
 
     statements: tuple[Statement, ...]
@@ -202,6 +239,12 @@ class Load:
     path: tuple[str, ...]
     effects: Effects
     hidden: int
+    unseen: int = 0
+    referred: frozenset[tuple[TableName, str]] = field(init=False, repr=False)  # columns that foreign keys name
+
+    def __post_init__(self) -> None:
+        columns = (column for table in self.tables.values() for column in table.columns.values())
+        object.__setattr__(self, "referred", frozenset(each.references for each in columns if each.references))
 
 
 async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
@@ -216,9 +259,11 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         for schema, table, names in await (await connection.execute(_CONDITIONS)).fetchall():
             if (indexed := (schema, table)) in tables:
                 tables[indexed] = replace(tables[indexed], conditions=frozenset(names))
+        _note_sequences(tables, await (await connection.execute(_SEQUENCES)).fetchall())
         for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tuple(name)) in tables:
                 tables[view] = replace(tables[view], rows=rows)
+        ((unseen,),) = await (await connection.execute(_UNSEEN)).fetchall()
         effects = await read_effects(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
@@ -230,6 +275,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         path=tuple(path),
         effects=effects,
         hidden=sum(not each.text for each in counted),
+        unseen=unseen,
     )
 
 
@@ -309,13 +355,40 @@ def _tables_of(
     return tables
 
 
+def _note_sequences(tables: dict[TableName, Table], rows: list[tuple[Any, ...]]) -> None:
+    for schema, table, name, *sequence in rows:
+        found = tables.get((schema, table))
+        if found is not None and name in found.columns:
+            numbered = replace(found.columns[name], sequence=tuple(sequence))
+            tables[schema, table] = replace(found, columns={**found.columns, name: numbered})
+
+
 async def _describe(connection: _Connection, statement: Statement) -> Statement:
-    """With the types of its parameters. The server parses the text and no more: nothing of it is executed."""
+    """With the types of its parameters, and a text that the server understands where there is one.
+
+    The server parses the text and no more: nothing of it is executed.
+    """
     server = connection.pgconn
     parsed = server.prepare(b"", statement.text.encode())
+    other = _with_parameters(statement.text)
+    if parsed.status == pq.ExecStatus.FATAL_ERROR and _state(parsed) == _SYNTAX_ERROR and other != statement.text:
+        again = server.prepare(b"", other.encode())
+        if again.status != pq.ExecStatus.FATAL_ERROR:
+            parsed, statement = again, replace(statement, text=other)
     if parsed.status == pq.ExecStatus.FATAL_ERROR:
-        return replace(statement, refused=parsed.get_error_message().strip().splitlines()[0])
+        return replace(statement, refused=_state(parsed))
     described = server.describe_prepared(b"")
     oids = [described.param_type(index) for index in range(described.nparams)]
     rows = await (await connection.execute(_TYPES, (oids,))).fetchall()
     return replace(statement, types=tuple(name for (name,) in rows))
+
+
+def _state(result: pq.abc.PGresult) -> str:
+    return (result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode()
+
+
+def _with_parameters(text: str) -> str:
+    """Where the grammar takes a constant only, the same with a parameter. A text with strings stays as it is."""
+    if "'" in text or "$$" in text:
+        return text
+    return _TYPED.sub(r"\2::\1", _EXTRACT.sub(r'"extract"(\1,', text))

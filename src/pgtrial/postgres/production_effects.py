@@ -4,8 +4,9 @@ The catalogue knows what expressions call. What the body of a function calls it 
 trusted languages words before a parenthesis are taken for calls, and what a body puts together is not seen.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
 
 import psycopg
@@ -18,7 +19,9 @@ SELECT p.oid::bigint, p.proname, n.nspname = 'pg_catalog', p.provolatile = 'v', 
              FROM pg_catalog.regexp_matches(p.prosrc, '([[:alpha:]_][[:alnum:]_$]*)"?[[:space:]]*[(]', 'g') AS m
              WHERE l.lanpltrusted AND e.extname IS NULL),
        ARRAY(SELECT DISTINCT m[1]::bigint
-             FROM pg_catalog.regexp_matches(p.prosqlbody::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS m)
+             FROM pg_catalog.regexp_matches(p.prosqlbody::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS m),
+       CASE WHEN l.lanname IN ('sql', 'plpgsql') AND l.lanpltrusted AND e.extname IS NULL
+                 AND n.nspname NOT IN ('pg_catalog', 'information_schema') THEN p.prosrc ELSE '' END
 FROM pg_catalog.pg_proc p
 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -59,7 +62,7 @@ UNION SELECT confrelid::bigint, conrelid::bigint FROM pg_catalog.pg_constraint
 WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))"""
 
 _RELATIONS: LiteralString = """
-SELECT c.oid::bigint, c.relname, c.relkind, n.nspname IN ('pg_catalog', 'information_schema')
+SELECT c.oid::bigint, c.relname, c.relkind, n.nspname IN ('pg_catalog', 'information_schema'), n.nspname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'f')"""
 
@@ -73,6 +76,12 @@ _LOCAL = frozenset((
     *(*_COMPUTE, "autoinc", "citus", "insert_username", "lo", "moddatetime", "pg_ivm", "postgis", "refint", "tcn"),
     *("temporal_tables", "timescaledb"),
 ))  # fmt: skip
+# Words of a body that does more than compute and read, in SQL and PL/pgSQL.
+_ACTS = frozenset(
+    "ALTER ANALYZE CALL CHECKPOINT CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DISCARD DO DROP EXECUTE "  # noqa: SIM905
+    "GRANT IMPORT INSERT LISTEN LOAD LOCK MERGE NOTIFY PREPARE REASSIGN REFRESH REINDEX RESET REVOKE ROLLBACK SECURITY "
+    "SET TRUNCATE UNLISTEN UPDATE VACUUM".split()
+)
 _MORE = "which may do more than read and write rows"
 
 
@@ -80,15 +89,18 @@ _MORE = "which may do more than read and write rows"
 class Effects:
     """By names without their schemas, for that is all that a text is sure to have.
 
-    ``functions`` may do more than compute. ``reads`` and ``writes`` say what reading from a relation, or writing to it,
-    does beside that, as the end of a sentence that begins with it. ``triggers`` are those of a table, and of what is
-    written with it, which call functions of the application that are not known to reach out of the database.
+    ``functions`` may do more than compute. ``reads`` (with the schemas below the names) and ``writes`` say what reading
+    from a relation, or writing to it, does beside that, as the end of a sentence that begins with it. ``triggers`` are
+    those of a table, and of what is written with it, which call functions of the application that are not known to
+    reach out of the database. ``presumed`` are functions that are VOLATILE, as all are that say nothing else, and whose
+    body has no word that writes.
     """
 
     functions: frozenset[str] = frozenset()
-    reads: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=dict)
     triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    presumed: frozenset[str] = frozenset()
 
 
 async def read_effects(connection: _Connection) -> Effects:
@@ -109,6 +121,18 @@ class _Function:
     extension: str | None
     calls: frozenset[str]
     calls_by_number: frozenset[int]
+    body: str
+
+    def only_reads(self, risky: Iterable[str]) -> bool:
+        """Whether the body has no word that writes, and none of the ``risky`` names of relations.
+
+        An SQL function makes a table by INTO, and a name with escapes is not read here.
+        """
+        body = self.body.casefold()
+        words = frozenset(re.findall(r"\w+", self.body.upper()))
+        is_plain = bool(body) and 'u&"' not in body and not words & _ACTS
+        makes_table = self.language == "sql" and "INTO" in words
+        return is_plain and not makes_table and not any(name.casefold().replace('"', '""') in body for name in risky)
 
     @property
     def has_effects(self) -> bool:
@@ -160,8 +184,11 @@ class _Catalogue:
                 extension=extension,
                 calls=frozenset(calls),
                 calls_by_number=frozenset(by_number),
+                body=body,
             )
-            for number, name, is_of_server, is_volatile, language, is_trusted, extension, calls, by_number in functions
+            for number, name, is_of_server, is_volatile, language, is_trusted, extension, calls, by_number, body in (
+                functions
+            )
         }
         self.expressions: dict[int, list[_Expression]] = {}
         for kind, relation, name, calls, reads in expressions:
@@ -174,14 +201,30 @@ class _Catalogue:
         self.below: dict[int, list[int]] = {}
         for relation, other in below:
             self.below.setdefault(relation, []).append(other)
-        self.relations = {number: (name, kind, is_of_server) for number, name, kind, is_of_server in relations}
+        self.relations: dict[int, tuple[str, str, bool]] = {}
+        self.schemas: dict[int, str] = {}
+        for number, name, kind, is_of_server, schema in relations:
+            self.relations[number], self.schemas[number] = (name, kind, is_of_server), schema
+        # Foreign tables, views and policies may do more when they are read.
+        risky = {name for name, kind, is_of_server in self.relations.values() if kind in "fv" and not is_of_server}
+        risky |= {self.relations[number][0] for number in self.expressions if self._has_policy(number)}
+        reading = {
+            number for number, each in self.functions.items() if each.is_volatile and each.only_reads(sorted(risky))
+        }
+        for number in reading:
+            each = self.functions[number]  # (row).f calls f, too
+            self.functions[number] = replace(each, calls=each.calls | {*re.findall(r"\w+", each.body.lower())})
         # Functions by number, each with what it calls, itself perhaps, for which it counts.
         self.with_effects = self._closure(
-            {number: each.name for number, each in self.functions.items() if each.has_effects}
+            {number: each.name for number, each in self.functions.items() if each.has_effects and number not in reading}
         )
+        self.presumed = reading - self.with_effects.keys()
         self.reaching_out = self._closure(
             {number: each.say() for number, each in self.functions.items() if each.reaches_out}
         )
+
+    def _has_policy(self, relation: int) -> bool:
+        return relation in self.relations and any(each.kind == "policy" for each in self.expressions[relation])
 
     def _closure(self, found: dict[int, str]) -> dict[int, str]:
         """With functions that call those found, and so on."""
@@ -200,9 +243,14 @@ class _Catalogue:
 
     def effects(self) -> Effects:
         own = {number: name for number, (name, _, is_of_server) in self.relations.items() if not is_of_server}
+        reads: dict[str, dict[str, str]] = {}
+        for number, name in own.items():
+            if what := next(self._reads(number, set()), ""):
+                reads.setdefault(name, {})[self.schemas[number]] = what
         return Effects(
             functions=frozenset(self.functions[number].name for number in self.with_effects),
-            reads=_first((name, said) for number, name in own.items() for said in self._reads(number, set())),
+            presumed=frozenset(self.functions[number].name for number in self.presumed),
+            reads=reads,
             writes=_first((name, said) for number, name in own.items() for said in self._writes(number, set())),
             triggers={
                 name: tuple(dict.fromkeys(said))
@@ -251,7 +299,8 @@ class _Catalogue:
     def _warnings(self, relation: int, seen: set[int]) -> Iterator[str]:
         for number, _ in self._written(relation, seen):
             for what, function in self._run_by(number):
-                if function in self.with_effects and function not in self.reaching_out:
+                may_act = function in self.with_effects or function in self.presumed
+                if may_act and function not in self.reaching_out:
                     called = self.functions[function]
                     if not called.is_of_server and called.extension not in _LOCAL:
                         yield f"{self.relations[number][0]}: {what} calls {called.name}"
@@ -265,14 +314,16 @@ class _Catalogue:
 
     def _written(self, relation: int, seen: set[int]) -> Iterator[tuple[int, bool]]:
         """The relations to which something is written, and whether it is another one that a statement names."""
-        if relation in seen:
-            return
-        is_other = bool(seen)
-        seen.add(relation)
-        yield relation, is_other
-        reads = [other for each in self.expressions.get(relation, ()) if each.kind == "view" for other in each.reads]
-        for other in (*reads, *self.below.get(relation, ())):
-            yield from self._written(other, seen)
+        pending = [relation]
+        while pending:
+            number = pending.pop()
+            if number in seen:
+                continue
+            yield number, bool(seen)
+            seen.add(number)
+            views = (each for each in self.expressions.get(number, ()) if each.kind == "view")
+            others = [*(other for each in views for other in each.reads), *self.below.get(number, ())]
+            pending += reversed(others)
 
 
 def _first(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -30,12 +30,15 @@ _SIZED = frozenset(
     "BIT BPCHAR CHAR CHARACTER DEC DECIMAL FLOAT INTERVAL NUMERIC TIME TIMESTAMP TIMESTAMPTZ TIMETZ VARBIT "  # noqa: SIM905
     "VARCHAR VARYING".split()
 )
+# Reserved, so that no function is called so, but one of a schema. What is behind them are digits of a second.
+_NOW = frozenset(("CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
+_DIGIT = re.compile(r"[0-6]")
 _VARYING = frozenset(("BIT", "CHAR", "CHARACTER"))
 
 
 @dataclass(slots=True)
 class _Level:
-    """Between two parentheses. ``is_list``: in the list of ORDER BY or GROUP BY of a query."""
+    """Between two parentheses or brackets. ``is_list``: in the list of ORDER BY or GROUP BY of a query."""
 
     is_query: bool | None = None
     is_size: bool = False
@@ -54,12 +57,12 @@ def holds_constant(tokens: Sequence[Token]) -> bool:
             if not _is_structure(tokens, index, level):
                 return True
             level.begins_item = False
-        elif token.text == "(":
+        elif token.text in ("(", "["):
             if level.is_query is None:
                 level.is_query = False
             level.begins_item = False
-            levels.append(_Level(is_size=_is_type(tokens, index)))
-        elif token.text == ")":
+            levels.append(_below(tokens, index))
+        elif token.text in (")", "]"):
             levels = levels[:-1] or [_Level(is_query=False)]
         elif token.text == ",":
             level.begins_item = level.is_list
@@ -68,12 +71,22 @@ def holds_constant(tokens: Sequence[Token]) -> bool:
     return False
 
 
+def _below(tokens: Sequence[Token], index: int) -> _Level:
+    """What begins with the parenthesis or bracket at ``index``."""
+    if tokens[index].text == "[":
+        return _Level(is_query=False)
+    if [token_at(tokens, index - step).word for step in (3, 2, 1)] == ["SELECT", "DISTINCT", "ON"]:
+        return _Level(is_query=False, is_list=True, begins_item=True)
+    return _Level(is_size=_is_type(tokens, index))
+
+
 def _enter(level: _Level, tokens: Sequence[Token], index: int) -> None:
     """Any other token: a list may begin or end with it."""
     word = tokens[index].word
     if level.is_query is None:
         level.is_query = word in _QUERIES
-    if word == "BY" and index and tokens[index - 1].word in _LISTS:
+    # Behind a point the words are the name of a column, and of what it is called: x.order by.
+    if word == "BY" and token_at(tokens, index - 1).word in _LISTS and token_at(tokens, index - 2).text != ".":
         level.is_list = level.begins_item = bool(level.is_query)
         return
     level.begins_item = False
@@ -92,6 +105,9 @@ def _is_structure(tokens: Sequence[Token], index: int, level: _Level) -> bool:
     )
     if is_most and level.is_query and _ROWS.fullmatch(text):
         return is_last or after.word in _AFTER_ROWS
+    is_of_now = token_at(tokens, index - 2).word in _NOW and token_at(tokens, index - 3).text != "."
+    if is_of_now and before.text == "(" and after.text == ")" and _DIGIT.fullmatch(text):
+        return True
     is_alone = before.text in ("(", ",") and after.text in (")", ",")
     # A modifier may be a word, too: geometry(Point, 4326).
     return level.is_size and is_alone and _SIZE.fullmatch(text) is not None

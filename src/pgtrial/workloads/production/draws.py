@@ -34,6 +34,7 @@ _BY_TYPE = {
     "json": "'{}'",
     "jsonb": "'{}'",
     "bytea": "decode('00', 'hex')",
+    "regconfig": "'simple'",
     "inet": "'127.0.0.1'",
     "numeric": "round((random() * 100)::numeric, 2)",
     "real": "random() * 100",
@@ -161,6 +162,8 @@ class Drawer:
             return Drawn(str(max(1, -(-self.statement.rows // self.statement.calls))), "rows of a call")
         if use.role is Role.OFFSET:
             return Drawn("0", "0")
+        if use.role is Role.FIXED:
+            return Drawn(literal(use.word), literal(use.word))
         type_ = self.statement.types[use.number - 1]
         return Drawn(by_type(type_) or "NULL", f"some {type_}")
 
@@ -182,6 +185,10 @@ class Drawer:
                 column = f"array_agg({column}) OVER (ORDER BY n ROWS BETWEEN {length - 1} PRECEDING AND CURRENT ROW)"
             elif use.role is Role.LIKE:
                 column = f"left({column}::text, 3) || '%'"
+            elif use.role is Role.PATTERN:
+                column = f"regexp_replace(left({column}::text, 3), '[^A-Za-z0-9 ]', '.', 'g')"
+            elif use.role is Role.PART:
+                column = _part(column, self.load.tables[table].columns[use.column])
             drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}, {why}")
         return query, drawn
 
@@ -247,7 +254,7 @@ class Drawer:
 
     def _told_exponent(self) -> float | None:
         """From the rows of a call, where they say it: with one comparison, to a column that is not unique."""
-        compared = [use for use in self.shape.uses if use.role not in (Role.SET, Role.OTHER)]
+        compared = [use for use in self.shape.uses if use.role not in (Role.SET, Role.OTHER, Role.FIXED)]
         if len(compared) != 1 or compared[0].role is not Role.EQUAL or not self.shape.is_plain:
             return None
         (use,) = compared
@@ -318,6 +325,14 @@ class Drawer:
         together = column.correlation**2
         per_row = together * table.pages / max(table.rows, 1) + (1 - together) + 1 / _ENTRIES
         return min(table.rows, max(1.0, (self.statement.blocks_per_call - _DESCENT) / per_row))
+
+
+def _part(value: str, column: Column) -> str:
+    """One of what an array, or an object, has in it, drawn: so what most rows have is drawn most often."""
+    if column.type.endswith("[]"):
+        return f"ARRAY(SELECT e FROM unnest({value}) AS e ORDER BY random() LIMIT 1)"
+    one = f"SELECT jsonb_build_object(key, value) FROM jsonb_each({value}) ORDER BY random() LIMIT 1"
+    return f"CASE WHEN jsonb_typeof({value}) = 'object' THEN coalesce(({one}), '{{}}') ELSE {value} END"
 
 
 def told_exponent(table: Table, column: Column, load: Load, rows_per_call: float) -> float | None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pgtrial.postgres.production import Column, Load, Table, TableName
 from pgtrial.workloads.production.parameters import Role, Shape, Use
 
-_SIZE = re.compile(r"\((\d+)\)")
+_SIZE = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
 _LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million
+_DIGITS_OF_NEW = 9  # before the point, as an integer has
+_EXACT = 6  # digits of a second, below which two moments are the same too often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +119,14 @@ def _plain(type_: str) -> str:
 
 def _can_be_new(column: Column) -> bool:
     """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
-    size = _SIZE.search(column.type)
-    has_room = size is None or int(size[1]) >= _LENGTH_OF_NEW
-    is_plain_text = is_text(column.type) and has_room and not column.is_checked
-    is_other = _plain(column.type) == "uuid" or column.type.startswith("timestamp")
-    return can_number(column.type) or is_plain_text or is_other
+    found = _SIZE.search(column.type)
+    size, scale = (None, 0) if found is None else (int(found[1]), int(found[2] or 0))
+    if can_number(column.type):
+        return _plain(column.type) != "smallint" and (size is None or size - scale >= _DIGITS_OF_NEW)
+    if is_text(column.type):
+        return (size is None or size >= _LENGTH_OF_NEW) and not column.is_checked
+    is_moment = column.type.startswith("timestamp") and (size is None or size >= _EXACT)
+    return is_moment or _plain(column.type) == "uuid"
 
 
 def _is_numbered(key: _Key, use: Use, table: Table) -> bool:
@@ -138,18 +143,19 @@ def _varied(key: _Key, use: Use, load: Load) -> str | None:
     table = load.tables[use.table]
     free = [name for name in key.decisive if name in table.columns and _can_be_new(table.columns[name])]
     if use.role is Role.SET:
-        return _last(name for name in free if name in use.changes and not _is_tied(use.table, name, load))
+        free = [name for name in free if name in use.changes and not _is_tied(use.table, name, load)]
+        return _best(free, table)
     if use.role is not Role.NEW or _is_numbered(key, use, table):
         return None
-    return _last(name for name in free if table.columns[name].references is None) or _last(free)
+    return _best([name for name in free if table.columns[name].references is None], table) or _best(free, table)
 
 
-def _last(names: Iterator[str] | Sequence[str]) -> str | None:
-    return next(reversed([*names]), None)
+def _best(names: Sequence[str], table: Table) -> str | None:
+    """The last, of those of which no CHECK may refuse a new value if there are such."""
+    unchecked = [name for name in names if not table.columns[name].is_checked]
+    return next(reversed(unchecked or names), None)
 
 
 def _is_tied(table: TableName, name: str, load: Load) -> bool:
     """Whether another table has the value, too: a row cannot change it alone."""
-    if load.tables[table].columns[name].references is not None:
-        return True
-    return any(each.references == (table, name) for other in load.tables.values() for each in other.columns.values())
+    return load.tables[table].columns[name].references is not None or (table, name) in load.referred

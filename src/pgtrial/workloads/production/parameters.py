@@ -5,6 +5,7 @@ reads the text a second time, and only for that: what it does not understand lea
 type, and the text that is run stays the server's.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,11 +13,20 @@ from enum import StrEnum
 from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
+from pgtrial.workloads.production.texts import read_text
+from pgtrial.workloads.production.tokens import Token, token_at
 from pgtrial.workloads.sql_tree import MARK, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
+_ESCAPE = re.compile(r"\bESCAPE\s+\$\d+", re.IGNORECASE)  # the parser knows no parameter there
+_UNIT, _ZONE = "day", "UTC"
+# Functions of whose first argument the server knows some words only.
+_BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "timezone": _ZONE}
+_BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
+_PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
+_TEXTS = frozenset(("text", "character varying", "character"))
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 
 
@@ -28,11 +38,18 @@ class Role(StrEnum):
     LOW = "from"
     HIGH = "to"
     LIKE = "like"
+    BESIDE = "beside"
+    PATTERN = "pattern of"
+    PART = "part of"
     NEW = "new row"
     SET = "new value"
     LIMIT = "limit"
     OFFSET = "offset"
+    FIXED = "word"
     OTHER = "by type"
+
+
+_OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART)  # only where the parameter has the type of the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +58,7 @@ class Use:
 
     ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
     those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
-    it is, and the column is compared to that.
+    it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be.
     """
 
     number: int
@@ -52,6 +69,7 @@ class Use:
     given: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     is_age: bool = False
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +94,8 @@ class Shape:
 
 def read_shape(statement: Statement, load: Load) -> Shape:
     """The use of every parameter that the server counts, in their order."""
-    tree = parse_statement(statement.text)
-    found: dict[int, Use] = {}
+    tree = parse_statement(_ESCAPE.sub("", statement.text))
+    found = {use.number: use for use in _fixed(read_text(statement.text)[1].tokens)}
     if tree is not None:
         finder = _Finder(load)
         for node in tree.find_all(exp.Column):
@@ -85,6 +103,8 @@ def read_shape(statement: Statement, load: Load) -> Shape:
                 number = int(node.name.removeprefix(MARK))
                 is_time = number <= len(statement.types) and statement.types[number - 1] == "interval"
                 use = finder.find(node, number, is_time=is_time)
+                if use.role in _OF_TYPE and not _has_type(use, statement, load):
+                    use = _other(number)
                 found.setdefault(use.number, use)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
@@ -102,6 +122,27 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         computed=frozenset(_Finder(load).computed(tree)),
         is_upsert=_is_upsert(tree),
     )
+
+
+def _has_type(use: Use, statement: Statement, load: Load) -> bool:
+    assert use.table is not None
+    types = (load.tables[use.table].columns[use.column].type, statement.types[use.number - 1])
+    column, own = (re.sub(r"\(.*?\)", "", each) for each in types)
+    if column in _TEXTS and own in _TEXTS:
+        return use.role is not Role.PART
+    return column == own and (use.role is not Role.PART or own.endswith("[]") or own == "jsonb")
+
+
+def _fixed(tokens: Sequence[Token]) -> Iterator[Use]:
+    """Parameters that the words before them tell."""
+    for index, token in enumerate(tokens):
+        if token.kind == "parameter":
+            before, function = (token_at(tokens, index - step) for step in (1, 2))
+            number = int(token.text[1:])
+            if before.word == "ESCAPE":
+                yield Use(number=number, role=Role.FIXED)
+            elif before.text == "(" and function.name in _BY_FUNCTION:
+                yield Use(number=number, role=Role.FIXED, word=_BY_FUNCTION[function.name])
 
 
 def _is_upsert(tree: exp.Expr) -> bool:
@@ -139,6 +180,8 @@ class _Finder:
         return replace(use, is_age=is_age and use.role in (Role.LOW, Role.HIGH))
 
     def _find(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
+        if value.arg_key == "zone":
+            return Use(number=number, role=Role.FIXED, word=_ZONE)
         if isinstance(parent, exp.Limit | exp.Fetch):
             return Use(number=number, role=Role.LIMIT)
         if isinstance(parent, exp.Offset):
@@ -159,6 +202,9 @@ class _Finder:
         if isinstance(parent, (*_LOWER, *_UPPER)):
             is_low = isinstance(parent, _LOWER) == (value.arg_key == "expression")
             return self._compared(Role.LOW if is_low else Role.HIGH, parent, value, number)
+        if role := _role_beside(value, parent):
+            use = self._compared(role, parent, value, number)
+            return replace(use, row=f"{role} {number}") if use.table is not None else use
         return self._inserted(value, parent, number)
 
     def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int) -> Use:
@@ -272,6 +318,18 @@ class _Finder:
                 for name in _assigned_by(merge):
                     if name not in matched:
                         yield table, name
+
+
+def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
+    """By an operator that has no range and is not "="; None of one that computes."""
+    is_right = value.arg_key == "expression"
+    if isinstance(parent, _PATTERNS):
+        return Role.PATTERN if is_right else None
+    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy):
+        return Role.PART if is_right == isinstance(parent, exp.ArrayContainsAll) else Role.BESIDE
+    if isinstance(parent, exp.ArrayOverlaps):
+        return Role.PART
+    return Role.BESIDE if isinstance(parent, _BESIDE) else None
 
 
 def _meets_row(insert: exp.Insert, column: str, drawn: set[str]) -> bool:

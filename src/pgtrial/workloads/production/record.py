@@ -321,7 +321,7 @@ def dials_of(setup: str, script: str) -> dict[Dial, float]:
 
 
 def trigger_text(said: str) -> str:
-    return f"Runs on a copy, too: {said}, whose body was not looked at"
+    return f"Runs on a copy, too: {said}; look at its body"
 
 
 def told_text(explained: int, commits: int) -> str:

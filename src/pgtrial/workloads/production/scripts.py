@@ -66,6 +66,7 @@ class DerivedScripts:
     """``time`` is that of all statements, in seconds, also of those that are left out.
 
     ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
+    ``unseen`` is of how many tables the role may not see the statistics.
     """
 
     scripts: tuple[Script, ...]
@@ -74,6 +75,7 @@ class DerivedScripts:
     told: Told
     time: float
     hidden: int
+    unseen: int
 
     @property
     def kept(self) -> float:
@@ -88,6 +90,16 @@ class DerivedScripts:
             command = f"{each.command}, " if each.command else ""
             if share >= least:
                 yield f"left out {each.statements} ({command}{format_share(share)} of the time): {each.reason}"
+
+    def unseen_text(self) -> str:
+        """ "" where all statistics were seen."""
+        if not self.unseen:
+            return ""
+        tables = "1 analysed table" if self.unseen == 1 else f"{self.unseen} analysed tables"
+        return (
+            f"the role may not see the statistics of {tables}, so that nothing tells which keys are frequent there: "
+            "grant it pg_read_all_data, or SELECT"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +158,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         told=told,
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,
+        unseen=load.unseen,
     )
 
 
@@ -204,7 +217,18 @@ def _numbers(derived: DerivedScripts, load: Load) -> dict[tuple[TableName, str],
         for use in member.shape.uses
         if use.table is not None and is_fresh(use, load) and _is_counted(load.tables[use.table].columns[use.column])
     }
-    return {column: f"{SCHEMA}.new_{number}" for number, column in enumerate(sorted(columns), start=1)}
+    return {
+        column: _own_sequence(load.tables[column[0]].columns[column[1]]) or f"{SCHEMA}.new_{number}"
+        for number, column in enumerate(sorted(columns), start=1)
+    }
+
+
+def _own_sequence(column: Column) -> str:
+    """What numbers other rows of the table, too; "" where there is none, or its name would be no name for pgbench."""
+    if column.sequence is None or not can_number(column.type):
+        return ""
+    name = name_of(column.sequence)
+    return "" if not name.isprintable() or set(name) & set("\\:'") else name
 
 
 def _is_counted(column: Column) -> bool:
@@ -213,9 +237,16 @@ def _is_counted(column: Column) -> bool:
 
 def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[str]:
     """It goes on behind the numbers that are there, also behind those of texts that an earlier load has made."""
+    value = quote(column)
+    found = load.tables[table].columns[column]
+    if name == _own_sequence(found):
+        most = f"(SELECT seqmax FROM pg_catalog.pg_sequence WHERE seqrelid = '{name}'::regclass)"
+        last = f"greatest(max({value})::bigint, nextval('{name}'))"
+        yield f"SELECT setval('{name}', {last}) FROM {name_of(table)} WHERE {value} < {most}"
+        return
     yield f"CREATE SEQUENCE {name}"
-    value, where = quote(column), ""
-    if not can_number(load.tables[table].columns[column].type):
+    where = ""
+    if not can_number(found.type):
         value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
     most = f"least(coalesce(max({value}), 1), {_LARGEST})"  # "least" passes over what is missing
     yield f"SELECT setval('{name}', greatest({most}, 1)::bigint) FROM {name_of(table)}{where}"

@@ -6,13 +6,13 @@ values in it: comments often have some, and pg_stat_statements does not always r
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgtrial.postgres.production import Load, Statement
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.constants import holds_constant
-from pgtrial.workloads.production.tokens import Token, written_by
+from pgtrial.workloads.production.tokens import Token, token_at, written_by
 
 LONGEST = 100_000  # characters
 _MOST_PARAMETERS = 255  # that pgbench can send with a statement
@@ -26,12 +26,16 @@ _COMMANDS = frozenset(
     "EXECUTE EXPLAIN FETCH GRANT LISTEN LOAD LOCK MOVE NOTIFY PREPARE REFRESH REINDEX RELEASE RESET REVOKE SAVEPOINT "
     "SET SHOW TRUNCATE UNLISTEN VACUUM".split()
 )
+# Words that no relation follows.
+_BEFORE_COLUMN = frozenset("AND AS BY DISTINCT ELSE HAVING NOT ON OR RETURNING SELECT SET THEN WHEN WHERE".split())  # noqa: SIM905
 _OF_THE_SERVER = re.compile(
     r"\b(?:pg_catalog|information_schema|pg_stat\w*|pg_locks|pg_settings|pg_class|pg_get_\w+|pgtrial_\w+)\b"
     # pg_dump, which every server meets, reads the catalogue by names without a schema.
     r"|\b(?:FROM|JOIN)\s+(?:ONLY\s+)?pg_\w+\b(?!\s*\()",
     re.IGNORECASE,
 )
+# SQLSTATE of what has no such name, or may not be used: a relation, a schema, a function, a type.
+_NOT_FOUND = frozenset(("42P01", "3F000", "42883", "42704", "42501"))
 _ENDS_OF_RANGE = re.compile(r"\b(?:int4|int8|num|ts|tstz|date)range\s*\(\s*\$[^(),]*,\s*\$", re.IGNORECASE)
 # A number takes all that touches it: versions of the server differ in where one ends.
 _PIECE = re.compile(
@@ -131,6 +135,7 @@ def _note(found: Found, kind: str, piece: str, last: str) -> None:
         found.strings += 1
     elif kind == "name":
         found.colon_in_name = found.colon_in_name or ":" in piece
+        found.is_unclear = found.is_unclear or not piece.startswith('"')  # with escapes it is another name
     elif piece in ("$", "'", '"'):
         found.is_unclear = True
     elif piece == ";":
@@ -162,9 +167,13 @@ def control_of(statement: Statement) -> str:
 
 
 def triggers_of(statement: Statement, effects: Effects) -> Iterator[str]:
-    """What runs functions of the application when the statement writes, in words."""
-    for name in written_by(read_text(statement.text)[1].tokens):
+    """What runs functions of the application that may write, in words."""
+    found = read_text(statement.text)[1]
+    for name in written_by(found.tokens):
         yield from effects.triggers.get(name, ())
+    for name in dict.fromkeys(found.called):
+        if name in effects.presumed:
+            yield f"a statement calls {name}, VOLATILE and without a word that writes"
 
 
 def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Refusal:
@@ -182,13 +191,26 @@ def examine(statement: Statement, load: Load, *, with_values: bool) -> Text | Re
 def _effect(found: Found, effects: Effects) -> str:
     if called := sorted({name for name in found.called if name in effects.functions}):
         return f"it calls {', '.join(called[:3])}, which may do more than read and write rows"
-    for name in dict.fromkeys(token.name for token in found.tokens):
-        if name in effects.reads:
-            return f"it reads {name}, {effects.reads[name]}"
+    for index, token in enumerate(found.tokens):
+        if said := _read_of(found.tokens, index, effects.reads.get(token.name, {})):
+            return f"it reads {token.name}, {said}"
     for name in written_by(found.tokens):
         if name in effects.writes:
             return f"it writes to {name}, {effects.writes[name]}"
     return ""
+
+
+def _read_of(tokens: Sequence[Token], index: int, by_schema: Mapping[str, str]) -> str:
+    """What reading a relation does, "" where the name cannot be that of one.
+
+    Behind a point and no schema it is a column, and a name before a point is once more in FROM.
+    """
+    if not by_schema or token_at(tokens, index + 1).text == ".":
+        return ""
+    before = token_at(tokens, index - 1)
+    if before.text == ".":
+        return by_schema.get(token_at(tokens, index - 2).name, "")
+    return "" if before.word in _BEFORE_COLUMN else next(iter(by_schema.values()))
 
 
 def _objection(statement: Statement, load: Load, text: Text, found: Found, *, with_values: bool) -> str:
@@ -199,7 +221,7 @@ def _objection(statement: Statement, load: Load, text: Text, found: Found, *, wi
     if found.semicolons:
         return "it is several statements"
     if found.is_unclear:
-        return "it is not clear where a quote or a parameter in its text ends"
+        return "it is not clear where a quote or a parameter in its text ends, or what a name with escapes is"
     if found.colon_in_name:
         return "a name in it has a colon, which pgbench takes for a variable"
     if found.parameters > _MOST_PARAMETERS:
@@ -210,6 +232,11 @@ def _objection(statement: Statement, load: Load, text: Text, found: Found, *, wi
         return reason
     if _ENDS_OF_RANGE.search(plain := text.fill(lambda _number: "$")):
         return "the two ends of a range in it would be drawn apart, and often in the wrong order"
+    if statement.refused in _NOT_FOUND:
+        return (
+            "the role does not find what it names, or may not use it: "
+            "its search_path has to be that of the application, and it needs USAGE of the schemas"
+        )
     if statement.refused:
         return "the server does not understand its text, which lost something when its constants were replaced"
     if not with_values and holds_constant(found.tokens):
