@@ -110,7 +110,7 @@ class Pgtrial:
             ]
             for ratio, sheet in zip(ratios, sheets, strict=True):
                 sheet.put(place, found, ratio)
-        return [sheet.answer() for sheet in sheets]
+        return [sheet.answer(stops=self.stops) for sheet in sheets]
 
 
 @lru_cache(maxsize=64)
@@ -307,9 +307,13 @@ class _Sheet:
             _, verdict = conclude(looks, claim, margin)
             verdicts[place] = _VERDICTS[verdict]
 
-    def answer(self) -> Answer:
+    def answer(self, *, stops: bool) -> Answer:
         return Answer(
-            direction=self.direction, low=self.low, high=self.high, used=self.used, verdicts=dict(self.verdicts)
+            direction=self.direction,
+            low=self.low,
+            high=self.high,
+            used=self.used if stops else None,
+            verdicts=dict(self.verdicts),
         )
 
 

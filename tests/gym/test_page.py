@@ -79,6 +79,24 @@ def test_whoever_stops_spends_less_time_on_a_large_effect():
     assert cells[0.0].ends == ()
 
 
+def test_experiments_of_a_fixed_size_do_not_end_by_themselves_and_the_smallest_size_tells_the_minutes():
+    """They were taken as ended by a rule, so that the minutes were those of the largest size."""
+    cells = [
+        one
+        for one in scores.score(BY_NAME["white"], Pgtrial(method="duet", sizes=(6, 8)), 40)
+        if one.effect == 0.1
+    ]
+
+    assert [(one.size, one.slower, one.ends) for one in cells] == [(6, 40, ()), (8, 40, ())]
+    assert results.minutes_to_truth(Results(cells=tuple(cells)), 0.1, 0.8)[0] == cells[0].minutes
+
+
+def test_only_a_rule_or_somebody_who_looks_ends_a_stored_experiment():
+    ending = {(one.stream, one.contender) for one in results.read().cells if one.ends}
+
+    assert all(stream == "peeking" or contender.endswith(", stopping") for stream, contender in ending)
+
+
 def test_peeking_without_a_rule_raises_more_alarms_than_a_single_look():
     (once,) = (
         one
