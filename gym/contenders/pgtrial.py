@@ -94,7 +94,7 @@ class Pgtrial:
             series = Series(
                 log_ratios=log_ratios[place],
                 after=measured.after[place] if self.method == "blocks" else None,
-                failed=measured.failed[place] if self.method == "blocks" else None,
+                failed=measured.failed[place],
                 before=None if measured.before is None else measured.before[place],
                 turns=None if measured.turns is None else measured.turns[:, place],
                 late=None if measured.late is None else measured.late[:, place],
@@ -199,14 +199,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One experiment: log ratios of its blocks, (n,). ``after``, ``failed`` and ``before`` are None where arms share
-    the time; ``turns``, (3, n), and ``late``, (2, n, shapes), where they do not take turns. ``slice`` and the ``guard``
+    """One experiment: log ratios of its blocks, (n,), and the attempts that ``failed`` before each. ``after`` and
+    ``before`` are None where arms share the time, and fail together: it is taken that it was always the treated one.
+    ``turns``, (3, n), and ``late``, (2, n, shapes), are None where they do not take turns. ``slice`` and the ``guard``
     in it are in seconds.
     """
 
     log_ratios: NDArray[np.float64]
     after: NDArray[np.bool_] | None
-    failed: NDArray[np.intp] | None
+    failed: NDArray[np.intp]
     before: NDArray[np.float64] | None = None
     turns: NDArray[np.float64] | None = None
     late: NDArray[np.float64] | None = None
@@ -230,7 +231,7 @@ class Series:
         if self.late is not None:
             change, error = self.late[:, :blocks]
             comparison = bound_late(comparison, Late(change=change, error=error))
-        failed = 0 if self.failed is None else int(self.failed[:blocks].sum())
+        failed = int(self.failed[:blocks].sum())
         if not failed:
             return Found(blocks=blocks, comparison=comparison, bounded=comparison)
         attempts = Attempts(made=blocks, failed=0), Attempts(made=blocks + failed, failed=failed)

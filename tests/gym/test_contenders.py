@@ -116,7 +116,8 @@ def test_what_is_left_behind_is_borne_as_in_the_product():
     turns = Turns(washout=washout, early=early, late=late, guard=0.5, counted=0.5)
     counted = (early + late) / 2
     windows = np.stack([washout, early, late])
-    series = Series(log_ratios=counted, after=None, failed=None, turns=windows, guard=0.5, slice=1.0)
+    none = np.zeros(12, dtype=np.intp)
+    series = Series(log_ratios=counted, after=None, failed=none, turns=windows, guard=0.5, slice=1.0)
 
     found = series.at(12, confidence=0.95).comparison
     whole = compare_blocks(np.ones(12), np.exp(counted))
@@ -156,26 +157,37 @@ def test_the_verdict_is_that_of_an_analysed_folder(tmp_path, gain, stop):
     assert (found.comparison.low, found.comparison.high) == pytest.approx((effect.low, effect.high))
 
 
-def test_failures_decide_as_in_the_product():
-    """The gym went on with the interval alone where one arm fails so much more often that nothing is decided."""
-    seeds, told = random.Random(9), []
+@pytest.mark.parametrize("method", ["blocks", "interleaved", "duet"])
+def test_failures_decide_as_in_the_product(method):
+    """The gym went on with the interval alone where one arm fails so much more often that nothing is decided, and in
+    turns and duets as if nothing had failed.
+    """
+    seeds, decides = random.Random(9), set()
     for _ in range(60):
-        evidence, values = simulate_failures(seeds, CASES[0], blocks=6)
+        evidence, values = simulate_failures(seeds, replace(CASES[0], method=method), blocks=6)
         evidence = replace(evidence, rules=replace(evidence.rules, bears_carry_over=False))
         effect = estimate_primary(evidence, values)
         bounded = bound_primary(evidence, effect)
         wanted, _ = judge_claim(evidence, effect.comparison, better=Better.HIGHER, bounded=bounded)
         pairs = evidence.pairs("b")
-        failed = Counter(run.slot.block for run in evidence.runs if run.state is RunState.INVALID)
-        found = Series(
-            log_ratios=np.log([ratio for ratio in effect.effect.block_ratios if ratio is not None]),
-            after=np.array([run.slot.position > control.slot.position for control, run in pairs]),
-            failed=np.array([failed[run.slot.block] for _, run in pairs]),
-        ).at(6, confidence=0.95)
-        _, verdict = conclude([found, found], "not-worse", shifted(MARGIN, 0.0))
-        assert verdict is wanted
-        told.append((bounded is not None and bounded.decides, found.decide))
-    assert {(True, True)} <= set(told) <= {(True, True), (False, False)}
+        failed = Counter(
+            run.slot.block for run in evidence.runs if run.state is RunState.INVALID and run.slot.arm == "b"
+        )
+        measured = Measured(
+            control=np.ones((1, 6)),
+            treated=np.array([effect.effect.block_ratios]),
+            after=np.array([[run.slot.position > control.slot.position for control, run in pairs]]),
+            failed=np.array([[failed[run.slot.block] for _, run in pairs]]),
+            times=np.arange(1, 7) * 20.0,
+        )
+        (answer,) = Pgtrial(method=method).answers(measured, planned=6, ratios=(1.0,))
+        borne = effect.comparison if bounded is None else bounded.comparison
+        low, high = (-math.inf, math.inf) if borne.low is None else (borne.low, borne.high)
+
+        assert answer.verdicts["not-worse"][0] == {Verdict.SUPPORTED: 1, Verdict.REFUTED: -1}.get(wanted, 0)
+        assert (answer.low[0], answer.high[0]) == pytest.approx((low, high))
+        decides.add(bounded is not None and bounded.decides)
+    assert decides == {True, False}
 
 
 def test_failures_can_hide_that_arms_are_not_equivalent():

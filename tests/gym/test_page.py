@@ -82,9 +82,7 @@ def test_whoever_stops_spends_less_time_on_a_large_effect():
 def test_experiments_of_a_fixed_size_do_not_end_by_themselves_and_the_smallest_size_tells_the_minutes():
     """They were taken as ended by a rule, so that the minutes were those of the largest size."""
     cells = [
-        one
-        for one in scores.score(BY_NAME["white"], Pgtrial(method="duet", sizes=(6, 8)), 40)
-        if one.effect == 0.1
+        one for one in scores.score(BY_NAME["white"], Pgtrial(method="duet", sizes=(6, 8)), 40) if one.effect == 0.1
     ]
 
     assert [(one.size, one.slower, one.ends) for one in cells] == [(6, 40, ()), (8, 40, ())]
