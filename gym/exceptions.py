@@ -157,6 +157,13 @@ CAUSES = (
         helps="to wait for the rule, or for the last block",
     ),
     Cause(
+        what="Somebody tries one claim again until it is decided: the attempts after the first, however many, may err "
+        "as often as the first alone",
+        lines=(13,),
+        says="`another-attempt`, with the share that this one has of what they may err",
+        helps="one experiment with more blocks and a rule for stopping",
+    ),
+    Cause(
         what='`stop = "precision"` at a confidence above 99 % for each arm',
         others="[1.1 times](statistics.md#stopping-at-a-precision) the nominal rate",
         says="nothing",
