@@ -7,6 +7,7 @@
 # OPTIONs are those of "pgtrial run"; check and plan get those that they take. Beside EXPERIMENT it leaves pgtrial.xml
 # (JUnit), pgtrial.md (a comment) and results/. PGTRIAL_HISTORY names the file with the results of earlier runs,
 # PGTRIAL_GATE this gate, by which its comment and its history are found again; else that is EXPERIMENT without ".toml".
+# PGTRIAL_ATTEMPTS names the file in which a pipeline keeps this gate's attempts at its claim, from machine to machine.
 #
 # Exit status: 0 supported, 3 refuted, 4 inconclusive, 5 invalid; any other: the experiment failed.
 set -eu
@@ -63,6 +64,30 @@ also() {
     $words "$whole" "$@"
 }
 
+# Attempts are counted in the state directory, and a machine that is new each time has an empty one. What it lacks of the
+# pipeline's list is added; the journal of what is to be put back is the machine's own, and goes nowhere.
+attempts=${PGTRIAL_ATTEMPTS:-}
+if [ -n "$attempts" ]; then
+    state=${PGTRIAL_STATE_DIRECTORY:-}
+    if [ -z "$state" ] && [ "$(id -u)" = 0 ]; then
+        state=/var/lib/pgtrial
+    elif [ -z "$state" ]; then
+        case ${XDG_STATE_HOME:-} in
+        /*) state=$XDG_STATE_HOME/pgtrial ;;
+        *) state=$HOME/.local/state/pgtrial ;;
+        esac
+    fi
+    list=$state/attempts.jsonl
+    if (umask 077 && mkdir -p "$state" && : >>"$list" && : >>"$attempts") 2>/dev/null; then
+        missing=$(grep -vxFf "$list" "$attempts") || :
+        [ -z "$missing" ] || printf '\n%s\n' "$missing" >>"$list"
+        known=$(wc -l <"$list")
+    else
+        echo "warning: earlier attempts are not counted: \"$list\" or \"$attempts\" cannot be written" >&2
+        attempts=""
+    fi
+fi
+
 also "pgtrial check --no-host" " --allow-files " "$@"
 also "pgtrial plan" " --allow-files --fleet --revision " "$@"
 
@@ -80,6 +105,7 @@ status=0
 pgtrial run "$whole" --quiet --assert --results "$own" --junit "$folder/pgtrial.xml" \
     --summary-markdown "$folder/pgtrial.md" --gate "$gate" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@" ||
     status=$?
+[ -z "$attempts" ] || tail -n "+$((known + 1))" "$list" >>"$attempts"
 mkdir -p "$folder/results"
 cp -R "$own/." "$folder/results"
 for report in "$own"/*/report.html; do

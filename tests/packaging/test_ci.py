@@ -5,6 +5,7 @@ run them: with a real check of the experiment, and with stand-ins for the run an
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,9 @@ import pytest
 import yaml
 
 from pgtrial.cli.gate import check_gate_name
+from pgtrial.store.attempts import ATTEMPTS
+from pgtrial.store.journal_file import state_directory
+from support.pipelines import GitHub, GitLab
 
 ROOT = Path(__file__).parents[2]
 GATE = """
@@ -35,6 +39,17 @@ check) exec {python} -m pgtrial "$@" ;;
 run) echo '<!-- pgtrial gate -->' > "$(dirname "$2")/pgtrial.md"; echo measured > "$6/findings.json"
     mkdir "$6/gate" && echo told > "$6/gate/report.html"; exit {status} ;;
 esac
+"""
+COUNTING = """#!/bin/sh
+[ "$1" = run ] || exit 0
+exec {python} -c '
+from pathlib import Path
+from pgtrial.store.attempts import note_attempt, note_runs
+import time
+begun = time.time()
+print("attempts before:", note_attempt("a claim", digest="", folder=Path("r"), t=begun))
+note_runs(begun, 1)
+'
 """
 GH = """#!/bin/sh
 printf '%s\\n' "$*" >> {log}
@@ -202,6 +217,7 @@ def test_the_steps_of_the_action_run_the_gate(pipeline: Path) -> None:
         "ACTION": ROOT,
         "PGTRIAL_GATE": "shop",
         "PGTRIAL_HISTORY": pipeline / "history.jsonl",
+        "PGTRIAL_ATTEMPTS": "",
     }
     assert set(step["env"]) == set(variables)
 
@@ -254,6 +270,134 @@ def test_a_comment_without_a_mark_is_not_written(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert not (tmp_path / "log").exists()
+
+
+def test_a_gate_on_a_machine_that_is_new_each_time_knows_of_its_earlier_attempts(pipeline: Path) -> None:
+    """Whoever ran the pipeline again had a first attempt each time."""
+    program(pipeline / "bin/pgtrial", COUNTING.format(python=sys.executable))
+    told = []
+    for machine in ("first", "second", "second", "third"):
+        done = run(
+            *(ROOT / "ci/gate.sh", "gate.toml", "next.sql"),
+            folder=pipeline,
+            PGTRIAL_STATE_DIRECTORY=pipeline / machine / "state",
+            PGTRIAL_ATTEMPTS=pipeline / "attempts.jsonl",
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        told += re.findall(r"attempts before: (\d+)", done.stdout)
+
+    assert told == ["0", "1", "2", "3"]
+    lists = [*pipeline.glob(f"*/state/{ATTEMPTS}")]
+    assert [path.stat().st_mode & 0o777 for path in lists] == [0o600] * 3
+    assert [path.parent.stat().st_mode & 0o777 for path in lists] == [0o700] * 3
+
+
+@pytest.mark.parametrize(
+    "variables", [{"XDG_STATE_HOME": "{}/xdg"}, {"XDG_STATE_HOME": "relative"}, {"XDG_STATE_HOME": ""}]
+)
+def test_the_gate_finds_the_state_directory_of_a_user_as_pgtrial_does(
+    pipeline: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(pipeline / "bin/id", "#!/bin/sh\necho 1000\n")
+    kept = pipeline / "kept.jsonl"
+    kept.write_text("{}\n")
+    places = {"HOME": "{}/home", "PGTRIAL_STATE_DIRECTORY": "", **variables}
+    places = {name: value.format(pipeline) for name, value in places.items()}
+
+    done = run(ROOT / "ci/gate.sh", "gate.toml", "next.sql", folder=pipeline, PGTRIAL_ATTEMPTS=kept, **places)
+
+    assert (done.returncode, done.stderr) == (3, "")
+    for name, value in places.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert (state_directory() / ATTEMPTS).read_text() == "\n{}\n"
+    assert state_directory().is_relative_to(pipeline)
+
+
+def test_the_list_of_attempts_that_a_pipeline_keeps_has_no_other_ones_of_the_machine(pipeline: Path) -> None:
+    program(pipeline / "bin/pgtrial", COUNTING.format(python=sys.executable))
+    state, kept = pipeline / "state", pipeline / "kept.jsonl"
+    state.mkdir(mode=0o700)
+    own = '{"t": 1.0, "claim": "another", "digest": "", "folder": "somewhere"}\n'
+    (state / ATTEMPTS).write_text(own)
+
+    for _ in range(2):
+        run(
+            *(ROOT / "ci/gate.sh", "gate.toml", "next.sql"),
+            folder=pipeline,
+            PGTRIAL_STATE_DIRECTORY=state,
+            PGTRIAL_ATTEMPTS=kept,
+        )
+
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [line.get("claim") for line in lines] == ["a claim", None, "a claim", None]
+    assert (state / ATTEMPTS).read_text() == own + kept.read_text()
+
+
+@pytest.mark.parametrize(("state", "kept"), [("file", "kept.jsonl"), ("state", "file/kept.jsonl")])
+def test_a_gate_that_cannot_hand_attempts_on_says_so_and_goes_on(pipeline: Path, state: str, kept: str) -> None:
+    (pipeline / "file").write_text("no directory\n")
+    done = run(
+        *(ROOT / "ci/gate.sh", "gate.toml", "next.sql"),
+        folder=pipeline,
+        PGTRIAL_STATE_DIRECTORY=pipeline / state,
+        PGTRIAL_ATTEMPTS=kept,
+    )
+
+    files = f'"{pipeline}/{state}/attempts.jsonl" or "{kept}"'
+    assert done.returncode == 3
+    assert done.stderr == f"warning: earlier attempts are not counted: {files} cannot be written\n"
+
+
+def test_pipelines_keep_the_list_of_attempts_with_the_history() -> None:
+    named = steps()
+    for name in ("What the gate said before", "Keep what it says now"):
+        assert named["Experiment"]["env"]["PGTRIAL_ATTEMPTS"] in named[name]["with"]["path"].splitlines()
+    _, jobs = yaml.safe_load_all((ROOT / "templates/gate.yml").read_text())
+    (job,) = jobs.values()
+    assert job["variables"]["PGTRIAL_ATTEMPTS"] in job["cache"]["paths"]
+
+
+def new_machine(pipeline: Path, name: str) -> dict[str, Any]:
+    """What is there of a machine that no job has used: a checkout, and programs that count attempts."""
+    place = pipeline / name
+    for each in (place / "shop", place / "temp", place / "artifacts", pipeline / "caches"):
+        each.mkdir(parents=True, exist_ok=True)
+    for file in ("gate.toml", "next.sql"):
+        shutil.copy(pipeline / file, place / "shop")
+    program(pipeline / "bin/pgtrial", COUNTING.format(python=sys.executable))
+    return {
+        "workspace": place / "shop",
+        "caches": pipeline / "caches",
+        "programs": [pipeline / "bin"],
+        "variables": {"PGTRIAL_STATE_DIRECTORY": str(place / "state")},
+    }
+
+
+def test_the_action_hands_attempts_on_to_a_new_machine(pipeline: Path) -> None:
+    told = []
+    for number in (1, 2, 3):
+        machine = new_machine(pipeline, f"machine{number}")
+        install = "Install pgtrial, and PostgreSQL where there is none"
+        runner = GitHub(temp=pipeline / f"machine{number}/temp", run_id=number, without=[install], **machine)
+        job = runner.run(ROOT, experiment="gate.toml", migration="next.sql")
+        assert job.status == 0, job.printed
+        told += re.findall(r"attempts before: (\d+)", job.printed)
+
+    assert told == ["0", "1", "2"]
+
+
+def test_the_job_for_gitlab_hands_attempts_on_to_a_new_machine(pipeline: Path) -> None:
+    told = []
+    for number in (1, 2, 3):
+        machine = new_machine(pipeline, f"machine{number}")
+        places = {"/usr/share/pgtrial": str(ROOT)}
+        runner = GitLab(artifacts=pipeline / f"machine{number}/artifacts", places=places, **machine)
+        job = runner.run(ROOT / "templates/gate.yml", experiment="gate.toml", migration="next.sql")
+        assert job.status == 0, job.printed
+        told += re.findall(r"attempts before: (\d+)", job.printed)
+
+    assert told == ["0", "1", "2"]
 
 
 def test_every_value_from_outside_reaches_a_script_through_its_environment() -> None:

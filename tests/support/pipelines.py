@@ -122,12 +122,20 @@ class GitHub:
         for beginning in (options["key"], *options.get("restore-keys", "").splitlines()):
             found = sorted(self.caches.glob(f"{_as_name(beginning)}*"), key=lambda path: path.stat().st_mtime_ns)
             if found:
-                shutil.copy(found[-1], options["path"])
+                for path in options["path"].split():
+                    kept = found[-1] / Path(path).name
+                    if kept.exists():
+                        shutil.copy(kept, path)
                 return
 
     def _keep(self, options: Mapping[str, str]) -> None:
-        if Path(options["path"]).exists():
-            shutil.copy(options["path"], self.caches / _as_name(options["key"]))
+        """An entry of the files that are there, if any is."""
+        there = [path for path in options["path"].split() if Path(path).exists()]
+        if there:
+            entry = self.caches / _as_name(options["key"])
+            entry.mkdir(exist_ok=True)
+            for path in there:
+                shutil.copy(path, entry)
 
 
 def _as_name(key: str) -> str:
