@@ -105,7 +105,7 @@ status=0
 pgtrial run "$whole" --quiet --assert --results "$own" --junit "$folder/pgtrial.xml" \
     --summary-markdown "$folder/pgtrial.md" --gate "$gate" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@" ||
     status=$?
-[ -z "$attempts" ] || tail -n "+$((known + 1))" "$list" >>"$attempts"
+[ -z "$attempts" ] || tail -n "+$((known + 1))" "$list" >>"$attempts" || : # tail says why; the verdict stays
 mkdir -p "$folder/results"
 cp -R "$own/." "$folder/results"
 for report in "$own"/*/report.html; do
