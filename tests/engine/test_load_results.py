@@ -144,6 +144,10 @@ def test_a_program_may_end_as_it_likes_once_it_is_told_to(play):
         ),
         ("head -c 2000000 /dev/zero; sleep 60", "printed a line that tells of no request"),
         ("echo cannot connect >&2; exit 3", "cannot connect"),
+        (
+            "echo + PGPASSWORD=hunter2xyz psql postgresql://al:hunter2xyz@db >&2; exit 3",
+            "=*** psql postgresql://al:***@db",
+        ),
         ("exit 3", "it ended with status 3 and said nothing"),
         ("kill -9 $$", "it ended with status -9 and said nothing"),
         (f"{ONCE}; trap 'exit 7' TERM; while :; do sleep 0.05; done", "it ended with status 7 and said nothing"),

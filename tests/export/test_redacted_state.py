@@ -55,12 +55,12 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def redacted(folder: Path, *kinds: Redaction) -> Path:
+def redacted(folder: Path, *kinds: Redaction, is_of_program: bool = False) -> Path:
     out = folder.parent / layout.STATE
     copy_state(folder, out)
     known = Known(kinds=frozenset(kinds))
     learn_state(out, known)
-    redact_state(out, Names(known=known))
+    redact_state(out, Names(known=known), is_of_program=is_of_program)
     return out
 
 
@@ -68,6 +68,16 @@ def test_nothing_of_what_was_told_is_left_in_any_byte_of_the_file(folder: Path) 
     content = redacted(folder, *Redaction).read_bytes().lower()
 
     assert [word for word in TOLD if word.encode() in content] == []
+
+
+@pytest.mark.parametrize(("is_of_program", "is_left"), [(False, True), (True, False)])
+def test_a_program_may_have_said_anything_of_why_a_run_failed(folder: Path, is_of_program: bool, is_left: bool) -> None:
+    copy = redacted(folder, Redaction.QUERIES, is_of_program=is_of_program)
+
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        [(reason,)] = db.execute("SELECT reason FROM run WHERE state = 'invalid'")
+    assert reason
+    assert ("does not exist" in reason) is is_left
 
 
 def test_what_is_left_still_is_a_state(folder: Path) -> None:

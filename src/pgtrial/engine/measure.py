@@ -30,7 +30,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.load_sessions import NAME, name_on_server
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
-from pgtrial.safe_text import hide_secrets, make_visible
+from pgtrial.safe_text import make_visible
 from pgtrial.stats.steady import is_steady, steady_window
 from pgtrial.store.transactions import HistogramLog, LevelLog, LoadLog
 from pgtrial.units import format_duration
@@ -260,7 +260,7 @@ class Measurement(ABC):
         kept = replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))
         member.outcomes.append((level, kept))
         for said in (summary.said for summary in kept.summaries if summary.said):
-            text = make_visible(hide_secrets(said))
+            text = make_visible(said)
             self.group.record.state.add_event(time.time(), "load-said", run=member.run.id, level=level.index, text=text)
         logs = self.group.context.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
         member.logs += [self._completed(log, outcome) for log in logs]

@@ -146,7 +146,7 @@ def _copy_one(folder: Path, to: Path, kinds: Iterable[Redaction]) -> Copied:
     _learn(folder, files, known, tables=tables, state=to / layout.STATE)
     names = Names(known=known, kept=frozenset(given))
     _write_experiment(tables, to / layout.EXPERIMENT, names)
-    redact_state(to / layout.STATE, names)
+    redact_state(to / layout.STATE, names, is_of_program=tables["workload"].get("kind") == "command")
     zones = {run.folder: settings.get(run.id, {}).get("log_timezone", ("UTC", ""))[0] for run in runs}
     left_out = tuple(str(path) for path in files if not _copy_file(folder, path, to, names, zones))
     name = portable(names.clean(folder.resolve().name))

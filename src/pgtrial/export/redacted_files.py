@@ -210,8 +210,10 @@ def learn_state(path: Path, known: Known) -> None:
                     known.learn(each, inner)
 
 
-def redact_state(path: Path, names: Names) -> None:
-    """Take out of a copy of the state what ``names`` takes out. Raises StoreError."""
+def redact_state(path: Path, names: Names, *, is_of_program: bool) -> None:
+    """Take out of a copy of the state what ``names`` takes out; ``is_of_program``: the load was one of the user's
+    choice, and why a run does not count may be in its words. Raises StoreError.
+    """
 
     @cache
     def clean(text: str, key: str) -> str:
@@ -245,6 +247,9 @@ def redact_state(path: Path, names: Names) -> None:
         )
         # What a program of the user's choice said may be of any form: rows, parameters, statements.
         db.execute("UPDATE event SET data = clean_said(data) WHERE kind = ?", (LOAD_SAID,))
+        if is_of_program:
+            db.create_function("query", 1, names.query, deterministic=True)
+            db.execute("UPDATE run SET reason = query(reason)")
         for table, column, key in _columns(db):
             if (table, column) != ("arm", "knobs") and table != "setting_change":
                 facts = _META if table == "meta" else "true"

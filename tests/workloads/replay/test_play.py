@@ -288,6 +288,26 @@ def test_what_the_server_cannot_do_is_a_failure_and_what_hangs_on_data_is_none(t
     assert "replayed 13 statements, 4 of which the server failed (2 57014, 1 08006, 1 25P02), 2 with another" in said
 
 
+def test_what_sessions_do_to_each_other_is_a_request_that_differs(tables, write_log) -> None:
+    """It takes its time, and another moment would have spared it."""
+    codes = ("40001", "40P01", "55P03")
+    rows = [
+        (number / 10, "a", f"statement: DO $$BEGIN RAISE SQLSTATE '{code}'; END$$") for number, code in enumerate(codes)
+    ]
+    rows += [(0.4, "b", "statement: BEGIN"), (0.5, "b", "statement: DO $$BEGIN RAISE SQLSTATE '40P01'; END$$")]
+    rows += [(0.6, "b", "statement: SELECT 1"), (0.7, "b", "statement: ROLLBACK")]
+
+    status, lines, said = replay(tables, write_log(rows), "--most-differ", "90")
+
+    assert status == 0, said
+    assert [sorted(line) for line in lines[1:]] == [
+        *[["lag", "latency", "t"]] * 5,
+        ["differs", "t"],  # the transaction is aborted
+        ["lag", "latency", "t"],
+    ]
+    assert "replayed 7 statements, 5 with another outcome than in the log (2 40P01, 1 40001, 1 55P03, 1 25P02)" in said
+
+
 def test_it_begins_when_the_sessions_of_its_beginning_are_connected(tables, write_log, monkeypatch) -> None:
     """To connect hundreds takes its time, which is no lag of theirs."""
     connect = playing.connect

@@ -21,6 +21,7 @@ from pgtrial.engine.loads.stops import Stops
 from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
+from pgtrial.safe_text import hide_secrets
 from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
 from pgtrial.units import format_duration
 from pgtrial.workloads.base import Progress, Results, Summary
@@ -118,7 +119,8 @@ class Listener:
         return self._end(end)
 
     def _last_words(self) -> str:
-        return "; ".join(line[:_LONGEST_SAID] for line in last_words(self._said.decode("utf-8", "replace")))
+        lines = last_words(self._said.decode("utf-8", "replace"))
+        return hide_secrets("; ".join(line[:_LONGEST_SAID] for line in lines))
 
     def why_silent(self) -> str:
         said = self._last_words()

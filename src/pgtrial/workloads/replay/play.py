@@ -28,6 +28,9 @@ _ROWS = 1000  # of a result that are taken at once
 # at its limit, or was waited for too long.
 _FAILURES = ("08", "40", "53", "55", "57", "58", "XX")
 _NOT_READY = "55000"  # such as currval() of a sequence from which the session has taken nothing
+# What two sessions do to each other, or not, as their statements come a moment earlier or later: a serialization
+# failure, a deadlock, and a lock that was not to be had at once or in time.
+_BY_TIMING = ("40001", "40P01", "55P03")
 _ABORTED = "25P02"  # whatever failed before in the transaction
 _NO_DATA = "COPY without its data"
 
@@ -42,8 +45,8 @@ class Played:
 
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     ``failed``: those that the server could not do, and had done in the log, by SQLSTATE. ``differ``: those that ended
-    otherwise for another reason, such as other data; "" is of those that failed in the log alone. ``unprepared``: texts
-    whose types there was no time to look for.
+    otherwise for another reason, such as other data or a deadlock; "" is of those that failed in the log alone.
+    ``unprepared``: texts whose types there was no time to look for.
     """
 
     statements: int = 0
@@ -156,8 +159,12 @@ class _Player:
                 self.played.lags.append(lag)
                 self.played.behind.append(sent - due)
                 reason = reason if error == _ABORTED else error
+                took = {"t": ended, "latency": ended - due, "lag": lag}
                 if (error is not None) is step.statement.failed:
-                    self.tell({"t": ended, "latency": ended - due, "lag": lag})
+                    self.tell(took)
+                elif error in _BY_TIMING:
+                    self.played.differ[error] += 1
+                    self.tell(took)  # so that an arm in which it waited for long does not lose this
                 elif error is not None and _is_of_server(reason):
                     self.played.failed[error] += 1
                     self.tell({"t": ended, "failed": True})
@@ -198,7 +205,7 @@ class _Player:
 
 
 def _is_of_server(reason: str | None) -> bool:
-    return reason is not None and reason.startswith(_FAILURES) and reason != _NOT_READY
+    return reason is not None and reason.startswith(_FAILURES) and reason not in (_NOT_READY, *_BY_TIMING)
 
 
 def _application() -> str:
