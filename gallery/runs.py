@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ground_truth.needs import SwapAreaError, swap_area
+from ground_truth.runs import await_end
 
 from gallery.entries import Entry
 from pgtrial.store import layout
@@ -72,25 +73,10 @@ def run_entry(entry: Entry, results: Path, *, left: float) -> Outcome:
 
 
 def call_pgtrial(arguments: Sequence[str], printed: Path, *, seconds: float) -> int | None:
-    """Exit status of pgtrial, whose output goes to a file; None if it was ended because ``seconds`` were over.
-
-    Ctrl-C reaches it too; who ends this program in another way ends it as well. It is given the time to put all back.
-    """
+    """Exit status of pgtrial, whose output goes to a file; None if it was ended because ``seconds`` were over."""
     with printed.open("w", encoding="utf-8") as output:
         process = subprocess.Popen([sys.executable, "-m", "pgtrial", *arguments], stdout=output, stderr=output)
-        try:
-            return process.wait(timeout=max(seconds, 0.0))
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait()
-            return None
-        except KeyboardInterrupt:
-            process.wait()
-            raise
-        except SystemExit:
-            process.terminate()
-            process.wait()
-            raise
+        return await_end(process, seconds=max(seconds, 0.0))
 
 
 def newest_folder(place: Path) -> Path | None:

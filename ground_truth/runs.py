@@ -64,6 +64,26 @@ def permission(case: Case) -> tuple[str, ...]:
     return ("--allow-code", *(["--allow-host-changes"] if case.changes_host else []))
 
 
+def await_end(process: subprocess.Popen[bytes], *, seconds: float | None = None) -> int | None:
+    """Its exit status; None if it was ended because ``seconds`` were over.
+
+    Ctrl-C reaches it too; who ends this program in another way ends it as well. It is given the time to put all back.
+    """
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+        return None
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    except SystemExit:
+        process.terminate()
+        process.wait()
+        raise
+
+
 def call_pgtrial(place: Path, arguments: Sequence[str], *, within: Sequence[str] = ()) -> Path:
     """The newest result folder in ``place`` after pgtrial has run; what it prints goes to a file there.
 
@@ -74,15 +94,7 @@ def call_pgtrial(place: Path, arguments: Sequence[str], *, within: Sequence[str]
     with printed.open("w", encoding="utf-8") as output:
         command = [*within, setpriv, "--pdeathsig", "TERM", sys.executable, "-m", "pgtrial", *arguments]
         process = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            process.wait()
-            raise
-        except SystemExit:
-            process.terminate()
-            process.wait()
-            raise
+        status = await_end(process)
     found = last_folder(place)
     if status != 0 or found is None:
         said = [line for line in printed.read_text(encoding="utf-8").splitlines() if line.startswith("error:")]

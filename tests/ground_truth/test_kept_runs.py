@@ -179,7 +179,7 @@ def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[s
             called.append(command[command.index("pgtrial") + 1 :])
             stdout.write(f"{said}\n")  # type: ignore[attr-defined]
 
-        def wait(self) -> int:
+        def wait(self, timeout: float | None = None) -> int:
             return status
 
     monkeypatch.setattr(runs.subprocess, "Popen", Process)
@@ -208,7 +208,7 @@ def test_who_ends_the_series_ends_pgtrial_and_waits_for_it(monkeypatch: pytest.M
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
-        def wait(self) -> int:
+        def wait(self, timeout: float | None = None) -> int:
             told.append("wait")
             if len(told) == 1:
                 raise SystemExit(143)
