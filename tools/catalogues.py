@@ -76,7 +76,11 @@ def read_catalogue(language: str) -> Catalog:
     path = catalogue_path(language)
     if not path.exists():
         return Catalog(locale=language, domain=DOMAIN)
-    return read_po(io.BytesIO(path.read_bytes()), locale=language, domain=DOMAIN)
+    catalogue = read_po(io.BytesIO(content := path.read_bytes()), locale=language, domain=DOMAIN)
+    # A merge can leave a text twice; Babel would keep whichever translation comes last.
+    if twice := content.count(b"\nmsgid ") - sum(1 for _ in catalogue):
+        raise SystemExit(f"{path}: texts that stand twice: {twice}; leave each its right translation")
+    return catalogue
 
 
 def update(catalogue: Catalog, texts: Catalog) -> None:

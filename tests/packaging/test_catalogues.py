@@ -52,6 +52,15 @@ def marked(text: str) -> list[str]:
     return sorted(re.findall(r"</?[a-z]+>", text))
 
 
+def test_one_with_a_text_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pgtrial.po"
+    path.write_bytes(tool.catalogue_path("ru").read_bytes() + b'\nmsgid "supported"\nmsgstr "twice"\n' * 2)
+    monkeypatch.setattr(tool, "catalogue_path", lambda _: path)
+
+    with pytest.raises(SystemExit, match="twice"):
+        tool.read_catalogue("ru")
+
+
 def test_they_have_exactly_the_texts_of_the_package(catalogue: Catalog, texts: Catalog) -> None:
     mine, found = {key(message) for message in messages(catalogue)}, {key(message) for message in messages(texts)}
 
