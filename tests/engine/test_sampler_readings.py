@@ -66,6 +66,17 @@ def test_statements_that_the_server_counts_as_one_have_one_text() -> None:
     assert sums.drain()["rows"] == [["active", "SELECT ?", "7", None, "1"]]
 
 
+def test_several_statements_sent_at_once_keep_their_own_text() -> None:
+    sums = SessionSums()
+    sums.add(
+        1.0,
+        answer((b"active", b"UPDATE a SET n = 1; COMMIT;", b"9"), (b"active", b"UPDATE b SET n = 2; COMMIT", b"9")),
+        count=1,
+    )
+
+    assert [row[1] for row in sums.drain()["rows"]] == ["UPDATE a SET n = ?; COMMIT;", "UPDATE b SET n = ?; COMMIT"]
+
+
 def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
     sums = SessionSums()
 
