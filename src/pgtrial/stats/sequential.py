@@ -24,7 +24,6 @@ has (Whitehead, Biometrika 73 (1986) 573-581; Fan, DeMets & Lan, J. Biopharm. St
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 
@@ -44,38 +43,16 @@ _FAR = 9.0  # standard deviations from the middle beyond which nothing lies
 _NOTHING = 1e-13  # probability
 
 
-class Spending(StrEnum):
-    """Share of the error probability that may be spent by the time a share t of the blocks is done.
+def spent(share: float, *, alpha: float) -> float:
+    """Error probability, of two-sided ``alpha``, that may be spent by ``share`` (0 to 1] of the blocks.
 
-    O'Brien-Fleming: 4 - 4Φ(z(1 - α/4) / √t), almost nothing early, nearly as powerful as a single look at the end.
-    Pocock: α·log(1 + (e - 1)t), about the same at every look. Power: α·t², between them. Sources: Lan & DeMets 1983;
-    Kim & DeMets, Biometrika 74 (1987) 149-154.
+    O'Brien and Fleming's function, 4 - 4Φ(z(1 - α/4) / √share): almost nothing early, nearly as powerful as a single
+    look at the end. Source: Lan & DeMets 1983; docs/statistics.md has what others would cost.
     """
-
-    OBRIEN_FLEMING = "obrien-fleming"
-    POCOCK = "pocock"
-    POWER = "power"
+    return float(4 * ndtr(ndtri(alpha / 4) / math.sqrt(share)))
 
 
-def spent(share: float, *, alpha: float, spending: Spending = Spending.OBRIEN_FLEMING) -> float:
-    """Error probability, of two-sided ``alpha``, that may be spent by ``share`` (0 to 1] of the blocks."""
-    match spending:
-        case Spending.OBRIEN_FLEMING:
-            return float(4 * ndtr(ndtri(alpha / 4) / math.sqrt(share)))
-        case Spending.POCOCK:
-            return alpha * math.log1p((math.e - 1) * share)
-        case Spending.POWER:
-            return alpha * share**2
-
-
-def nominal_confidence(
-    looks: Sequence[int],
-    *,
-    blocks: int,
-    confidence: float,
-    comparisons: int = 1,
-    spending: Spending = Spending.OBRIEN_FLEMING,
-) -> float | None:
+def nominal_confidence(looks: Sequence[int], *, blocks: int, confidence: float, comparisons: int = 1) -> float | None:
     """Confidence for comparing ``blocks`` blocks such that all looks jointly hold with ``confidence``.
 
     looks : numbers of blocks at which it was planned to look, rising from 2 or more; the last is the cap, at which the
@@ -94,14 +71,12 @@ def nominal_confidence(
         return None
     # The levels of earlier looks do not depend on later ones, so those of all looks serve every planned number.
     made = tuple(looks) if blocks in looks else (*(n for n in looks if n < blocks), blocks)
-    level = nominal_levels(made, cap, alpha=alpha, spending=spending)[made.index(blocks)]
+    level = nominal_levels(made, cap, alpha=alpha)[made.index(blocks)]
     return 1 - comparisons * level if level >= _LEAST_SHARE * alpha else None
 
 
 @lru_cache(maxsize=256)
-def nominal_levels(
-    looks: tuple[int, ...], cap: int, *, alpha: float, spending: Spending = Spending.OBRIEN_FLEMING
-) -> tuple[float, ...]:
+def nominal_levels(looks: tuple[int, ...], cap: int, *, alpha: float) -> tuple[float, ...]:
     """Two-sided levels of the t test at each look such that any of them rejects with probability ``alpha``.
 
     Without an effect, n values are a random direction in n dimensions, and t is √(n - 1)·tan φ with φ the angle
@@ -118,7 +93,7 @@ def nominal_levels(
             angles, kept = _step(count, bound, angles, kept)
             count += 1
             bound = _angle(count, _NOTHING)
-        total = spent(look / cap, alpha=alpha, spending=spending)
+        total = spent(look / cap, alpha=alpha)
         if total - before < _NOTHING:
             levels.append(0.0)  # left for the next look
             continue

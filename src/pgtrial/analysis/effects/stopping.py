@@ -14,7 +14,7 @@ from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
 from pgtrial.analysis.effects.verdict import judge_claim
-from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples
@@ -138,7 +138,7 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None, parts: Sequ
     return Stopping(
         rule=design.stop,
         precision=design.precision if design.stop == "precision" else None,
-        spending=SPENDING.value if design.stop == "decision" else None,
+        spending="obrien-fleming" if design.stop == "decision" else None,
         looks=looks,
         blocks=decision.blocks,
         ended=decision.blocks if decision.stop else None,
