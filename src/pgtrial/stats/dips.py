@@ -82,7 +82,7 @@ class Steadiness:
     resolution: int
 
 
-def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadiness | None:
+def find_dips(values: ArrayLike) -> Steadiness | None:
     """Dips of a throughput series, and its steadiness.
 
     values : (seconds,) events per second, counted in each whole second; NaN is a second that is not known: it does not
@@ -92,7 +92,7 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.median(known)) <= 0:
         return None
-    views = _views(series, false_alarm)
+    views = _views(series)
     dips = _merge([_dips(view, series == 0) for view in views])
     return Steadiness(
         dips=dips,
@@ -107,15 +107,15 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     )
 
 
-def _views(series: Array, false_alarm: float) -> "Sequence[_View]":
+def _views(series: Array) -> "Sequence[_View]":
     """By the wide baseline and by the narrow one; by the wide one alone where the other would be the same, or where it
     could not even tell a standstill from noise.
     """
     if series.size > NARROW:
-        narrow = _look(series, NARROW, NARROW_SHARE * false_alarm)
+        narrow = _look(series, NARROW, NARROW_SHARE * FALSE_ALARM)
         if narrow.threshold <= 1:
-            return _look(series, WIDE, (1 - NARROW_SHARE) * false_alarm), narrow
-    return (_look(series, WIDE, false_alarm),)
+            return _look(series, WIDE, (1 - NARROW_SHARE) * FALSE_ALARM), narrow
+    return (_look(series, WIDE, FALSE_ALARM),)
 
 
 def _merge(found: Sequence[Sequence[Dip]]) -> tuple[Dip, ...]:

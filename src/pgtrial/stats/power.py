@@ -256,9 +256,8 @@ def blocks_to_decision(
     expect: str,
     bounds: Bounds,
     better: Better,
-    power: float = 0.8,
 ) -> Needed:
-    """Further blocks to the first of ``looks`` that decides the claim with probability ``power``.
+    """Further blocks to the first of ``looks`` that decides the claim with a probability of 80 %.
 
     looks : those still to come, in order. It takes the observed effect and standard deviation for the true ones, and
     the blocks that are done for blocks that could still come out otherwise: a rough number, the more so the fewer
@@ -270,7 +269,6 @@ def blocks_to_decision(
             expect=expect,
             bounds=bounds,
             better=better,
-            power=power,
             cap=blocks,
         )
         # Reachable without a number of blocks: what is there would be enough at this look's level.

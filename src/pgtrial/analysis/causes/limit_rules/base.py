@@ -86,9 +86,9 @@ class Scene:
     def mean(self, metric: str, about: str = "") -> float | None:
         return pooled_mean(self.timelines, metric, about)
 
-    def share_above(self, metric: str, limit: float, about: str = "") -> float | None:
+    def share_above(self, metric: str, limit: float) -> float | None:
         """Share of the seconds in which a metric is above a limit."""
-        known = self.seconds(metric, about)
+        known = self.seconds(metric)
         return float(np.mean(known > limit)) if known.size else None
 
     def objects(self, metric: str) -> tuple[str, ...]:
