@@ -34,8 +34,8 @@ def run_proof(case: Case, results: Path, *, predictions: Sequence[Prediction] = 
 
 
 def _say(folder: Path, prediction: Prediction) -> Share:
-    found = predict_change(folder, prediction.factors)
-    return Share(name=prediction.name, value=found.ratio, low=found.low, high=found.high)
+    _, found = predict_change(folder, prediction.factors)
+    return Share(name=prediction.name, value=found.value, low=found.low, high=found.high)
 
 
 def read_proof(findings: Findings, *, said: tuple[Share, ...] = (), **made: Any) -> ProofRecord:

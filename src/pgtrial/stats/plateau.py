@@ -78,9 +78,9 @@ class _Band:
 def find_plateau(rates: ArrayLike, *, request: float = 1.0) -> Plateau | None:
     """Find a ceiling that limits the rates.
 
-    rates : (n,), of each second, in order of time; NaN is not known or says nothing, and nothing is averaged across it, so
-    it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per second,
-    the mean request's bytes for bytes per second.
+    rates : (n,), of each second, in order of time; NaN is not known or says nothing, and nothing is averaged across it,
+    so it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per
+    second, the mean request's bytes for bytes per second.
     None with fewer than FEWEST values, or where hardly any is above zero.
     """
     return _find_plateau(np.asarray(rates, dtype=np.float64).tobytes(), request)
