@@ -10,7 +10,6 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 from pgtrial.language import ENGLISH, Language, find_language, speak
-from pgtrial.units import parse_duration
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     from pgtrial.narrate.dossier import Dossier
 
 _STANDARD = "-"  # standard input or output
-
-
-def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    try:
-        seconds = float(value) if value.replace(".", "", 1).isdecimal() else parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if seconds <= 0:
-        raise click.BadParameter("a timeout must be above 0")
-    return seconds
 
 
 @click.command()
@@ -59,7 +48,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     "--timeout",
     default="2min",
     metavar="TIME",
-    callback=_read_timeout,
+    callback=options.parsed(options.seconds_above_zero("a timeout")),
     help="Time limit for the model's answer. Default: 2min.",
 )
 @options.language
