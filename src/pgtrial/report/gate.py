@@ -31,13 +31,12 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.summary_words import effects_by_level, overall_effects
 from pgtrial.report.words import (
     arm_label,
-    change_text,
+    change_cells,
     claim_text,
     effect_text,
     effect_word,
     format_p,
     goes_on,
-    interval_text,
     is_finished,
     level_label,
     metric_label,
@@ -236,11 +235,8 @@ def _criterion_line(value: CriterionValue) -> str:
     if value.ratio is None:
         return "not measured"
     ratio = value.ratio
-    change = change_text(ratio.value, ratio.low, ratio.high)
-    return (
-        f"{change} (interval {interval_text(ratio.low, ratio.high, ratio.value)}), "
-        f"{value.better} is better, weight {value.weight:g}"
-    )
+    change, interval = change_cells(ratio.value, ratio.low, ratio.high)
+    return f"{change} (interval {interval}), {value.better} is better, weight {value.weight:g}"
 
 
 def _criterion_figures(value: CriterionValue) -> dict[str, str]:

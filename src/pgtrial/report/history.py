@@ -10,7 +10,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.history import Entry
 from pgtrial.report.gate import gate_verdict
 from pgtrial.report.markdown import code, escape, heading, render_summary, table
-from pgtrial.report.words import change_text, interval_text, primary_effect
+from pgtrial.report.words import change_cells, primary_effect
 
 _SHOWN = 10
 
@@ -46,8 +46,7 @@ def render_comment(findings: Findings, earlier: Sequence[Entry], *, gate: str) -
             _day(entry),
             code(entry.commit[:12]) if entry.commit else "",
             escape(entry.verdict),
-            escape(change_text(entry.ratio, entry.low, entry.high)),
-            escape(interval_text(entry.low, entry.high, entry.ratio)),
+            *map(escape, change_cells(entry.ratio, entry.low, entry.high)),
             str(entry.blocks),
         )
         for entry in reversed(own)

@@ -10,14 +10,10 @@ from pgtrial.report.charts.base import (
     Chart,
     Spec,
     arm_colours,
-    is_plottable,
-    place_changes,
-    shorten,
     wrap_spec,
 )
-from pgtrial.report.charts.forest import change_label
-from pgtrial.report.margin import margin_bounds
-from pgtrial.report.words import change_text, interval_text, metric_label
+from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
+from pgtrial.report.words import change_and_interval, metric_label
 
 MOST_NAMED = 60  # hosts; the rows of more are too thin for names
 _ROW, _THIN_ROW = 24, 6  # px
@@ -62,40 +58,21 @@ def _over_rows(found: Hosts) -> list[Spec]:
 
 
 def _row(name: str, effect: Estimate, colour: str, *, shape: str = "circle") -> Spec:
-    label = f"{name}: {change_text(effect.value, effect.low, effect.high)}"
-    if effect.low is not None:
-        label += f" ({interval_text(effect.low, effect.high, effect.value)})"
-    has_interval = is_plottable(effect.low) and is_plottable(effect.high)
     return {
         "name": name,
-        "label": label,
+        "label": f"{name}: {change_and_interval(effect.value, effect.low, effect.high)}",
         "colour": colour,
         "shape": shape,
         "width": 3,
-        "ratio": shorten(effect.value) if is_plottable(effect.value) else None,
-        "low": shorten(effect.low) if has_interval else None,
-        "high": shorten(effect.high) if has_interval else None,
+        **ratio_fields(effect.value, effect.low, effect.high),
     }
 
 
 def _spec(rows: list[Spec], bounds: tuple[float, float], *, is_named: bool) -> Spec:
-    ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"]) if value]
-    low, high = min(*ends, *bounds), max(*ends, *bounds)
-    room = (high / low) ** 0.04
-    low, high = low / room, high * room
+    ratios = RatioAxis.around((value for row in rows for value in (row["ratio"], row["low"], row["high"])), bounds)
 
     def along(field: str) -> Spec:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "scale": {"type": "log", "domain": [low, high], "nice": False},
-            "axis": {
-                "values": place_changes(low, high),
-                "labelExpr": change_label(low, high),
-                "title": None,
-                "labelOverlap": True,
-            },
-        }
+        return ratios.channel(field, labelOverlap=True)
 
     def drawn(channel: str, kind: str) -> Spec:
         return {"field": channel, "type": kind, "scale": None}
@@ -108,16 +85,7 @@ def _spec(rows: list[Spec], bounds: tuple[float, float], *, is_named: bool) -> S
         {
             "data": {"values": rows},
             "layer": [
-                {
-                    "data": {"values": [{"low": bounds[0], "high": bounds[1]}]},
-                    "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
-                    "encoding": {"x": along("low"), "x2": {"field": "high"}},
-                },
-                {
-                    "data": {"values": [{"one": 1}]},
-                    "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
-                    "encoding": {"x": along("one")},
-                },
+                *ratios.margin_layers("x", labelOverlap=True),
                 {
                     "transform": [{"filter": "isValid(datum.low)"}],
                     "mark": {"type": "rule", "strokeCap": "round"},

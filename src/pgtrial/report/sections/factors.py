@@ -7,7 +7,7 @@ from pgtrial.findings.record import Estimate
 from pgtrial.language import N_
 from pgtrial.report.charts.factors import curve_chart, interaction_chart
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import change_text, interval_text, metric_label
+from pgtrial.report.words import change_cells, metric_label
 from pgtrial.units import format_share
 
 
@@ -33,8 +33,7 @@ def _build(findings: Findings) -> dict[str, object]:
 
 
 def _cells(ratio: Estimate) -> tuple[str, str]:
-    change = change_text(ratio.value, ratio.low, ratio.high)
-    return change, interval_text(ratio.low, ratio.high, ratio.value)
+    return change_cells(ratio.value, ratio.low, ratio.high)
 
 
 FACTORS = Section(
