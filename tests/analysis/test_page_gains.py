@@ -15,7 +15,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.export.tables import tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.pages import HugePages, PageCheck, PageGain
+from pgtrial.findings.questions import HugePages, PageCheck, PageGain
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
 from support import COUNTERS, Simulation, write_result_folder

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.findings.message import message, verbatim
-from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.questions import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.model.verdict import Decision
 
 MB = 1024.0**2

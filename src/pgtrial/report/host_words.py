@@ -1,8 +1,8 @@
 """The claim on each of several hosts, in the words that the page, the terminal and a pull request share."""
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.hosts import HostFinding, Hosts
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import HostFinding, Hosts
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, tr
 from pgtrial.report.terms import verdict_word

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
-from pgtrial.findings.soak import Soak
+from pgtrial.findings.questions import Ledger, Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict

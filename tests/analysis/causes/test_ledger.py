@@ -14,8 +14,8 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import examine
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import Ledger
 from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
 from support import EXPERIMENT, Simulation, write_result_folder

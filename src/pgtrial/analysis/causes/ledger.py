@@ -15,8 +15,8 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import MEMORY, TIMES
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN

@@ -9,8 +9,8 @@ import numpy as np
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, blocks_of, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.hosts import HostFinding, Hosts
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.questions import HostFinding, Hosts
 from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison, Interval

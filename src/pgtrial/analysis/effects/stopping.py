@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
@@ -17,7 +16,7 @@ from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.sampled import observe_samples
+from pgtrial.analysis.sampled import observe_samples, observe_scenarios
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.design.plan import Plan
 from pgtrial.findings.findings import Effect, Observation, Stopping

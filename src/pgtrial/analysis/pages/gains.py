@@ -13,7 +13,7 @@ from pgtrial.analysis.pages.checks import check_pages, describe_translations
 from pgtrial.design.data_size import BYTES_PER_SCALE
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_data, name_gain, name_level
-from pgtrial.findings.pages import DataFit, HugePages, PageGain
+from pgtrial.findings.questions import DataFit, HugePages, PageGain
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.metrics import TPS
 from pgtrial.model.verdict import Decision

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text, truth
 from pgtrial.findings.findings import Effect, Findings
-from pgtrial.findings.pages import HugePages
+from pgtrial.findings.questions import HugePages
 from pgtrial.findings.record import Estimate
 from pgtrial.model.observable import find_observable
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
-from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.causes import DIFFERENCES, LOAD_KINDS, PARTS, SCORECARD, STABILITY, STATEMENTS
 from pgtrial.findings.catalogue.disks import (
     DISK_LOADS,
@@ -15,22 +14,26 @@ from pgtrial.findings.catalogue.disks import (
     FILE_USES,
     SERVER_SIZES,
 )
-from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.effects import CALIBRATION_CAVEATS, EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
-from pgtrial.findings.catalogue.factors import FACTORS
 from pgtrial.findings.catalogue.hosts import HOST_CAVEATS, HOSTS
-from pgtrial.findings.catalogue.ledger import LEDGER, NOT_SLOWED, SLOWED
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
-from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS, MEASURED_PARTS
-from pgtrial.findings.catalogue.method import METHOD_REASONS
-from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
-from pgtrial.findings.catalogue.series import PANELS, SERIES
+from pgtrial.findings.catalogue.method import METHOD_REASONS, WORKLOAD
+from pgtrial.findings.catalogue.questions import (
+    FACTORS,
+    LEDGER,
+    NOT_SLOWED,
+    PAGE_DATA,
+    PAGE_GAINS,
+    SLOWED,
+    SOAK,
+    TRANSLATIONS,
+)
+from pgtrial.findings.catalogue.series import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES, PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
-from pgtrial.findings.catalogue.soak import SOAK
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
 from pgtrial.findings.catalogue.verdict import ADJUSTMENT, METRICS, NEEDED, SIZES, STOPPING, VERDICTS
-from pgtrial.findings.catalogue.workload import WORKLOAD
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS, WORLD_PARTS
 
 TABLES: tuple[Mapping[str, Entry], ...] = (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
-from pgtrial.findings.pages import DataFit, HugePages, PageGain
+from pgtrial.findings.questions import DataFit, HugePages, PageGain
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,

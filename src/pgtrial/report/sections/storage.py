@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse
-from pgtrial.findings.files import FileLimit, FileUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
-from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.questions import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.rendering import write_value
+from pgtrial.findings.storage import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, FileLimit, FileUse
 from pgtrial.knobs import KNOBS
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, place_arm, place_level, range_text
