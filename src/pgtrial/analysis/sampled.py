@@ -19,7 +19,7 @@ from pgtrial.model import metrics
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAIT, WAITS, find_metric
-from pgtrial.stats.dips import Dip, Steadiness, find_dips
+from pgtrial.stats.dips import Steadiness, ThroughputDip, find_dips
 
 _EDGE = 10  # s at both ends of a load level, whose medians are compared
 
@@ -86,12 +86,12 @@ def _series(timeline: Timeline, device: str) -> Mapping[str, float]:
     return {**together, **found}
 
 
-def _time_to_recover(dip: Dip) -> float:
+def _time_to_recover(dip: ThroughputDip) -> float:
     """From its lowest point; of one that does not recover in the measured time, as long as that was seen."""
     return dip.start + dip.length - dip.lowest_at if dip.recovery is None else dip.recovery
 
 
-def _deepest(of: Callable[[Dip], float | None]) -> Callable[[Steadiness], float]:
+def _deepest(of: Callable[[ThroughputDip], float | None]) -> Callable[[Steadiness], float]:
     return lambda steadiness: max((value for dip in steadiness.dips if (value := of(dip)) is not None), default=0.0)
 
 

@@ -112,13 +112,13 @@ def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Do
 
 def _ask(model: str | None, dossier: "Dossier", *, timeout: float) -> "ModelText":
     from pgtrial.narrate.dossier import ask_for_text
-    from pgtrial.narrate.endpoint import Answer, Message, ask, read_endpoint
+    from pgtrial.narrate.endpoint import Answer, ChatMessage, ask, read_endpoint
 
     endpoint = read_endpoint(os.environ)
     if endpoint.is_open:
         _warn("the endpoint's address begins with http://, so the facts go there unencrypted")
 
-    def ask_endpoint(messages: tuple[Message, ...]) -> Answer:
+    def ask_endpoint(messages: tuple[ChatMessage, ...]) -> Answer:
         return ask(endpoint, messages, model=model or "", timeout=timeout)
 
     return ask_for_text(dossier, ask_endpoint, warn=_warn)

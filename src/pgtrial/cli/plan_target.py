@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgtrial.cli import plan_files
-from pgtrial.cli.checked import Checked, Server
+from pgtrial.cli.checked import ArmServer, Checked
 from pgtrial.cli.plan_method import soak_schedule
 from pgtrial.cli.text import fill
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
@@ -104,7 +104,7 @@ def server_text(checked: Checked) -> str:
     return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
 
 
-def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
+def _throwaway_text(server: ArmServer, where: str, *, of_all: bool) -> str:
     whose = "" if of_all else f" ({', '.join(server.arms)})"
     if where:
         return f"throw-away PostgreSQL {server.majors}{where}{whose}"

@@ -240,7 +240,7 @@ class TranslationCost(Record):
     instructions: Estimate | None  # per transaction
 
 
-class HugePages(Record):
+class HugePageFindings(Record):
     """``reason`` says why misses are not known, None where they are."""
 
     gains: tuple[PageGain, ...]

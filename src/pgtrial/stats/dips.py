@@ -44,7 +44,7 @@ _BURST = 3.0  # standard deviations at which values above the usual are cut off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dip:
+class ThroughputDip:
     """``start`` and ``length`` in seconds of the series; ``depth`` is 1 - lowest / usual, so 1 is a standstill.
 
     ``half_recovery`` and ``recovery``: seconds from the lowest point until half, or 90 %, of the depth was made good;
@@ -71,7 +71,7 @@ class Steadiness:
     whose mean is looked at, at most.
     """
 
-    dips: tuple[Dip, ...]
+    dips: tuple[ThroughputDip, ...]
     usual: float
     lowest: float
     highest: float
@@ -118,9 +118,9 @@ def _views(series: Array) -> "Sequence[_View]":
     return (_look(series, WIDE, FALSE_ALARM),)
 
 
-def _merge(found: Sequence[Sequence[Dip]]) -> tuple[Dip, ...]:
+def _merge(found: Sequence[Sequence[ThroughputDip]]) -> tuple[ThroughputDip, ...]:
     """The dips of the first, and of each later one those that touch none of them."""
-    merged: list[Dip] = []
+    merged: list[ThroughputDip] = []
     for dips in found:
         merged += [
             dip
@@ -241,7 +241,7 @@ def _looked_at(relative: Array, width: int) -> NDArray[np.intp]:
     return places[~np.isnan(relative[places])]
 
 
-def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[Dip, ...]:
+def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[ThroughputDip, ...]:
     relative = view.relative
     with np.errstate(invalid="ignore"):
         low = relative < -min(1, view.threshold) / 2
@@ -262,7 +262,7 @@ def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[Dip, ...]:
         bottom = int(start) + int(np.nanargmin(relative[start:stop]))
         depth = -float(relative[bottom])
         found.append(
-            Dip(
+            ThroughputDip(
                 start=int(start),
                 length=stop - int(start),
                 depth=depth,

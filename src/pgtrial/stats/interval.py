@@ -106,7 +106,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class MeanDifference:
     """``mean`` of second - first, with its interval, in their unit; ``p_value`` is two-sided, of no difference."""
 
     mean: float
@@ -126,7 +126,7 @@ def known_mean(values: Sequence[float]) -> Known | None:
     return Known(mean=mean, error=sd / math.sqrt(len(values)), degrees=len(values) - 1)
 
 
-def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Difference:
+def difference(first: Known, second: Known, *, confidence: float = 0.95) -> MeanDifference:
     """Second minus first; for logarithms of ratios, the logarithm of their ratio."""
     variances = (first.error**2, second.error**2)
     error = math.sqrt(sum(variances))
@@ -134,7 +134,7 @@ def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Diff
     shares = [variance / error**2 for variance in variances]
     degrees = 1 / (shares[0] ** 2 / first.degrees + shares[1] ** 2 / second.degrees)
     mean = second.mean - first.mean
-    return Difference(
+    return MeanDifference(
         mean=mean,
         interval=interval_about(mean, error, degrees, confidence=confidence),
         error=error,

@@ -58,7 +58,7 @@ class ScalabilityFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
+class CurveCrossing:
     """A log ratio changes its sign at ``clients``, between the levels with indices ``lower`` and ``upper``.
 
     ``is_rising``: the ratio is below 1 on the side of fewer clients.
@@ -107,7 +107,7 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
     )
 
 
-def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Crossing, ...]:
+def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[CurveCrossing, ...]:
     """Where a log ratio of two load curves changes sign, interpolated linearly in the log of the number of clients.
 
     clients : (n_levels,), rising. log_ratios : (n_levels,), log(one / other); NaN is a level that is not known and is
@@ -126,7 +126,7 @@ def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Cr
             else:
                 share = log_ratios[before] / (log_ratios[before] - ratio)
                 at = (1 - share) * math.log(clients[before]) + share * math.log(clients[level])
-            found.append(Crossing(clients=math.exp(at), lower=before, upper=level, is_rising=ratio > 0))
+            found.append(CurveCrossing(clients=math.exp(at), lower=before, upper=level, is_rising=ratio > 0))
         before = level
     return tuple(found)
 

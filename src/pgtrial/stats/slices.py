@@ -204,7 +204,7 @@ def _mean_ratio(log_ratios: NDArray[np.float64], confidence: float) -> Estimate 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
+class PooledNoise:
     """``mean`` of all values; ``sd`` inside the groups, with ``degrees`` of freedom; ``count`` values in all."""
 
     mean: float
@@ -221,7 +221,7 @@ class Pooled:
         return t_interval(self.mean, scale, self.degrees + 1, confidence=confidence)
 
 
-def pool_groups(groups: Sequence[Sequence[float]]) -> Pooled | None:
+def pool_groups(groups: Sequence[Sequence[float]]) -> PooledNoise | None:
     """Pool values of several groups, such as block log ratios of consecutive experiments.
 
     Each group is compared with its own mean, so what a group has in common (its data's place on the disk) is not noise
@@ -234,7 +234,7 @@ def pool_groups(groups: Sequence[Sequence[float]]) -> Pooled | None:
     if not used:
         return None
     squares = math.fsum((value - math.fsum(group) / len(group)) ** 2 for group in used for value in group)
-    return Pooled(
+    return PooledNoise(
         mean=math.fsum(value for group in used for value in group) / count,
         sd=math.sqrt(squares / degrees),
         degrees=degrees,

@@ -11,8 +11,8 @@ from pgtrial.analysis.calibration.promise import (
     Calibration,
     Detectable,
     Forecast,
+    MethodAdvice,
     MethodCalibration,
-    Recommendation,
     shown_label,
 )
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
@@ -72,7 +72,7 @@ def forecast_method(
     )
 
 
-def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> Recommendation:
+def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> MethodAdvice:
     """The method that takes the fewest minutes to find the margin, or one that is as good and simpler.
 
     ``methods`` are at least one, the simplest first. Those with doubts are taken only if there is no other. Two are as
@@ -89,7 +89,7 @@ def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> Recomme
         reason = "it finds the margin in the shortest time"
     else:
         reason = f"it is simpler than {shown_label(best)}, and takes hardly longer"
-    return Recommendation(
+    return MethodAdvice(
         label=chosen.label,
         method=chosen.method,
         slice=chosen.slice,

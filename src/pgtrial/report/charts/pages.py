@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
-from pgtrial.findings.questions import DataFit, HugePages, PageGain
+from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
@@ -23,7 +23,7 @@ from pgtrial.units import format_bytes, format_change, format_count
 MOST = 6  # charts of a kind
 
 
-def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
+def gain_charts_by_clients(findings: Findings, pages: HugePageFindings) -> list[Chart]:
     """One per data size, for the first few of them; none for a single load level."""
     levels = {level.index: level for level in findings.experiment.levels}
     if len(levels) < 2:
@@ -43,7 +43,7 @@ def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
     return charts
 
 
-def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
+def gain_charts_by_size(findings: Findings, pages: HugePageFindings) -> list[Chart]:
     """Over all load levels, then one per level, for the first few.
 
     None for a single data size, nor where arms of one size also differ in something else: no line could join them.
@@ -69,7 +69,7 @@ def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
     return charts
 
 
-def _drawn(pages: HugePages) -> list[PageGain]:
+def _drawn(pages: HugePageFindings) -> list[PageGain]:
     return [gain for gain in pages.gains if is_plottable(gain.ratio)]
 
 

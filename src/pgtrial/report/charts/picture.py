@@ -145,7 +145,7 @@ class PictureRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class EffectPicture:
     """All places are in percent of the width; ``band`` is the margin, ``none`` the place of no effect."""
 
     title: str
@@ -158,7 +158,7 @@ class Picture:
     right: str
 
 
-def effect_picture(findings: Findings) -> Picture | None:
+def effect_picture(findings: Findings) -> EffectPicture | None:
     """None where the claim's effect was not measured."""
     primary, placebo = primary_effect(findings), placebo_effect(findings)
     if primary is None or not is_plottable(primary.ratio):
@@ -174,7 +174,7 @@ def effect_picture(findings: Findings) -> Picture | None:
     changes = (
         tr("{arm} {change}", arm=arm_label(findings, effect.arm), change=_change_text(effect)) for effect in shown
     )
-    return Picture(
+    return EffectPicture(
         title=_title(findings, primary, margin),
         text=tr(
             "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
