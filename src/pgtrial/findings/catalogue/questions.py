@@ -3,7 +3,7 @@
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.language import N_
 
-FACTORS = {
+QUESTIONS = {
     "factor.main.clear": Entry(
         text=N_("{factor}: {level} against {base} makes {change:change} ({low:change} to {high:change}).")
     ),
@@ -42,10 +42,7 @@ FACTORS = {
             "{among:list}."
         )
     ),
-}
-
-
-SOAK = {
+    # What drifts in a soak.
     "soak.drifts": Entry(text=N_("{arm} does not stay as it is: {parts:and}.")),
     "soak.grew": Entry(text=N_("{metric} grew by {change:percent}")),
     "soak.shrank": Entry(text=N_("{metric} shrank by {change:percent}")),
@@ -58,10 +55,7 @@ SOAK = {
             "claim about the difference of arms: that takes blocks."
         )
     ),
-}
-
-
-SLOWED = {
+    # What limits an arm, by experiment: what was slowed.
     "slowed.slowdown.cpu": Entry(text=N_("the CPU time of the server")),
     "slowed.slowdown.flush": Entry(text=N_("the flush of the WAL and of files")),
     "slowed.slowdown.files": Entry(text=N_("reads and writes of files")),
@@ -73,9 +67,7 @@ SLOWED = {
     "slowed.workload.pauses": Entry(text=N_("pauses of the scripts")),
     "slowed.postgresql.shared_buffers": Entry(text="shared_buffers"),
     "slowed.cgroup.memory": Entry(text=N_("the memory of the control group")),
-}
-
-NOT_SLOWED = {
+    # What was not.
     "not-slowed.left-out": Entry(text=N_("{name} (left out)")),
     "not-slowed.network": Entry(text=N_("the network: the load reaches the server by a socket")),
     "not-slowed.pauses": Entry(text=N_("pauses of scripts and statements that sleep")),
@@ -85,9 +77,7 @@ NOT_SLOWED = {
     "not-slowed.whole-pages": Entry(text=N_("whole pages after checkpoints, which runs this short have too many of")),
     "not-slowed.autovacuum": Entry(text=N_("autovacuum, which does too little in runs this short")),
     "not-slowed.memory": Entry(text=N_("memory, which is no time")),
-}
-
-LEDGER = {
+    # What came of it.
     "ledger.leads": Entry(
         text=N_(
             "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
@@ -138,10 +128,7 @@ LEDGER = {
             "something else."
         )
     ),
-}
-
-
-PAGE_GAINS = {
+    # What huge pages gain.
     "gain.unknown": Entry(text="–"),
     "gain.change": Entry(text="{change:change}"),
     "gain.interval": Entry(text=N_("{change:change} ({low:change} to {high:change})")),
@@ -159,8 +146,7 @@ PAGE_GAINS = {
             "shared_buffers, and by {outside:and}, where they do not."
         )
     ),
-}
-PAGE_DATA = {
+    # Where the data stop fitting in shared buffers.
     "page-data.unknown": Entry(text=N_("the data")),
     "page-data.scale": Entry(text=N_("scale {scale}")),
     "page-data.size": Entry(text=N_("scale {scale}, about {bytes:bytes}")),
@@ -169,7 +155,6 @@ PAGE_DATA = {
             "The data stop fitting in shared_buffers ({buffers:and bytes}) between {inside}, and {outside}.",
         )
     ),
-}
-TRANSLATIONS = {
+    # Misses of the translation caches.
     "translations.not-counted": Entry(text=N_("The misses were not counted in these runs.")),
 }

@@ -202,7 +202,7 @@ LINE_NAMES = (
 # What the servers' logs tell of the measured time: kinds of events, each event, and all of an arm.
 
 
-EVENT_KINDS = {
+LOG = {
     "log-kind.checkpoint": Entry(text=N_("checkpoint")),
     "log-kind.autovacuum": Entry(text=N_("autovacuum")),
     "log-kind.autoanalyze": Entry(text=N_("autoanalyze")),
@@ -213,8 +213,7 @@ EVENT_KINDS = {
     "log-kind.error": Entry(text=N_("error")),
     "log-kind.error-of-state": Entry(text=N_("error {state}")),
     "log-kind.other-language": Entry(text=N_("not in English")),
-}
-LOG_EVENTS = {
+    # Each event.
     "log-event": Entry(text="{parts:list}"),
     "log-event.requested": Entry(text=N_("requested ({reason})")),
     "log-event.timed": Entry(text=N_("timed")),
@@ -231,8 +230,7 @@ LOG_EVENTS = {
     "log-event.several": Entry(
         text=plural("{count} times, such as {event}", "{count} times, such as {event}"),
     ),
-}
-LOG_SUMMARIES = {
+    # All of an arm.
     "log-summary.checkpoints": Entry(text=N_("{timed} timed, {requested} requested")),
     "log-summary.all-timed": Entry(text=N_("all timed")),
     "log-summary.all-requested": Entry(text=N_("all requested")),
