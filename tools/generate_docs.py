@@ -37,8 +37,7 @@ from pgtrial.experiment_file.hypothesis_table import AndTable, HypothesisTable
 from pgtrial.experiment_file.workload_table import RampTable, ScenarioTable, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.base import Entry
-from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
-from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
+from pgtrial.findings.catalogue.effects import CALIBRATION_CAVEATS, EFFECT_CAVEATS
 from pgtrial.findings.catalogue.hosts import HOST_CAVEATS
 from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS

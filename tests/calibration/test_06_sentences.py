@@ -11,7 +11,7 @@ from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.limit_rules import Facts
 from pgtrial.analysis.causes.limits import find_limits, what_changed
 from pgtrial.analysis.causes.pareto import score_arms
-from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
+from pgtrial.analysis.causes.statements import compare_statements, tell_statements
 from pgtrial.analysis.effects.estimate import estimate_effects
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
 from pgtrial.findings.causes import limits_by_chance

@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.plans import compare_plans
-from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
+from pgtrial.analysis.causes.statements import compare_statements, tell_statements
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.findings.message import say
