@@ -28,7 +28,7 @@ from pgtrial.engine.run import Execution
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
-from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
+from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, Target, TurnTaking
 from pgtrial.errors import LostHostError, PgTrialError, RestoreError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
@@ -251,9 +251,8 @@ class Schedule:
             servers = self.board
         elif self.twins is None:
             (row,) = rows
-            servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
-            if self.left_up is not None:
-                servers = StillUp(target=self.target, arm=servers.arm, server=self.left_up)
+            arms = {row.slot.arm: self.arms[row.slot.arm]}
+            servers = SingleServer(target=self.target, arms=arms, left_up=self.left_up)
         else:
             servers = self.twins
             if stays_as_prepared(self._experiment, self.planned.arms):

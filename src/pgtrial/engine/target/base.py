@@ -188,26 +188,38 @@ class TurnTaking(Servers, Protocol):
         """Leave nothing of the arms on the host. Raises RestoreError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SingleServer:
-    """The server of one arm, which has the target to itself."""
+    """The one server of a target for all runs of a group: of one arm, or, in subclasses, of several that share it.
+
+    ``left_up`` is the one that the window of a soak has left up for the next one.
+    """
 
     target: Target
-    arm: Arm
+    arms: Mapping[str, Arm]
+    left_up: RunningServer | None = None
 
     @property
     def host(self) -> Host:
         return self.target.host
 
+    @property
+    def first(self) -> str:
+        """The arm whose data it has: the control, where there are several."""
+        return next(iter(self.arms))
+
     async def restore(self) -> None:
-        await self.target.restore(self.arm)
+        await self.target.restore(self.arms[self.first])
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         (name,) = order
-        return {name: await self.target.start(self.arm, run=runs[name])}
+        if self.left_up is None:
+            return {name: await self.target.start(self.arms[name], run=runs[name])}
+        self.target.go_on()
+        return {name: self.left_up}
 
     def settle(self) -> None:
-        """Nothing is switched while one arm runs."""
+        """There is one server, which was started last."""
 
     async def find_lost(self, name: str) -> str:
         return await self.target.find_lost()
@@ -220,18 +232,6 @@ class SingleServer:
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         return await self.target.stop(immediate=immediate)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StillUp(SingleServer):
-    """The server of one arm that the window of a soak has left up for the next one."""
-
-    server: RunningServer
-
-    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        (name,) = order
-        self.target.go_on()
-        return {name: self.server}
 
 
 def wanted_settings(arm: Arm) -> dict[str, str]:
