@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pgtrial.collectors import blocking, pg_replication_slots
-from pgtrial.errors import StoreError
-from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
+from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS, retry_once
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
     ACTIVE_NAME,
@@ -127,15 +126,9 @@ class Comparison:
     machine: tuple[Row, ...]
 
 
+@retry_once
 def compare(root: Path, a: Window, b: Window) -> Comparison:
     """Raises StoreError where the folder has nothing of a window, or a file is damaged."""
-    try:
-        return _compare(root, a, b)
-    except StoreError:
-        return _compare(root, a, b)  # a watch may just have put an hour's files together
-
-
-def _compare(root: Path, a: Window, b: Window) -> Comparison:
     with ExitStack() as stack:
         both = [stack.enter_context(_window_sums(root, window)) for window in (a, b)]
         # Statements are read once in a minute.
