@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import WATCHED, pg_replication_slots, replication, server_views, sessions
+from pgtrial.collectors import WATCHED, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.pg
 
 QUERIES = [c for c in WATCHED if isinstance(c, QueryCollector) and c.understand is None]
 
-BY_NAME = {collector.name: collector for collector in server_views.COLLECTORS}
+BY_NAME = {collector.name: collector for collector in (*server_views.COLLECTORS, *server_views.WATCHED)}
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_lag_of_a_standby_is_read_while_there_is_one(
     connection: psycopg.Connection, server: ThrowawayCluster, tmp_path: Path
 ) -> None:
     """The receiver flushes what it gets, and replays nothing; while it is stopped, the WAL goes on without it."""
-    collector, flushed = replication.COLLECTOR, ("pg_stat_replication.flush_bytes", "")
+    collector, flushed = BY_NAME[server_views.REPLICATION], ("pg_stat_replication.flush_bytes", "")
     assert read(connection, collector) == {}
     argv = [server.programs.path("pg_receivewal"), "--synchronous", "--no-loop", "--directory", tmp_path]
     receiver = subprocess.Popen(argv, env=server.host_environment(""), stderr=subprocess.DEVNULL)
@@ -166,7 +166,7 @@ def test_lag_of_a_standby_is_read_while_there_is_one(
 
 
 def test_wal_that_a_slot_holds_grows_until_it_is_dropped(connection: psycopg.Connection) -> None:
-    collector, held = pg_replication_slots.COLLECTOR, (pg_replication_slots.HELD, "")
+    collector, held = BY_NAME[server_views.SLOTS], (server_views.HELD, "")
     assert read(connection, collector) == {held: 0.0}
     connection.execute("SELECT pg_create_physical_replication_slot('forgotten', true)")
     try:
