@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pgtrial.engine.events import HostChanged, HostRestored, Observer
-from pgtrial.engine.restore import keeps_others_away, owner_of, raise_failed, refuse_unrestored, undo_entry
+from pgtrial.engine.restore import keeps_others_away, raise_failed, refuse_unrestored, undo_entry
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId
@@ -99,7 +99,7 @@ class HostChanges:
             boot_id=self.host.ops.boot_id(),
             folder=str(self.folder.resolve()),
             run=run,
-            owner=owner_of(self.owner),
+            owner=self.owner,
             t=time.time(),
         )
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.engine.changes import finish
-from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry, undo_open
+from pgtrial.engine.restore import find_unrestored, raise_failed, undo_entry, undo_open
 from pgtrial.engine.signals import until_signalled
 from pgtrial.errors import PreflightError, RestoreError, StoreError
 from pgtrial.experiment_file.experiment import Experiment
@@ -73,7 +73,7 @@ async def _make(
         boot_id=context.host.ops.boot_id(),
         folder=str(output.absolute()),
         run=None,
-        owner=owner_of(own),
+        owner=own,
         t=time.time(),
     )
 

@@ -45,7 +45,7 @@ from pgtrial.experiment_file.reach import find_outside
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.hosts.processes import identify
 from pgtrial.knobs import HOST_KNOBS, scope_of
 from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
@@ -56,7 +56,7 @@ from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
-from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State, has_runs
@@ -174,20 +174,14 @@ async def _run_schedule(
     experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
         belongings = Belongings.of(folder)
-
-        def remember(process: ProcessId, role: str) -> None:
-            belongings.add_process(
-                Started(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id, role=role)
-            )
-
         pending = _find_pending(plan, state)
-        here = LocalHost(mark=mark_of(folder), on_start=remember)
+        here = LocalHost(mark=mark_of(folder), on_start=belongings.add_process)
         if not pending:
             await _remove_left(experiment, belongings)
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process
-        remember(own, OWN_ROLE)
+        belongings.add_process(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
         changes_something = refuse_unallowed(plan, folder, permission)
         await undo_own(
@@ -208,12 +202,10 @@ async def _run_schedule(
             )
             async with contextlib.AsyncExitStack() as around:
                 host = await around.enter_async_context(
-                    open_host(experiment.target.host, mark=here.mark, on_start=remember)
+                    open_host(experiment.target.host, mark=here.mark, on_start=belongings.add_process)
                 )
                 machines = await around.enter_async_context(  # before data are made, which can take long
-                    open_machines(
-                        experiment.load, server=host, belongings=belongings, mark=here.mark, on_start=remember
-                    )
+                    open_machines(experiment.load, server=host, belongings=belongings)
                 )
                 if is_wanted(experiment):
                     await around.enter_async_context(keeper(folder, here=here))

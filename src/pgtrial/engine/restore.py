@@ -15,7 +15,7 @@ from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob, Note
 from pgtrial.model.change import DUMP, OF_SERVERS, OWN_DATABASE, SERVER_COPY, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
-from pgtrial.store.journal import Journal, JournalRecord, Owner
+from pgtrial.store.journal import Journal, JournalRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Unrestored:
 def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
     """Find the open entries of the journal, on one host or on all."""
     records = journal.open_entries(host=host)
-    alive = {owner for owner in {record.owner for record in records} if is_alive(_process_of(owner))}
+    alive = {owner for owner in {record.owner for record in records} if is_alive(owner)}
     return Unrestored(
         left=tuple(record for record in records if record.owner not in alive),
         in_use=tuple(record for record in records if record.owner in alive),
@@ -53,8 +53,7 @@ def refuse_unrestored(
     """
     found = find_unrestored(journal, host=host)
     in_use, left = (
-        [record for record in records if own is None or record.owner != owner_of(own)]
-        for records in (found.in_use, found.left)
+        [record for record in records if own is None or record.owner != own] for records in (found.in_use, found.left)
     )
     met = [record for record in in_use if not (is_apart and record.entry.change.knob in OF_SERVERS)]
     if in_use := [record for record in met if keeps_others_away(record.entry)]:
@@ -201,14 +200,6 @@ def describe(entry: JournalEntry) -> str:
     """ "vm.swappiness from 60 to 1 on ssh://db1"; the machine pgtrial runs on is not named."""
     where = "" if entry.host == LOCAL else f" on {entry.host}"
     return f"{entry.change.name} from {entry.change.old_text} to {entry.change.new_text}{where}"
-
-
-def owner_of(process: ProcessId) -> Owner:
-    return Owner(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id)
-
-
-def _process_of(owner: Owner) -> ProcessId:
-    return ProcessId(pid=owner.pid, start_ticks=owner.start_ticks, boot_id=owner.boot_id)
 
 
 @dataclass(slots=True, kw_only=True)
