@@ -82,7 +82,7 @@ def create_for(served: ThrowawayCluster, *files: DataFile) -> tuple[list[tuple[o
         conninfo=served.conninfo("copied"),
     )
     try:
-        _, caveat = asyncio.run(making)
+        caveat = asyncio.run(making)
         return asyncio.run(fetch(served.conninfo(), _LIKE.format("copied"))), caveat
     finally:
         asyncio.run(execute(served.conninfo(), "DROP DATABASE IF EXISTS copied"))

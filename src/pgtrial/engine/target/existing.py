@@ -8,13 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.data_size import made_data
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing, Waiting
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.folder import LOADED
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import (
     IN_DATABASE,
@@ -24,11 +22,10 @@ from pgtrial.engine.target.base import (
     undo_sql,
     wanted_settings,
 )
-from pgtrial.engine.target.loading import Loader, create_as_dumped
+from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room, survey_server
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
-from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
 from pgtrial.hosts.base import Host
@@ -37,7 +34,6 @@ from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Outcome, Undone
-from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.existing.arm_sql import MAYBE_OF_OTHERS, are_of_others
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
@@ -62,10 +58,6 @@ from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
-from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import setup_sql
-from pgtrial.workloads.tpcc import load_sql
 
 _FOUND = "found-data"  # kind of event: what the data of a database that was there before were
 _MOST_FOUND = 20_000  # tables, indexes and sequences, of which a result folder can keep what was found
@@ -479,39 +471,21 @@ async def _load(
     target: ServerTarget, scripts: Path, state: State, belongings: Belongings, *, may_run: bool, tell: Observer
 ) -> None:
     """Make the database from which those of the load are copied."""
-    experiment = target.experiment
-    dataset, prepared = experiment.dataset, target.prepared
-    conninfo, files = target.server.conninfo(prepared), data_files(experiment, scripts)
-    _, other_collation = await create_as_dumped(files, target.create_prepared, conninfo=conninfo)
+    experiment, prepared = target.experiment, target.prepared
+    dataset, account = experiment.dataset, server_account(target.here.ops)
+    loader = Loader(
+        host=target.here,
+        programs=await executable_client(target.client, account, belongings, here=target.here),
+        conninfo=target.server.conninfo(prepared),
+        environment=target.server.environment(prepared),
+        is_own=False,
+        copies=Path("/var/tmp"),
+        account=account,
+        belongings=belongings,
+        may_run=may_run,
+        tell=tell,
+    )
+    scale = dataset.scale if dataset.kind in SCALED else None
+    other_collation = await loader.make_data(experiment, scripts, state, scale=scale, create=target.create_prepared)
     if other_collation is not None:
         target.caveats = (*target.caveats, other_collation)
-    if dataset.kind in SCALED:
-        tell(Preparing(step=f"loading {made_data(dataset.kind, [dataset.scale])}"))
-    if dataset.kind == TPCC:
-        tables = load_sql(dataset.scale, foreign_keys=dataset.foreign_keys)
-        await execute_script(target.server.conninfo(prepared), tables, name=f"the tables of {TPCC}")
-    elif dataset.kind == "pgbench":
-        await target.here.run(
-            initialize_argv(target.client.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys),
-            environment=target.server.environment(prepared),
-        )
-    if files:
-        account = server_account(target.here.ops)
-        loader = Loader(
-            host=target.here,
-            programs=await executable_client(target.client, account, belongings, here=target.here),
-            conninfo=conninfo,
-            environment=target.server.environment(prepared),
-            is_own=False,
-            copies=Path("/var/tmp"),
-            account=account,
-            belongings=belongings,
-            may_run=may_run,
-            tell=tell,
-        )
-        await loader.load(files, json.loads(state.meta().get(LOADED, "[]")))
-    for name, script in setup_sql(experiment, scripts):
-        tell(Preparing(step=f"running {name}"))
-        await execute_script(conninfo, script, name=name)
-    tell(Preparing(step="vacuum, analyze"))
-    await execute(conninfo, "VACUUM (ANALYZE)")

@@ -1,26 +1,24 @@
 """Prepare the throw-away target: find programs and places, load the data once, take a snapshot of each cluster."""
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from pgtrial.design.data_size import cluster_size, made_data
+from pgtrial.design.data_size import cluster_size
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import may_count_statements
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.folder import LOADED
 from pgtrial.engine.leftovers import end_all_strays
 from pgtrial.engine.target.base import DATABASE
-from pgtrial.engine.target.loading import Loader, create_as_dumped
+from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.places import expand_home
-from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
@@ -30,7 +28,7 @@ from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Variant
-from pgtrial.postgres.connect import create_database, execute, execute_script
+from pgtrial.postgres.connect import create_database, execute
 from pgtrial.postgres.programs import Programs, find_programs, has_library, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import COUNTING_SETTINGS, STATEMENTS, ThrowawayCluster
@@ -43,10 +41,6 @@ from pgtrial.postgres.work_directory import (
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
-from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import setup_sql
-from pgtrial.workloads.tpcc import load_sql
 
 _ROOM = 150 * 1024**2  # bytes beside the data: for a new cluster, its log, and as much WAL as it has at least
 _MOST_WAL = 2 * 1024**3  # bytes of the WAL of loading that a cluster keeps, to write it again: half of max_wal_size
@@ -283,50 +277,27 @@ class _Preparation:
         unlimited = {name: "0" for name in _LIMITS if name in settings}
         cluster.write_settings({**settings, **_LOADING, **unlimited})
         await cluster.start()
-        files = data_files(experiment, self.scripts)
-        _, other_collation = await create_as_dumped(
-            files,
-            lambda locale: create_database(cluster.conninfo(), DATABASE, locale),
-            conninfo=cluster.conninfo(DATABASE),
-        )
-        if other_collation is not None:
-            self.state.add_caveat(other_collation)
         if self.target.counting:
             # Not in the load's database, whose objects are the experiment's.
             await execute(cluster.conninfo(), f"CREATE EXTENSION {STATEMENTS}")
-        dataset = experiment.dataset
-        if self.variant.scale is not None:
-            self.tell(Preparing(step=f"loading {made_data(dataset.kind, [self.variant.scale])}"))
-        if dataset.kind == TPCC:
-            tables = load_sql(self.variant.scale or 0, foreign_keys=dataset.foreign_keys)
-            await execute_script(cluster.conninfo(DATABASE), tables, name=f"the tables of {TPCC}")
-        elif self.variant.scale is not None:
-            await self.target.host.run(
-                initialize_argv(
-                    cluster.programs.path("pgbench"), scale=self.variant.scale, foreign_keys=dataset.foreign_keys
-                ),
-                account=self.target.account,
-                environment=cluster.host_environment(DATABASE),
-            )
-        if files:
-            loader = Loader(
-                host=self.target.host,
-                programs=cluster.programs,
-                conninfo=cluster.conninfo(DATABASE),
-                environment=cluster.host_environment(DATABASE),
-                is_own=True,
-                copies=cluster.directory.parent,
-                account=self.target.account,
-                belongings=self.belongings,
-                may_run=self.may_run,
-                tell=self.tell,
-            )
-            await loader.load(files, json.loads(self.state.meta().get(LOADED, "[]")))
-        for name, script in setup_sql(experiment, self.scripts):
-            self.tell(Preparing(step=f"running {name}"))
-            await execute_script(cluster.conninfo(DATABASE), script, name=name)
-        self.tell(Preparing(step="vacuum, analyze, checkpoint"))
-        await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
+        loader = Loader(
+            host=self.target.host,
+            programs=cluster.programs,
+            conninfo=cluster.conninfo(DATABASE),
+            environment=cluster.host_environment(DATABASE),
+            is_own=True,
+            copies=cluster.directory.parent,
+            account=self.target.account,
+            belongings=self.belongings,
+            may_run=self.may_run,
+            tell=self.tell,
+        )
+        create = partial(create_database, cluster.conninfo(), DATABASE)
+        other_collation = await loader.make_data(
+            experiment, self.scripts, self.state, scale=self.variant.scale, create=create
+        )
+        if other_collation is not None:
+            self.state.add_caveat(other_collation)
         await cluster.stop()
         await Snapshot(host=self.target.host, cluster=cluster).take()
 
