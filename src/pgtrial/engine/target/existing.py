@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Preparing, Waiting
+from pgtrial.engine.events import Preparing, Waiting
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import (
     IN_DATABASE,
+    Preparation,
     RunningServer,
     alter_database,
     executable_client,
@@ -56,7 +56,6 @@ from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, options_of, read_session
 from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 
 _FOUND = "found-data"  # kind of event: what the data of a database that was there before were
@@ -364,33 +363,18 @@ def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> Tar
     return None
 
 
-async def prepare_server(
-    plan: Plan,
-    scripts: Path,
-    state: State,
-    belongings: Belongings,
-    *,
-    host: Host,
-    here: Host,
-    changes: HostChanges,
-    may_run: bool,
-    may_change: bool,
-    caller: Mapping[str, str],
-    tell: Observer,
-) -> ServerTarget:
-    """Reach the server and make its data, if they are to be pgtrial's own. ``may_run`` allows the pgbench of a
-    directory that only the file names and programs that data to load start, ``may_change`` to change settings of the
-    whole server; ``caller`` are libpq's variables.
+async def prepare_server(task: Preparation) -> ServerTarget:
+    """Reach the server and make its data, if they are to be pgtrial's own.
 
     Raises ConnectError, ConsentError, PreflightError, TargetError; what was made then is removed.
     """
-    experiment = plan.experiment
-    wanted = experiment.target
+    plan, host, caller, changes = task.plan, task.host, task.caller, task.changes
+    experiment, wanted, tell = plan.experiment, plan.experiment.target, task.tell
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
-    _check_version(state, server)
-    survey = await survey_server(server, experiment, plan.arms, scripts)
-    if not may_change:
+    _check_version(task.state, server)
+    survey = await survey_server(server, experiment, plan.arms, task.scripts)
+    if not task.may_change:
         refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
@@ -400,22 +384,22 @@ async def prepare_server(
     target = ServerTarget(
         experiment=experiment,
         host=host,
-        here=here,
+        here=task.here,
         server=server,
         rights=rights,
-        client=find_programs(wanted.postgres, may_run=may_run),
+        client=find_programs(wanted.postgres, may_run=task.may_run),
         changes=changes,
         token=token,
         database=wanted.database or run_database(token),
         prepared="" if wanted.database else data_database(token),
-        note=state.add_caveat,
+        note=task.state.add_caveat,
         own=survey.own,
         shared=survey.shared,
         scripts=tuple(script for arm in plan.arms if (script := _sql_of(arm))),
         caveats=(
             *rights.caveats(writes=wanted.database is None or wanted.writes),
             *await log_caveats(server),
-            *_own_caveats(server, here),
+            *_own_caveats(server, task.here),
         ),
     )
     changes.knobs = (
@@ -427,11 +411,11 @@ async def prepare_server(
         ServerRole(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:
-        target.before = since_first_begun(state, await read_inventory(server.control, wanted.database))
+        target.before = since_first_begun(task.state, await read_inventory(server.control, wanted.database))
         return target
     check_may_create(rights)
     try:
-        await _load(target, scripts, state, belongings, may_run=may_run, tell=tell)
+        await _load(target, task)
     except BaseException:
         await target.remove()
         raise
@@ -467,25 +451,25 @@ def _own_caveats(server: ExistingServer, here: Host) -> Sequence[CaveatFinding]:
     return (caveat("shared-server"),)
 
 
-async def _load(
-    target: ServerTarget, scripts: Path, state: State, belongings: Belongings, *, may_run: bool, tell: Observer
-) -> None:
+async def _load(target: ServerTarget, task: Preparation) -> None:
     """Make the database from which those of the load are copied."""
     experiment, prepared = target.experiment, target.prepared
     dataset, account = experiment.dataset, server_account(target.here.ops)
     loader = Loader(
         host=target.here,
-        programs=await executable_client(target.client, account, belongings, here=target.here),
+        programs=await executable_client(target.client, account, task.belongings, here=target.here),
         conninfo=target.server.conninfo(prepared),
         environment=target.server.environment(prepared),
         is_own=False,
         copies=Path("/var/tmp"),
         account=account,
-        belongings=belongings,
-        may_run=may_run,
-        tell=tell,
+        belongings=task.belongings,
+        may_run=task.may_run,
+        tell=task.tell,
     )
     scale = dataset.scale if dataset.kind in SCALED else None
-    other_collation = await loader.make_data(experiment, scripts, state, scale=scale, create=target.create_prepared)
+    other_collation = await loader.make_data(
+        experiment, task.scripts, task.state, scale=scale, create=target.create_prepared
+    )
     if other_collation is not None:
         target.caveats = (*target.caveats, other_collation)
