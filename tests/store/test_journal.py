@@ -93,8 +93,6 @@ def test_open_entries_are_newest_first_and_can_be_chosen(journal) -> None:
 
     assert [record.entry.id for record in journal.open_entries()] == [3, 2, 1]
     assert [record.entry.id for record in journal.open_entries(host="local")] == [2, 1]
-    assert [record.entry.id for record in journal.open_entries(folder="/results/b")] == [3, 2]
-    assert [record.entry.id for record in journal.open_entries(host="local", folder="/results/b")] == [2]
     assert [record.entry.id for record in journal.history(2)] == [3, 2]
 
 

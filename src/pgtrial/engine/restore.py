@@ -86,7 +86,7 @@ async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry,
     try:
         return await knob.undo_in_steps(host, entry, note)
     except PgTrialError as err:
-        return Undone(outcome=Outcome.FAILED, text=_sentences(err))
+        return Undone(outcome=Outcome.FAILED, text=err.sentences)
     except OSError as err:
         place = f'"{err.filename}": ' if err.filename else ""
         return Undone(outcome=Outcome.FAILED, text=f"{place}{err.strerror or err}.")
@@ -215,15 +215,10 @@ class _Hosts:
             try:
                 host = await self.stack.enter_async_context(self.host_of(name))
             except PgTrialError as err:
-                self._found[name] = Undone(outcome=Outcome.FAILED, text=_sentences(err))
+                self._found[name] = Undone(outcome=Outcome.FAILED, text=err.sentences)
             else:
                 # What was changed there must never be written anywhere else.
                 is_it = host.name == name
                 wrong = Undone(outcome=Outcome.FAILED, text=f"The host {name} cannot be reached, only {host.name}.")
                 self._found[name] = host if is_it else wrong
         return self._found[name]
-
-
-def _sentences(err: PgTrialError) -> str:
-    """An error's message and detail as sentences."""
-    return " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)

@@ -25,6 +25,7 @@ __all__ = [
 
 _HERE = Operations()
 _CHILD = "postgres: "  # how the title of a server's child begins
+_STARTING_MORE = 10.0  # s in which what is ended may start others
 _HIDDEN = "hidden"  # role of what has cleared its environment, and has no ancestor that says one
 
 
@@ -89,13 +90,13 @@ def _role(pid: int, ops: Operations) -> str:
     return _HIDDEN if int(parent) <= 1 else _role(int(parent), ops)
 
 
-def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> tuple[str, ...]:
+def end_strays(mark: str, ops: Operations = _HERE) -> tuple[str, ...]:
     """Kill what server and load have left running, once they have ended themselves; the command lines of it.
 
-    They may start others meanwhile, so it goes on until there is none, or for ``patience`` seconds.
+    They may start others meanwhile, so it goes on until there is none, or for ten seconds.
     """
     killed: dict[ProcessId, str] = {}
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _STARTING_MORE
     while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
         for process in found:
             line, is_ending = _command_line(process.pid, ops), _has_no_memory(process.pid, ops)

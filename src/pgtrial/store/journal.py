@@ -118,14 +118,13 @@ class Journal:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def open_entries(self, *, host: str | None = None, folder: str | None = None) -> tuple[JournalRecord, ...]:
-        """Entries still to be undone, newest first: all, or those of a host or a result folder."""
+    def open_entries(self, *, host: str | None = None) -> tuple[JournalRecord, ...]:
+        """Entries still to be undone, newest first: all, or those of a host."""
         return self._records(
             f"WHERE (outcome IS NULL OR outcome NOT IN ({', '.join('?' * len(_OVER))})) AND host = coalesce(?, host)"
-            " AND folder = coalesce(?, folder) ORDER BY id DESC",
+            " ORDER BY id DESC",
             *_OVER,
             host,
-            folder,
         )
 
     def history(self, limit: int) -> tuple[JournalRecord, ...]:

@@ -169,7 +169,7 @@ class CommandLoad:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+        await prewarm(server)
 
     def generators(
         self,
