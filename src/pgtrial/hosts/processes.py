@@ -151,42 +151,49 @@ def end(processes: Iterable[ProcessId], *, ops: Operations = _HERE, patience: fl
 # What all hosts do alike with programs: run one to its end, and end one.
 
 
-async def run_program(
-    host: Host,
-    argv: Sequence[str | Path],
-    *,
-    account: Account | None,
-    environment: Mapping[str, str] | None,
-    directory: Path | None,
-    check: bool,
-) -> Completed:
-    """Run a program to its end; it is ended when that is cancelled."""
-    import asyncio
+class ProgramRunner:
+    """Of every host: how a program is run to its end, by ``start``."""
 
-    process = await host.start(
-        argv,
-        role=Path(argv[0]).name,
-        account=account,
-        environment=environment,
-        directory=directory,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        out, err = await process.communicate()
-    except BaseException:
-        await end_process(process)
-        raise
-    status = process.returncode
-    assert status is not None  # communicate() has waited for the end
-    completed = Completed(status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace"))
-    if check and status != 0:
-        words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
-        raise HostCommandError(
-            f"{Path(argv[0]).name} ended with status {status}",
-            detail="\n".join(words) or "It printed nothing.",
+    __slots__ = ()
+
+    async def run(
+        self: Host,
+        argv: Sequence[str | Path],
+        *,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program to its end; it is ended when that is cancelled. See ``Host``."""
+        import asyncio
+
+        process = await self.start(
+            argv,
+            role=Path(argv[0]).name,
+            account=account,
+            environment=environment,
+            directory=directory,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
-    return completed
+        try:
+            out, err = await process.communicate()
+        except BaseException:
+            await end_process(process)
+            raise
+        status = process.returncode
+        assert status is not None  # communicate() has waited for the end
+        completed = Completed(
+            status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace")
+        )
+        if check and status != 0:
+            words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
+            raise HostCommandError(
+                f"{Path(argv[0]).name} ended with status {status}",
+                detail="\n".join(words) or "It printed nothing.",
+            )
+        return completed
 
 
 async def end_process(
