@@ -8,7 +8,7 @@ import pytest
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler import extensions
-from pgtrial.engine.sampler.extensions import RUN, Extensions, Pace
+from pgtrial.engine.sampler.extensions import RUN, ExtensionReader, Pace
 from pgtrial.engine.sampler.link import LinkError
 
 WAITS = ("pid", "object", "count", "is_there", "period")
@@ -94,8 +94,8 @@ class Reader:
     added: list[tuple[float, str]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def open(self, *databases: str, pace: Pace = RUN) -> Extensions:
-        return Extensions(
+    def open(self, *databases: str, pace: Pace = RUN) -> ExtensionReader:
+        return ExtensionReader(
             databases,
             version_num=150018,
             parameters={"database": b"shop", "load": b"pgtrial:0123/"},
@@ -106,7 +106,7 @@ class Reader:
         )
 
 
-def tick(place: Place, extensions: Extensions, *, seconds: float) -> None:
+def tick(place: Place, extensions: ExtensionReader, *, seconds: float) -> None:
     """Ticks once a second, each a little late, by turns more and less."""
     start = place.now
     for second in range(1, int(seconds) + 1):

@@ -22,7 +22,7 @@ from pgtrial.collectors import WATCHED, pg_buffercache, pg_stat_statements
 from pgtrial.engine.sampler.extensions import Pace
 from pgtrial.engine.sampler.files import ReaderError
 from pgtrial.engine.sampler.link import LinkError
-from pgtrial.engine.sampler.loop import Lasting, Loop
+from pgtrial.engine.sampler.loop import Loop, WatchMode
 from pgtrial.errors import SpecError, TargetError
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.watch.counters import COUNTERS
@@ -207,7 +207,7 @@ class Watcher:
             "generators": None,
             "parent": os.getpid(),
         }
-        lasting = Lasting(
+        lasting = WatchMode(
             application=APPLICATION,
             timeout=_TIMEOUT,
             pace=_PACE,

@@ -31,7 +31,7 @@ from pgtrial.errors import TargetError
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
-from pgtrial.hosts.linux.devices import BlockDevice, devices_under
+from pgtrial.hosts.linux.devices import DeviceTree, devices_under
 from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within, forget_input
@@ -117,7 +117,7 @@ def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
     )
 
 
-def _observed(device: BlockDevice) -> tuple[str, ...]:
+def _observed(device: DeviceTree) -> tuple[str, ...]:
     return (device.name,) if device.is_loop else device.disks
 
 

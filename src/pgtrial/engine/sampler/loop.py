@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pgtrial.collectors import COLLECTORS, Collector, sessions
 from pgtrial.collectors.base import ConsoleCollector, QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionCollector
-from pgtrial.engine.sampler.extensions import RUN, Extensions, Pace
+from pgtrial.engine.sampler.extensions import RUN, ExtensionReader, Pace
 from pgtrial.engine.sampler.files import (
     FileSource,
     LocalFiles,
@@ -56,7 +56,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lasting:
+class WatchMode:
     """A loop that reads a server as long as there is one, not during a run.
 
     A source that cannot be read is a trouble and nothing more, and ``run`` returns when the connection is lost. The
@@ -78,7 +78,7 @@ class Loop:
         sink: Sink,
         *,
         collectors: Sequence[Collector] = COLLECTORS,
-        lasting: Lasting | None = None,
+        lasting: WatchMode | None = None,
     ) -> None:
         """Open all sources. Raises ReaderError when the reader on another machine fails."""
         self._lasting = lasting
@@ -120,7 +120,7 @@ class Loop:
         if config["conninfo"] and config["machine"] and config["server_pid"] is None:
             absent["server"] = "the CPU time of the server's processes, of which it does not know the first one"
         databases = dict.fromkeys(filter(None, (config["conninfo"], config["load_conninfo"])))
-        self._extensions = Extensions(
+        self._extensions = ExtensionReader(
             list(databases) if config["load_conninfo"] else [],
             version_num=version_num,
             parameters=self._parameters,
