@@ -311,11 +311,13 @@ class WholeMeasurement(Measurement):
         """Of the server of a run, and of its machine."""
         host, member = self.group.host, self.group.members[name]
         server = member.server
+        disks = find_disks(host.ops, server.directories)
         return SamplerConfig(
             conninfo=server.control,
             database=server.database,
             version_num=server.version_num,
-            disks=find_disks(host.ops, server.directories),
+            devices=disks.names,
+            caveats=disks.caveats,
             machine=server.on_host,
             traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),
