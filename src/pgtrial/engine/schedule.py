@@ -150,13 +150,13 @@ class Schedule:
     async def _execute_guarded(
         self, rows: Sequence[RunRow], *, most_disturbed: float | None
     ) -> Mapping[str, float | None]:
-        """``_execute``; where a server that others use was switched, what fails there ends it: it is not done again to
+        """``execute``; where a server that others use was switched, what fails there ends it: it is not done again to
         a server that an arm may have brought down. Raises HarmError.
         """
         try:
             if self.guard is not None:
                 await self.guard.survey()
-            return await self._execute(rows, most_disturbed=most_disturbed)
+            return await self.execute(rows, most_disturbed=most_disturbed)
         except (RestoreError, TargetError, WorkloadError) as err:
             if self.guard is None or not self.guard.board.has_switched:
                 raise
@@ -243,8 +243,8 @@ class Schedule:
                 make_directory(self.folder, *folder.parts[-2:])
             write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
 
-    async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
-        """Mean tps of each arm over the levels."""
+    async def execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        """Do the runs of a unit; mean tps of each arm over the levels. Raises InvalidRunError and PgTrialError."""
         record = RunRecorder(context=self.context, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
         if self.board is not None:
