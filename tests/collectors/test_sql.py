@@ -2,13 +2,11 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.pq import ExecStatus
 
 from pgtrial.collectors import WATCHED, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
@@ -16,28 +14,13 @@ from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import wait_until
+from support.libpq import ask
 
 pytestmark = pytest.mark.pg
 
 QUERIES = [c for c in WATCHED if isinstance(c, QueryCollector) and c.understand is None]
 
 BY_NAME = {collector.name: collector for collector in (*server_views.COLLECTORS, *server_views.WATCHED)}
-
-
-@pytest.fixture
-def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(server.conninfo(), autocommit=True, application_name="pgtrial sampler") as connection:
-        yield connection
-
-
-def ask(connection: psycopg.Connection, name: str, *parameters: bytes) -> tuple[list[str], list[list[str | None]]]:
-    statement = find_statement(name, connection.info.server_version)
-    assert statement is not None
-    result = connection.pgconn.exec_params(statement.encode(), parameters)
-    assert result.status == ExecStatus.TUPLES_OK, result.get_error_message()
-    columns = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
-    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
-    return columns, [[None if value is None else value.decode() for value in row] for row in rows]
 
 
 def read(connection: psycopg.Connection, collector: QueryCollector) -> dict[tuple[str, str], float]:

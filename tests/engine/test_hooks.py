@@ -30,13 +30,6 @@ def hooks(state: State, folder: Path, **table: Any) -> Hooks:
     return Hooks(table=HooksTable(**table), host=LocalHost(), state=state, folder=folder, tell=ignore)
 
 
-@pytest.fixture
-def state(tmp_path):
-    state = State.create(tmp_path)
-    yield state
-    state.close()
-
-
 def test_a_hook_is_told_what_it_is_about_and_is_recorded(state, tmp_path):
     script = f'printf "%s %s %s %s" $PGTRIAL_HOOK $PGTRIAL_BLOCK $PGTRIAL_RUN $PGTRIAL_ARM > {tmp_path}/told'
 

@@ -25,7 +25,6 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import has_library
 from pgtrial.store.belongings import Belongings
-from pgtrial.store.state import State
 
 TEXT = """
 format = 1
@@ -36,13 +35,6 @@ workload = { mix = "select-only" }
 [arms.b.postgresql]
 work_mem = "8MB"
 """
-
-
-@pytest.fixture
-def state(tmp_path):
-    state = State.create(tmp_path)
-    yield state
-    state.close()
 
 
 def prepare(state, tmp_path, **options):
