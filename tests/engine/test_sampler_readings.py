@@ -1,33 +1,14 @@
 from collections.abc import Sequence
-from typing import cast
 
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler.link import SessionSums, columns_of, rows_of
 from pgtrial.model.load_sessions import beginning_of_names
-
-
-class Result:
-    """Rows as libpq gives them."""
-
-    def __init__(self, columns: Sequence[bytes], *rows: Sequence[bytes | None]) -> None:
-        self.columns, self.rows = columns, rows
-
-    nfields = property(lambda self: len(self.columns))
-    ntuples = property(lambda self: len(self.rows))
-
-    def fname(self, column: int) -> bytes:
-        return self.columns[column]
-
-    def get_value(self, row: int, column: int) -> bytes | None:
-        return self.rows[row][column]
+from support.libpq import made_result
 
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
-    return cast(
-        PGresult,
-        Result([b"state", b"query", b"query_id", b"application"], *((*row, None, None)[:4] for row in rows)),
-    )
+    return made_result(["state", "query", "query_id", "application"], *((*row, None, None)[:4] for row in rows))
 
 
 def test_alike_sessions_of_several_polls_are_one_row() -> None:

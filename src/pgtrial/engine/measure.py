@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.leftovers import end_load
-from pgtrial.engine.loads.generators import LoadOutcome, run_generators
+from pgtrial.engine.loads.generators import Conduct, LoadOutcome, OnSecond, run_generators
 from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plans import record_plans
@@ -23,7 +23,7 @@ from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
 from pgtrial.experiment_file.workload_table import WarmupTable
-from pgtrial.hosts.base import LOCAL, Host, HostProcess
+from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
@@ -47,8 +47,6 @@ _SESSIONS = """
     AND NOT (%s AND state OPERATOR(pg_catalog.=) 'idle')
 """
 
-OnSecond = Callable[[float, float | None], bool]
-Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
 OwnedGenerator = tuple[str, Generator]  # the arm's name comes first
 
 
@@ -313,11 +311,13 @@ class WholeMeasurement(Measurement):
         """Of the server of a run, and of its machine."""
         host, member = self.group.host, self.group.members[name]
         server = member.server
+        disks = find_disks(host.ops, server.directories)
         return SamplerConfig(
             conninfo=server.control,
             database=server.database,
             version_num=server.version_num,
-            disks=find_disks(host.ops, server.directories),
+            devices=disks.names,
+            caveats=disks.caveats,
             machine=server.on_host,
             traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),

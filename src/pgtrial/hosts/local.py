@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgtrial.errors import HostCommandError, PreflightError
-from pgtrial.hosts.base import LOCAL, Account, Completed
+from pgtrial.hosts.base import LOCAL, Account
 from pgtrial.hosts.operations import (
     LOAD,
     OUTPUT_FLAGS,
@@ -21,7 +21,7 @@ from pgtrial.hosts.operations import (
     program_environment,
     session_group,
 )
-from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
+from pgtrial.hosts.processes import ProcessId, ProgramRunner, end_process, identify
 from pgtrial.safe_files import find_hole, new_file, open_single
 
 _HERE = Operations()
@@ -100,7 +100,7 @@ class LocalProcess:
 
 
 @dataclass(slots=True, kw_only=True)
-class LocalHost:
+class LocalHost(ProgramRunner):
     """Starts programs; ``on_start`` is told of each one, with its role, as soon as it has a process id.
 
     ``mark`` names the result folder; every program carries it in its environment, by which it is found again even
@@ -112,17 +112,6 @@ class LocalHost:
     ops: Operations = field(default_factory=Operations)
     name: str = field(default=LOCAL, init=False)
     session_argv: Sequence[str] = field(default=(), init=False)
-
-    async def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        account: Account | None = None,
-        environment: Mapping[str, str] | None = None,
-        directory: Path | None = None,
-        check: bool = True,
-    ) -> Completed:
-        return await run_program(self, argv, account=account, environment=environment, directory=directory, check=check)
 
     async def start(
         self,

@@ -12,7 +12,7 @@ from pgtrial.design.levels import level_of
 from pgtrial.design.slices import Step
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
-from pgtrial.engine.loads.generators import run_generators
+from pgtrial.engine.loads.generators import Conduct, LoadOutcome, run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
@@ -93,14 +93,7 @@ class CommandLoad:
         if generator.results is not None:  # what has work for longer is ended all the same
             generator = replace(generator, results=replace(generator.results, ends_itself=False))
         try:
-            outcome = await run_generators(
-                self.here,
-                self.program,
-                [generator],
-                environment=server.environment,
-                account=self.account,
-                output=OUTPUT,
-            )
+            outcome = await self._run(generator, server)
         except HostCommandError as err:
             raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
         if outcome.errors:
@@ -145,15 +138,7 @@ class CommandLoad:
             task = Task(twins={COMMAND: twin}, steps=tuple(steps))
             work.extend((await take_turns(self.here, task, level=0))[COMMAND])
 
-        outcome = await run_generators(
-            self.here,
-            self.program,
-            [generator],
-            environment=server.environment,
-            account=self.account,
-            output=OUTPUT,
-            conduct=conduct,
-        )
+        outcome = await self._run(generator, server, conduct)
         await end_load(self.mark, self.here)
         if outcome.errors:
             text = outcome.errors[0].removeprefix(f"{COMMAND}: ").removesuffix(".")
@@ -165,11 +150,22 @@ class CommandLoad:
         stood = [(before.ended, after.started) for before, after in pairwise(work)]
         return judge_standstill(told, stood, clients=clients, ready=outcome.started)
 
+    async def _run(self, generator: Generator, server: RunningServer, conduct: Conduct | None = None) -> LoadOutcome:
+        return await run_generators(
+            self.here,
+            self.program,
+            [generator],
+            environment=server.environment,
+            account=self.account,
+            output=OUTPUT,
+            conduct=conduct,
+        )
+
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+        await prewarm(server)
 
     def generators(
         self,

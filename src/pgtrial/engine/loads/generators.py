@@ -30,6 +30,9 @@ from pgtrial.hosts.processes import end_process
 from pgtrial.workloads.base import Generator, Output, Progress, Results, Summary, Work
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 
+OnSecond = Callable[[float, float | None], bool]  # of tps and mean latency: whether that is enough
+Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
@@ -83,8 +86,8 @@ async def run_generators(
     account: Account | None = None,
     machines: Sequence[LoadMachine] = (),
     output: Output = PGBENCH,
-    on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
-    conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
+    on_second: OnSecond = lambda _tps, _latency: False,
+    conduct: Conduct | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
