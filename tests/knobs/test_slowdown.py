@@ -75,6 +75,60 @@ after = "import select, time; begun = time.thread_time(); select.poll().poll(0);
 os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", after])
 """
 
+# Two threads that want one lock all the time, and work while they hold it as a server does: copying memory. Prints the
+# CPU time of the work for one lock.
+_HOLD_A_LOCK = """
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static double cpu_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+static void *work(void *held)
+{
+    char from[1024] = "", to[1024];
+    for (int turn = 0; turn < 1500; turn++) {
+        pthread_mutex_lock(&lock);
+        double begun = cpu_time();
+        for (int i = 0; i < 2000; i++) {
+            memcpy(to, from, sizeof to - turn % 2);
+            from[i % 1024] = to[turn % 1024];
+        }
+        *(double *)held += cpu_time() - begun;
+        pthread_mutex_unlock(&lock);
+        poll(NULL, 0, 0);
+    }
+    return NULL;
+}
+int main(void)
+{
+    double held[2] = {0, 0};
+    pthread_t other;
+    pthread_create(&other, NULL, work, &held[1]);
+    work(&held[0]);
+    pthread_join(other, NULL);
+    printf("%g", (held[0] + held[1]) / 3000);
+}
+"""
+
+# CPU time of a known amount of work: of the program's own, or of the kernel for it.
+_WORK = """
+import os, sys, time
+text, (read, write) = bytes(400), os.pipe()
+begun = time.thread_time()
+for _ in range(200_000 if sys.argv[1] == "own" else 0):
+    text[1:] + text
+for _ in range(0 if sys.argv[1] == "own" else 20_000):
+    os.write(write, text), os.read(read, 400), os.stat("/")
+print(time.thread_time() - begun)
+"""
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -90,6 +144,15 @@ def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def lock_holder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("lock")
+    source, made = directory / "lock.c", directory / "lock"
+    source.write_text(_HOLD_A_LOCK)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-o", made, source, "-lpthread"], check=True, timeout=60)
+    return made
+
+
 def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
     environment = {**os.environ, "LD_PRELOAD": preload, **factors}
     command = [sys.executable, "-I", "-S", "-c", script, *arguments]
@@ -101,6 +164,25 @@ def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
 def test_waits_are_as_many_times_as_long(library: Path, slow_calls: Path, name: str, kind: str) -> None:
     elapsed = float(run(_WAIT, str(slow_calls), kind, preload=f"{library}:{slow_calls}", **{name: "3"}))
     assert elapsed >= 5 * 0.058  # the CPU time of a call is no waiting
+
+
+@needs_compiler
+def test_the_holder_of_a_lock_burns_while_others_wait_for_it(library: Path, lock_holder: Path) -> None:
+    def hold(factor: str) -> float:
+        environment = {**os.environ, "LD_PRELOAD": str(library), "PGTRIAL_SLOW_CPU": factor}
+        return float(subprocess.run([lock_holder], env=environment, stdout=subprocess.PIPE, check=True).stdout)
+
+    alone = min(hold("1") for _ in range(3))  # the least: a cold cache makes it longer
+    assert 1.85 <= min(hold("2") for _ in range(3)) / alone <= 2.15
+
+
+@needs_compiler
+@pytest.mark.parametrize("whose", ["own", "kernel"])
+def test_as_much_is_burned_as_is_declared(library: Path, whose: str) -> None:
+    def work(factor: str) -> float:
+        return min(float(run(_WORK, whose, preload=str(library), PGTRIAL_SLOW_CPU=factor)) for _ in range(4))
+
+    assert work("1.5") / work("1") == pytest.approx(1.5, rel=0.06)
 
 
 @needs_compiler

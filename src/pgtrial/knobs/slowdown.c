@@ -1,8 +1,10 @@
 /* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
  *
- *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, before it waits for one,
- *          and at the end of a process), in proportion to what it has used since the last one. No more calls than these:
- *          asking for the CPU time takes a microsecond or more.
+ *   cpu    CPU time of a thread: burned again where it is spent, so that whoever waits for a lock waits longer for its
+ *          holder's work. After each slice of CPU time, the next call of those below burns what it asks for. Programs
+ *          copy, clear and compare memory all the time (a server about 200 times in an update, 95 % of its own work
+ *          lies less than 3 us before such a call), and slices are of random length, so the burning falls into each
+ *          part of the work, inside of a lock or not, in proportion to the CPU time of that part.
  *   flush  waiting in fsync and fdatasync.
  *   files  waiting in reads from and writes to files.
  *
@@ -16,6 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,23 +35,34 @@
 
 typedef long long ns_t;
 
+#define SLICE 20000LL            /* ns of CPU time, on average: an update of one row takes 30000 and more */
+#define CALLS 16                 /* of memory and text: some 2 us of a server's work */
 #define LONGEST_WAIT 100000000LL /* ns */
 #define LONGEST_CARRY 20000000LL /* ns */
 #define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
 
 static double more_cpu, more_flush, more_files; /* factors less 1 */
+static int is_sliced; /* with a factor of 1 as well: what it costs to ask is the same in all arms that have one */
 
-static __thread ns_t seen;   /* of the thread's CPU time */
-static __thread ns_t unpaid; /* of CPU time; negative where too much was burned */
-static __thread ns_t owed;        /* of sleep; negative after a sleep that was too long */
-static __thread int schedstat = -1;
-static __thread int is_exact;
+/* On the fast path of calls that take some nanoseconds: no call of the loader for their address. */
+#define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
+
+OF_THREAD int calls_left;            /* until it is asked whether a slice is over */
+OF_THREAD unsigned long long chance; /* of the generator of random lengths */
+OF_THREAD ns_t slice_end;            /* of CPU time */
+OF_THREAD ns_t earliest_end;         /* of the slice, by the clock: a thread has no more CPU time than that */
+OF_THREAD ns_t seen;                 /* of the thread's CPU time */
+OF_THREAD ns_t unpaid;               /* of CPU time; negative where too much was burned */
+OF_THREAD ns_t owed;                 /* of sleep; negative after a sleep that was too long */
+OF_THREAD int schedstat = -1;
+OF_THREAD int is_exact;
 
 #define EACH_CALL(what) \
     what(fsync) what(fdatasync) \
     what(pread) what(pread64) what(pwrite) what(pwrite64) \
     what(preadv) what(preadv64) what(pwritev) what(pwritev64) \
-    what(send) what(epoll_wait) what(poll) what(ppoll) what(select)
+    what(send) what(epoll_wait) what(poll) what(ppoll) what(select) \
+    what(memcpy) what(memmove) what(memset) what(memcmp) what(strlen) what(strcmp)
 
 /* Looked up at the beginning: a signal handler or a forked child may not do it. A library that calls before that finds
  * its own.
@@ -72,8 +86,8 @@ static void forget_parent(void)
     if (schedstat >= 0)
         close(schedstat);
     schedstat = -1;
-    seen = unpaid = owed = 0;
-    is_exact = 0;
+    seen = unpaid = owed = slice_end = earliest_end = 0;
+    calls_left = is_exact = 0;
 }
 
 static ns_t now_of(clockid_t clock)
@@ -96,6 +110,8 @@ __attribute__((constructor)) static void begin(void)
     pthread_atfork(NULL, NULL, forget_parent);
     EACH_CALL(FIND)
     seen = cpu_time(); /* of the program that executed this one: the thread's clock goes on */
+    is_sliced = getenv("PGTRIAL_SLOW_CPU") != NULL;
+    calls_left = 0;
 }
 
 /* Time in the queue for a CPU; 0 where the kernel does not tell. */
@@ -120,24 +136,51 @@ static ns_t queue_time(void)
     return strtoll(end, NULL, 10);
 }
 
-static void pay_cpu(void)
+/* Burn what the CPU time until ``now`` asks for. */
+static void pay_cpu(ns_t now)
 {
-    ns_t now = cpu_time(), until;
+    ns_t until;
     unpaid += (ns_t)((now - seen) * more_cpu);
     seen = now;
     if (unpaid <= 0)
         return;
-    until = now + unpaid;
-    while (now < until)
-        now = cpu_time();
+    for (until = now + unpaid; now < until; now = cpu_time()) {
+        /* By the clock, which takes no call of the kernel, as far as the thread may have had the CPU. */
+        ns_t clock = now_of(CLOCK_MONOTONIC) + until - now;
+        while (now_of(CLOCK_MONOTONIC) < clock)
+            ;
+    }
     unpaid -= now - seen;
     seen = now;
+}
+
+static void end_slice(void)
+{
+    ns_t clock, now;
+    calls_left = is_sliced ? CALLS : INT_MAX;
+    if (!is_sliced)
+        return;
+    clock = now_of(CLOCK_MONOTONIC);
+    if (clock < earliest_end)
+        return;
+    now = cpu_time();
+    if (now < seen) /* a child that shares its parent's memory until it executes a program */
+        return;
+    if (now >= slice_end) {
+        pay_cpu(now);
+        /* Knuth's generator (The Art of Computer Programming, vol. 2, 3.3.4): its upper bits will do here. */
+        chance = (chance ^ (unsigned long long)clock) * 6364136223846793005ULL + 1442695040888963407ULL;
+        slice_end = seen + SLICE / 2 + (ns_t)((chance >> 33) % SLICE);
+        clock = now_of(CLOCK_MONOTONIC);
+        now = seen;
+    }
+    earliest_end = clock + slice_end - now;
 }
 
 /* Workers, and sessions that were closed, have nobody to call after their work. */
 __attribute__((destructor)) static void end(void)
 {
-    pay_cpu();
+    pay_cpu(cpu_time());
 }
 
 static void oversleep(double more, ns_t waited)
@@ -215,7 +258,16 @@ static void end_span(struct span s, double more)
     type name parameters \
     { \
         FIND(name) \
-        pay_cpu(); \
+        end_slice(); \
+        return real_##name arguments; \
+    }
+
+#define OFTEN(name, type, parameters, arguments) \
+    type name parameters \
+    { \
+        FIND(name) \
+        if (--calls_left <= 0) \
+            end_slice(); \
         return real_##name arguments; \
     }
 
@@ -234,12 +286,18 @@ PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeou
 PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
 PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
      (files, count, timeout, mask))
+OFTEN(memcpy, void *, (void *to, const void *from, size_t size), (to, from, size))
+OFTEN(memmove, void *, (void *to, const void *from, size_t size), (to, from, size))
+OFTEN(memset, void *, (void *to, int value, size_t size), (to, value, size))
+OFTEN(memcmp, int, (const void *one, const void *other, size_t size), (one, other, size))
+OFTEN(strlen, size_t, (const char *text), (text))
+OFTEN(strcmp, int, (const char *one, const char *other), (one, other))
 
 /* How servers before 16 wait for clients; without files it is a sleep, for which a lock may be held. */
 int select(int count, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
 {
     FIND(select)
     if (count > 0)
-        pay_cpu();
+        end_slice();
     return real_select(count, read, write, except, timeout);
 }

@@ -16,6 +16,8 @@ from pgtrial.knobs.values import Form, Table
 SLOWDOWN = "slowdown"
 _LIBRARY, _SOURCE = "slowdown.so", "slowdown.c"
 _COMPILER = "cc"
+# Without builtins: a compiler knows what memcpy does, and would not make one that does more.
+_OPTIONS = ("-O2", "-fno-builtin", "-shared", "-fPIC")
 _GET_COMPILER = "Install a C compiler (Debian: gcc and libc6-dev)."
 _OF_SERVER: Mapping[str, str] = {"cpu": "CPU", "flush": "FLUSH", "files": "FILES"}
 _OF_GENERATOR: Mapping[str, str] = {"generator": "CPU"}
@@ -74,7 +76,7 @@ async def build_library(host: Host, directory: Path) -> Path:
     text = resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8")
     try:
         host.ops.put(str(source), text)
-        await host.run([_COMPILER, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"])
+        await host.run([_COMPILER, *_OPTIONS, "-o", library, source, "-ldl", "-lpthread"])
     except (HostCommandError, OSError) as err:
         raise SettingError(
             f'cannot make times longer here: the program "{_COMPILER}" does not compile the library for it',
