@@ -12,7 +12,16 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.knobs.slowdown import build_library, generator_environment, require_loaded, server_environment
+from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.processes import end_process
+from pgtrial.knobs import slowdown
+from pgtrial.knobs.slowdown import (
+    build_library,
+    generator_environment,
+    require_generator_loaded,
+    require_loaded,
+    server_environment,
+)
 from support.programs import needs_compiler
 
 # Calls that take a known time of waiting, and none of the CPU. Behind the library, which finds them instead of libc's.
@@ -251,6 +260,46 @@ def test_path_that_the_loader_would_split_is_refused(tmp_path: Path) -> None:
 def test_program_without_the_library_is_found_out(library: Path) -> None:
     with pytest.raises(SettingError, match="does not load the library"):
         require_loaded(LocalHost(), os.getpid(), library)
+
+
+# A program without a loader, as those in Go mostly are.
+_STATIC = "void _start(void) { for (;;) ; }"
+
+
+@pytest.fixture(scope="module")
+def static_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("static")
+    source, made = directory / "static.c", directory / "static"
+    source.write_text(_STATIC)
+    subprocess.run(["cc", "-nostdlib", "-static", "-o", made, source], check=True, timeout=60)
+    return made
+
+
+@needs_compiler
+def test_generator_that_does_not_load_the_library_is_refused(
+    library: Path, static_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What starts it, of which it takes the place, has the library."""
+    monkeypatch.setattr(slowdown, "_PATIENCE", 0.5)
+
+    async def look(*command: Path | str) -> None:
+        host = LocalHost()
+        environment = generator_environment({"generator": "1.5"}, library, host)
+        process = await host.start(command, role=LOAD, environment=environment)
+        try:
+            await require_generator_loaded(host, str(library), lambda: [process.pid])
+        finally:
+            await end_process(process)
+
+    asyncio.run(look("sleep", "60"))
+    with pytest.raises(SettingError, match=r'load generator cannot be varied: "static" does not load') as raised:
+        asyncio.run(look(static_program))
+    assert "leave out generator" in (raised.value.hint or "")
+
+
+@needs_compiler
+def test_generator_that_has_ended_says_itself_why(library: Path) -> None:
+    asyncio.run(require_generator_loaded(LocalHost(), str(library), lambda: [2**22 + 1]))
 
 
 def test_server_and_generator_have_factors_of_their_own() -> None:
