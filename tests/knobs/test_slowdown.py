@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,20 +28,38 @@ from support.programs import needs_compiler
 # Calls that take a known time of waiting, and none of the CPU. Behind the library, which finds them instead of libc's.
 _SLOW_CALLS = """
 #define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
-int fsync(int file) { (void)file; usleep(20000); return 0; }
-ssize_t pread64(int file, void *to, size_t size, off64_t at)
-{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
-ssize_t pread(int file, void *to, size_t size, off_t at)
-{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
+int fsync(int file)
+{
+    (void)file;
+    usleep(atoi(getenv("WAIT")));
+    if (getenv("STOP"))
+        raise(SIGSTOP);
+    return 0;
+}
+#define TRANSFER(name, type, offset) \\
+    ssize_t name(int file, type memory, size_t size, offset at) \\
+    { (void)file; (void)memory; (void)size; (void)at; usleep(atoi(getenv("WAIT"))); return 0; }
+TRANSFER(pread, void *, off_t)
+TRANSFER(pread64, void *, off64_t)
+TRANSFER(pwrite, const void *, off_t)
+TRANSFER(pwrite64, const void *, off64_t)
 """
 _WAIT = """
 import os, sys, time
-file = os.open(sys.argv[1], os.O_RDONLY)
+file = os.open(sys.argv[1], os.O_RDWR | (os.O_DSYNC if "O_DSYNC" in sys.argv[2] else 0))
 begun = time.monotonic()
-for _ in range(5):
-    os.fsync(file) if sys.argv[2] == "flush" else os.pread(file, 1, 0)
+for _ in range(int(sys.argv[3])):
+    match sys.argv[2]:
+        case "fsync":
+            os.fsync(file)
+        case "pread":
+            os.pread(file, 1, 0)
+        case _:
+            os.pwrite(file, b"x", 0)
 print(time.monotonic() - begun)
 """
 # CPU time of a thread before and after a call at which it is paid for; in a child, whose clock begins at zero.
@@ -84,8 +103,8 @@ after = "import select, time; begun = time.thread_time(); select.poll().poll(0);
 os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", after])
 """
 
-# Two threads that want one lock all the time, and work while they hold it as a server does: copying memory. Prints the
-# CPU time of the work for one lock.
+# Two threads that want one lock, and do as much while they hold it as afterwards, before they call a peer: copying
+# memory, as a server does. Prints the share of their CPU time for which they held it.
 _HOLD_A_LOCK = """
 #include <poll.h>
 #include <pthread.h>
@@ -99,30 +118,35 @@ static double cpu_time(void)
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
 }
-static void *work(void *held)
+static double work(void)
 {
-    char from[1024] = "", to[1024];
+    static __thread char from[1024], to[1024];
+    double begun = cpu_time();
+    for (int i = 0; i < 2000; i++) {
+        memcpy(to, from, sizeof to - i % 2);
+        from[i % 1024] = to[i / 2];
+    }
+    return cpu_time() - begun;
+}
+static void *take_turns(void *times)
+{
     for (int turn = 0; turn < 1500; turn++) {
         pthread_mutex_lock(&lock);
-        double begun = cpu_time();
-        for (int i = 0; i < 2000; i++) {
-            memcpy(to, from, sizeof to - turn % 2);
-            from[i % 1024] = to[turn % 1024];
-        }
-        *(double *)held += cpu_time() - begun;
+        ((double *)times)[0] += work();
         pthread_mutex_unlock(&lock);
+        ((double *)times)[1] += work();
         poll(NULL, 0, 0);
     }
     return NULL;
 }
 int main(void)
 {
-    double held[2] = {0, 0};
+    double own[2] = {0, 0}, others[2] = {0, 0};
     pthread_t other;
-    pthread_create(&other, NULL, work, &held[1]);
-    work(&held[0]);
+    pthread_create(&other, NULL, take_turns, others);
+    take_turns(own);
     pthread_join(other, NULL);
-    printf("%g", (held[0] + held[1]) / 3000);
+    printf("%g", (own[0] + others[0]) / (own[0] + own[1] + others[0] + others[1]));
 }
 """
 
@@ -169,29 +193,59 @@ def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "kind"), [("PGTRIAL_SLOW_FLUSH", "flush"), ("PGTRIAL_SLOW_FILES", "files")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("FLUSH", "fsync"), ("FLUSH", "pwrite of O_DSYNC"), ("FILES", "pread"), ("FILES", "pwrite")]
+)
 def test_waits_are_as_many_times_as_long(library: Path, slow_calls: Path, name: str, kind: str) -> None:
-    elapsed = float(run(_WAIT, str(slow_calls), kind, preload=f"{library}:{slow_calls}", **{name: "3"}))
+    factors = {f"PGTRIAL_SLOW_{name}": "3"}
+    elapsed = float(run(_WAIT, str(slow_calls), kind, "5", preload=f"{library}:{slow_calls}", WAIT="20000", **factors))
     assert elapsed >= 5 * 0.058  # the CPU time of a call is no waiting
 
 
 @needs_compiler
-def test_the_holder_of_a_lock_burns_while_others_wait_for_it(library: Path, lock_holder: Path) -> None:
-    def hold(factor: str) -> float:
-        environment = {**os.environ, "LD_PRELOAD": str(library), "PGTRIAL_SLOW_CPU": factor}
-        return float(subprocess.run([lock_holder], env=environment, stdout=subprocess.PIPE, check=True).stdout)
+@pytest.mark.parametrize(("name", "kind"), [("FILES", "pwrite of O_DSYNC"), ("FLUSH", "pwrite")])
+def test_a_write_that_waits_until_it_is_flushed_is_a_flush_and_no_other_is(
+    library: Path, slow_calls: Path, name: str, kind: str
+) -> None:
+    """As by wal_sync_method = open_datasync and open_sync."""
+    factors = {f"PGTRIAL_SLOW_{name}": "10"}
+    elapsed = float(run(_WAIT, str(slow_calls), kind, "5", preload=f"{library}:{slow_calls}", WAIT="20000", **factors))
+    assert elapsed < 0.8  # not 1
 
-    alone = min(hold("1") for _ in range(3))  # the least: a cold cache makes it longer
-    assert 1.85 <= min(hold("2") for _ in range(3)) / alone <= 2.15
+
+@needs_compiler
+def test_a_long_wait_is_as_many_times_as_long(library: Path, slow_calls: Path) -> None:
+    environment = {"preload": f"{library}:{slow_calls}", "WAIT": "300000", "PGTRIAL_SLOW_FLUSH": "3"}
+    assert float(run(_WAIT, str(slow_calls), "fsync", "1", **environment)) >= 0.89
+
+
+@needs_compiler
+def test_the_time_for_which_a_process_is_stopped_is_no_waiting(library: Path, slow_calls: Path) -> None:
+    """What it waits for goes on while another arm has its turn, and may have come to its end."""
+    environment = {"LD_PRELOAD": f"{library}:{slow_calls}", "WAIT": "300000", "STOP": "1", "PGTRIAL_SLOW_FLUSH": "10"}
+    command = [sys.executable, "-I", "-S", "-c", _WAIT, str(slow_calls), "fsync", "1"]
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True) as process:
+        os.waitpid(process.pid, os.WUNTRACED)
+        process.send_signal(signal.SIGCONT)
+        assert float(process.communicate(timeout=60)[0]) < 1.0  # not 3
+
+
+@needs_compiler
+def test_the_holder_of_a_lock_burns_while_others_wait_for_it(library: Path, lock_holder: Path) -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(library), "PGTRIAL_SLOW_CPU": "2"}
+    held = subprocess.run([lock_holder], env=environment, stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    assert float(held) == pytest.approx(0.5, abs=0.05)
 
 
 @needs_compiler
 @pytest.mark.parametrize("whose", ["own", "kernel"])
 def test_as_much_is_burned_as_is_declared(library: Path, whose: str) -> None:
-    def work(factor: str) -> float:
-        return min(float(run(_WORK, whose, preload=str(library), PGTRIAL_SLOW_CPU=factor)) for _ in range(4))
+    times: dict[str, float] = {}
+    for factor in ("1", "1.5") * 5:
+        used = float(run(_WORK, whose, preload=str(library), PGTRIAL_SLOW_CPU=factor))
+        times[factor] = min(times.get(factor, used), used)  # the least: a cold cache makes it longer
 
-    assert work("1.5") / work("1") == pytest.approx(1.5, rel=0.06)
+    assert times["1.5"] / times["1"] == pytest.approx(1.5, rel=0.08)
 
 
 @needs_compiler

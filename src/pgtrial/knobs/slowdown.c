@@ -5,14 +5,15 @@
  *          copy, clear and compare memory all the time (a server about 200 times in an update, 95 % of its own work
  *          lies less than 3 us before such a call), and slices are of random length, so the burning falls into each
  *          part of the work, inside of a lock or not, in proportion to the CPU time of that part.
- *   flush  waiting in fsync and fdatasync.
- *   files  waiting in reads from and writes to files.
+ *   flush  waiting in fsync and fdatasync, and in writes to files that are open for writes which wait until they are
+ *          flushed (wal_sync_method = open_datasync, open_sync).
+ *   files  waiting in reads from and writes to other files.
  *
  * Waiting is what a call took less its CPU time and its time in the queue for a CPU: both of these are times of the CPU.
  * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
  * page cache. A wait is made longer behind it, by sleeping. What was burned or slept too much is taken off the next time,
- * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
- * frozen in it while another arm had its turn.
+ * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). Of a wait in which the process was stopped, as it is while another arm
+ * has its turn, only what came after that counts: what was waited for may have come to its end meanwhile.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +39,11 @@ typedef long long ns_t;
 
 #define SLICE 20000LL            /* ns of CPU time, on average: an update of one row takes 30000 and more */
 #define CALLS 16                 /* of memory and text: some 2 us of a server's work */
-#define LONGEST_WAIT 100000000LL /* ns */
 #define LONGEST_CARRY 20000000LL /* ns */
 #define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
 
 static double more_cpu, more_flush, more_files; /* factors less 1 */
+static volatile ns_t went_on; /* by the clock, after it was stopped */
 static int is_sliced; /* with a factor of 1 as well: what it costs to ask is the same in all arms that have one */
 
 /* On the fast path of calls that take some nanoseconds: no call of the loader for their address. */
@@ -102,6 +104,12 @@ static ns_t cpu_time(void)
     return now_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static void go_on(int signal)
+{
+    (void)signal;
+    went_on = now_of(CLOCK_MONOTONIC);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     more_cpu = factor_of("PGTRIAL_SLOW_CPU");
@@ -112,6 +120,10 @@ __attribute__((constructor)) static void begin(void)
     seen = cpu_time(); /* of the program that executed this one: the thread's clock goes on */
     is_sliced = getenv("PGTRIAL_SLOW_CPU") != NULL;
     calls_left = 0;
+    if (more_flush > 0 || more_files > 0) {
+        struct sigaction action = {.sa_handler = go_on, .sa_flags = SA_RESTART};
+        sigaction(SIGCONT, &action, NULL);
+    }
 }
 
 /* Time in the queue for a CPU; 0 where the kernel does not tell. */
@@ -186,8 +198,6 @@ __attribute__((destructor)) static void end(void)
 static void oversleep(double more, ns_t waited)
 {
     int error = errno;
-    if (waited > LONGEST_WAIT)
-        waited = LONGEST_WAIT;
     owed += (ns_t)(waited * more);
     if (owed > 0) {
         ns_t begun = now_of(CLOCK_MONOTONIC), until = begun + owed;
@@ -198,7 +208,7 @@ static void oversleep(double more, ns_t waited)
         }
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
             ;
-        owed -= now_of(CLOCK_MONOTONIC) - begun;
+        owed = went_on > begun ? 0 : owed - (now_of(CLOCK_MONOTONIC) - begun);
         if (owed < -LONGEST_CARRY)
             owed = -LONGEST_CARRY;
     }
@@ -215,11 +225,30 @@ static struct span begin_span(void)
     return s;
 }
 
-static void end_span(struct span s, double more)
+/* By the clock, of what began at ``begun`` and has just ended. */
+static ns_t time_since(ns_t begun)
 {
-    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+    return now_of(CLOCK_MONOTONIC) - (went_on > begun ? went_on : begun);
+}
+
+static ns_t end_span(struct span s)
+{
+    return time_since(s.clock) - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+}
+
+static void extend(double more, ns_t waited)
+{
     if (more > 0 && waited > LEAST_WAIT)
         oversleep(more, waited);
+}
+
+/* What makes a write to a file longer. Asked only of those that took long. */
+static double more_of_write(int file, ns_t waited)
+{
+    int error = errno;
+    int flags = waited > LEAST_WAIT && (more_flush > 0 || more_files > 0) ? fcntl(file, F_GETFL) : 0;
+    errno = error;
+    return flags >= 0 && flags & O_DSYNC ? more_flush : more_files;
 }
 
 #define FLUSH(name) \
@@ -228,7 +257,7 @@ static void end_span(struct span s, double more)
         FIND(name) \
         struct span s = begin_span(); \
         int result = real_##name(file); \
-        end_span(s, more_flush); \
+        extend(more_flush, end_span(s)); \
         return result; \
     }
 
@@ -238,9 +267,7 @@ static void end_span(struct span s, double more)
         FIND(name) \
         ns_t begun = now_of(CLOCK_MONOTONIC); \
         ssize_t result = real_##name arguments; \
-        ns_t waited = now_of(CLOCK_MONOTONIC) - begun; \
-        if (more_files > 0 && waited > LEAST_WAIT) \
-            oversleep(more_files, waited); \
+        extend(more_files, time_since(begun)); \
         return result; \
     }
 
@@ -250,7 +277,8 @@ static void end_span(struct span s, double more)
         FIND(name) \
         struct span s = begin_span(); \
         ssize_t result = real_##name arguments; \
-        end_span(s, more_files); \
+        ns_t waited = end_span(s); \
+        extend(more_of_write(file, waited), waited); \
         return result; \
     }
 
