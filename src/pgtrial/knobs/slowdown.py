@@ -36,7 +36,7 @@ class SlowdownTable(Table):
     """Times that take longer, by a factor. Left out: 1, as they are."""
 
     cpu: Factor | None = Field(default=None, description="CPU time of the server.")
-    flush: Factor | None = Field(default=None, description="Waiting for a flush: fsync and fdatasync.")
+    flush: Factor | None = Field(default=None, description="Waiting for a flush: fsync, fdatasync, and writes that wait for one.")
     files: Factor | None = Field(default=None, description="Waiting in reads from and writes to files.")
     generator: Factor | None = Field(default=None, description="CPU time of the load generator.")
 
