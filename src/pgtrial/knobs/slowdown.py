@@ -36,7 +36,9 @@ class SlowdownTable(Table):
     """Times that take longer, by a factor. Left out: 1, as they are."""
 
     cpu: Factor | None = Field(default=None, description="CPU time of the server.")
-    flush: Factor | None = Field(default=None, description="Waiting for a flush: fsync, fdatasync, and writes that wait for one.")
+    flush: Factor | None = Field(
+        default=None, description="Waiting for a flush: fsync, fdatasync, and writes that wait for one."
+    )
     files: Factor | None = Field(default=None, description="Waiting in reads from and writes to files.")
     generator: Factor | None = Field(default=None, description="CPU time of the load generator.")
 
@@ -118,8 +120,8 @@ async def require_generator_loaded(host: Host, library: str, find_pids: Callable
                 f"the CPU time of the load generator cannot be varied: {_name(host, lacking[0])} does not load the "
                 "library that makes it longer",
                 hint="A program that is linked statically, as those in Go mostly are, or to another C library, or that "
-                "clears its environment, cannot be slowed down: leave out generator (pgtrial limits --resource cpu "
-                "--resource flush --resource files).",
+                "clears its environment, cannot be slowed down: leave out generator (--resource cpu --resource flush "
+                "--resource files of pgtrial limits, or resources in [limits]).",
             )
         await asyncio.sleep(_PAUSE)
 
