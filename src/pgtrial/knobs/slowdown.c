@@ -38,7 +38,7 @@
 typedef long long ns_t;
 
 #define SLICE 20000LL            /* ns of CPU time, on average: an update of one row takes 30000 and more */
-#define CALLS 16                 /* of memory and text: some 2 us of a server's work */
+#define CALLS 8                  /* of memory and text: some 1 us of a server's work, mostly */
 #define LONGEST_CARRY 20000000LL /* ns */
 #define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
 
@@ -50,6 +50,7 @@ static int is_sliced; /* with a factor of 1 as well: what it costs to ask is the
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
 OF_THREAD int calls_left;            /* until it is asked whether a slice is over */
+OF_THREAD ns_t asked;                /* by the clock, when it was asked last */
 OF_THREAD unsigned long long chance; /* of the generator of random lengths */
 OF_THREAD ns_t slice_end;            /* of CPU time */
 OF_THREAD ns_t earliest_end;         /* of the slice, by the clock: a thread has no more CPU time than that */
@@ -169,10 +170,12 @@ static void pay_cpu(ns_t now)
 static void end_slice(void)
 {
     ns_t clock, now;
-    calls_left = is_sliced ? CALLS : INT_MAX;
+    calls_left = INT_MAX;
     if (!is_sliced)
         return;
     clock = now_of(CLOCK_MONOTONIC);
+    calls_left = clock - asked < SLICE / 4 ? CALLS : 1; /* where calls are rare, as in a scan, it is asked at each */
+    asked = clock;
     if (clock < earliest_end)
         return;
     now = cpu_time();
