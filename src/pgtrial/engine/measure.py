@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.clock import HostClock, measure_offset
+from pgtrial.knobs.slowdown import library_of, require_generator_loaded
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
 from pgtrial.model.load_sessions import NAME, name_on_server
@@ -212,6 +214,12 @@ class Measurement(ABC):
     ) -> LoadOutcome:
         """Run the generators, and wait until their sessions are gone. Raises InvalidRunError if the load has failed."""
         context = self.group.context
+
+        async def look(processes: Sequence[HostProcess]) -> None:
+            for (_, generator), process in zip(generators, processes, strict=True):
+                if (library := library_of(generator.environment)) is not None:
+                    await require_generator_loaded(context.client_host, library, partial(list, [process.pid]))
+
         outcome = await run_generators(
             context.client_host,
             context.load.program,
@@ -221,6 +229,7 @@ class Measurement(ABC):
             machines=context.machines,
             output=context.load.output,
             on_second=on_second,
+            on_started=look,
             conduct=conduct,
         )
         if outcome.errors:

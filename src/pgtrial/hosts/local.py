@@ -191,6 +191,7 @@ def _copy(file: BinaryIO, destination: Path) -> None:
             left -= len(chunk)
 
 
+_LAST_STEP = "--default-signal=INT,QUIT"  # an option of the last program before the one that is started
 # Arguments: the user who owns the program's outputs from now on, if any; how many control groups; they; the command.
 _ENTER = """
 import os, stat, sys
@@ -228,4 +229,11 @@ def _guarded(
         # A process enters a control group by itself, while it still may; what it starts begins there.
         command = [sys.executable, "-I", "-S", "-c", _ENTER, owner, str(len(groups)), *groups, *command]
     # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
-    return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]
+    return [*command, "--", "env", _LAST_STEP, *(str(part) for part in argv)]
+
+
+def has_begun(pid: int, ops: Operations = _HERE) -> bool:
+    """Whether a process that was started here is the program itself by now, and not what executes it."""
+    with suppress(OSError):  # it has ended
+        return _LAST_STEP not in ops.read(f"/proc/{pid}/cmdline").split("\0")
+    return True
