@@ -127,8 +127,54 @@ def test_clients_of_which_nothing_tells_a_program_with_its_own_are_refused(
         found = find(text + more, tmp_path)
         assert list(found) == ([] if is_right else [path])
         if not is_right:
-            assert found[path].message == "k6 has the clients of its script or log, and nothing tells it of these"
+            assert found[path].message == "k6 has the clients of its script, and nothing tells it of these"
     assert find(text + "clients = 8\n", tmp_path) == {}
+
+
+def test_of_a_script_that_is_not_read_it_is_said_how_it_gets_its_clients(tmp_path: Path) -> None:
+    """Only files of the load are looked into, so one that is named with its whole path is told by the command."""
+    (tmp_path / "load.js").write_text("const vus = Number(__ENV.PGTRIAL_CLIENTS)\n")
+    text = f'[workload]\nkind = "command"\nresults = "k6"\ncommand = ["k6", "run", "{tmp_path}/load.js"]\n'
+
+    hint = find(text + "clients = [1, 8]\n", tmp_path)["workload.clients"].hint
+
+    told = '"-e", "PGTRIAL_CLIENTS={clients}"'
+    assert f'"{tmp_path}/load.js" is not one of files, and is not looked into' in hint
+    assert told in hint
+    assert find(text.replace('"run"', f'"run", {told}') + "clients = [1, 8]\n", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        'results = "pgreplay"\ncommand = ["pgreplay", "app.csv"]\n',
+        'results = "pgreplay"\ncommand = ["pgreplay", "-j", "{clients}", "app.csv"]\n',
+        'command = ["pgtrial", "replay", "app.csv"]\n',
+        'command = ["/opt/pgtrial/bin/pgtrial", "replay", "--database={clients}", "app.csv"]\n',
+        'command = ["python3", "-m", "pgtrial", "replay", "app.csv"]\n',
+    ],
+)
+def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load: str) -> None:
+    """No word of the command and no statement of the log changes that."""
+    (tmp_path / "app.csv").write_text("SELECT 'PGTRIAL_CLIENTS {clients}'\n")
+    text = f'[workload]\nkind = "command"\nfiles = "app.csv"\n{load}'
+    levels, own = "clients = [2, 4]\n", "clients = 2\n[arms.c.workload]\nclients = 3\n"
+
+    for more, path in ((levels, "workload.clients"), (own, "arms.c.workload.clients")):
+        found = find(text + more, tmp_path)
+        assert list(found) == [path]
+        assert found[path].message == "a replay has the sessions of its log, and clients do not change them"
+        assert "the number of the log's sessions" in found[path].hint
+    assert find(text + "clients = 2\n", tmp_path) == {}
+    assert "a replay has the rate of its log" in find(text + "rate = 50\n", tmp_path)["workload.rate"].message
+
+
+def test_an_arm_that_replays_has_no_clients_of_its_own_either() -> None:
+    replay = '[arms.c.workload]\ncommand = ["pgtrial", "replay", "app.csv"]\n'
+
+    found = find(LOAD + "clients = [2, 4]\n" + replay)
+
+    assert found["workload.clients"].message == "a replay has the sessions of its log, and clients do not change them"
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
