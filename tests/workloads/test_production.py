@@ -596,7 +596,7 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert re.match(r"s\d+: keys ", said)  # a look-up by a column that is not unique
     assert "failed" not in said
     truth = (written / "truth.md").read_text()
-    line = next(line for line in truth.splitlines() if "SELECT * FROM orders WHERE customer" in line)
+    line = next(line for line in truth.splitlines() if "| SELECT * FROM orders WHERE customer" in line)
     shares = [float(part.strip(" %")) for part in line.split("|")[3:5]]
     assert shares[0] == pytest.approx(shares[1], abs=10)  # of a few hundred calls
     assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")

@@ -104,4 +104,6 @@ def command(
             echo(f"  {each.script} fails, and is not in these figures ({out}): {each}")
         for error in truth.errors:
             echo(f"  failed: {error}")
+        for drift in truth.drifts if truth.draw == NEAREST else ():
+            echo(f"  {drift}")
     echo(f'wrote "{checked / TRUTH}"')
