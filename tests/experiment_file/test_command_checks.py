@@ -223,6 +223,16 @@ def test_turns_of_results_that_do_not_tell_of_each_request_are_refused(results: 
         make_plan(experiment, None)
 
 
+def test_a_replay_takes_no_turns_for_it_catches_up_what_was_due_while_it_stood_still() -> None:
+    replay = LOAD.replace('["python3", "load.py"]', '["pgtrial", "replay", "app.csv"]')
+    text = f"{HEAD}{replay}{ARMS}[design]\n"
+
+    with pytest.raises(SpecError, match="a replay goes by the times of its log"):
+        make_plan(parse_experiment(f'{text}method = "interleaved"\n', "x", Path("/")).experiment, None)
+    plan = make_plan(parse_experiment(f'{text}method = "auto"\n', "x", Path("/")).experiment, None)
+    assert not next(one for one in plan.judgements if one.method == "interleaved").valid
+
+
 @pytest.mark.parametrize("method", ["interleaved", "auto"])
 def test_turns_are_planned_with_the_check_that_they_depend_on(method: str) -> None:
     text = f'{HEAD}{LOAD}{ARMS}[design]\nmethod = "{method}"\n'

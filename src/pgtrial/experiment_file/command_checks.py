@@ -65,7 +65,7 @@ def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[
     declared = [each for each in all_declared(experiment) if each.knob == WORKLOAD]
     places: list[Path] = [("workload", "clients")] if len(workload.client_levels) > 1 else []
     places += [each.path for each in declared if each.key == CLIENTS]
-    if _replays(experiment):
+    if replays(experiment):
         for path in places:
             message = "a replay has the sessions of its log, and clients do not change them"
             yield path, message, f"Give the number of the log's sessions in [workload] alone. {_OTHER_SPEED}"
@@ -87,7 +87,7 @@ def _commands(experiment: Experiment) -> Iterator[tuple[str, ...]]:
             yield read_command(each.value)
 
 
-def _replays(experiment: Experiment) -> bool:
+def replays(experiment: Experiment) -> bool:
     """Whether a command sends the statements of a log, by pgreplay or by pgtrial itself."""
     return experiment.workload.results == _PGREPLAY or any(map(_is_replay, _commands(experiment)))
 
@@ -121,7 +121,7 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     known = FORMATS[workload.results]
     if workload.results == _SYSBENCH:
         yield from _check_sysbench(workload)
-    if workload.rate is not None and _replays(experiment):
+    if workload.rate is not None and replays(experiment):
         yield ("workload", "rate"), FORMATS[_PGREPLAY].no_rate, _OTHER_SPEED
     elif workload.rate is not None and known.no_rate:
         hint = 'Use clients alone, or a load of kind = "pgbench".'
