@@ -559,6 +559,85 @@ def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role)
         asyncio.run(run(conninfo))
 
 
+EVENT = ("public", "event")
+EVENTS = Table(
+    rows=1200,
+    pages=10,
+    columns={
+        "id": Column(type=INT, is_unique=True, distinct=1200, sequence=("public", "event_id_seq")),
+        "customer": Column(type=INT, distinct=100),
+        "kind": Column(type="text", distinct=3),
+    },
+    unique=(("id",),),
+)
+MAKE_EVENTS = (
+    "CREATE TABLE event (id serial PRIMARY KEY, customer int, kind text)",
+    (
+        "INSERT INTO event (customer, kind) SELECT n % 100, CASE n % 3 WHEN 0 THEN 'cart' ELSE 'view' END "
+        "FROM generate_series(1, 1000) AS n"
+    ),
+    "INSERT INTO event (customer, kind) SELECT 7, 'pay' FROM generate_series(1, 200) AS n",
+)
+
+
+def drawn_of(served, asked: Statement, question: str, *settings: str) -> list[tuple]:
+    """The answer to a question about the parameters that the set-up draws, after some settings."""
+    load = replace(load_of(asked), tables={EVENT: EVENTS})
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup.splitlines()[1:]
+    changed = [next((each for each in settings if each.startswith(line[: line.find("=")])), line) for line in setup]
+    assert not set(settings) - set(changed)
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        for line in (*MAKE_EVENTS, *changed):
+            connection.execute(line)
+        return connection.execute(question).fetchall()
+
+
+def test_new_rows_are_as_those_that_were_written_while_counting(served):
+    """What an application writes today is as what it wrote last, and not as what it wrote over the years."""
+    new = "INSERT INTO event (customer, kind) VALUES ($1, $2)"
+    asked = replace(statement(new, calls=200, rows=200), types=(INT, "text"))
+
+    assert drawn_of(served, asked, "SELECT DISTINCT v0_1, v0_2 FROM pgtrial_workload.s001") == [("7", "pay")]
+    more = replace(asked, calls=700, rows=700)
+    ((old,),) = drawn_of(served, more, "SELECT count(DISTINCT v0_1) FROM pgtrial_workload.s001")
+    assert old == 100
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"), [(0, {"view", "cart", "pay"}), (1, {"view"}), (2, {"cart"}), (3, {"pay"}), (4, {"pay"})]
+)
+@pytest.mark.parametrize(
+    ("condition", "types", "kind"),
+    [
+        ("customer = $1 AND kind = $2", (INT, "text"), "v0_2"),
+        ("kind = $1 AND customer = $2", ("text", INT), "v0_1"),
+    ],
+)
+def test_a_statement_may_ask_for_one_state_only(served, condition, types, kind, only, kinds):  # noqa: PLR0917
+    """The states are numbered from the most common one on, and the last is that of higher numbers, too."""
+    asked = replace(statement(f"SELECT id FROM event WHERE {condition} LIMIT 1"), types=types)
+
+    turned = f"SET pgtrial_workload.s001_only = '{only}';"
+    found = drawn_of(served, asked, f"SELECT DISTINCT {kind} FROM pgtrial_workload.s001", turned)
+
+    assert {state for (state,) in found} == kinds
+
+
+@pytest.mark.parametrize(
+    ("condition", "types"),
+    [("kind = $1", ("text",)), ("customer = $1", (INT,)), ("customer = $1 AND kind > $2", (INT, "text"))],
+)
+def test_a_key_of_one_column_has_no_states(condition, types):
+    asked = replace(statement(f"SELECT id FROM event WHERE {condition} LIMIT 1"), types=types)
+    load = replace(load_of(asked), tables={EVENT: EVENTS})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "s001_keys" in setup
+    assert "s001_only" not in setup
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 

@@ -106,6 +106,34 @@ def test_a_dial_that_did_not_reach_is_turned_again_where_the_other_stands_now():
     assert [*found.values()][-1].blocks == pytest.approx(9500, rel=CLOSE)  # the last that was turned is the last one
 
 
+def test_one_state_is_asked_for_where_all_of_them_do_not_reach():
+    """As by WHERE state = 'open': neither the most common one nor the rarest."""
+    states = {1: 0.6, 2: 0.2, 3: 0.15, 4: 0.05}
+    rows = {(rank, state): share * 1000 / rank for rank in range(1, 300) for state, share in states.items()}
+    tried = []
+
+    async def measure(dials):
+        tried.append(dials)
+        weights = {
+            key: each ** dials[Dial.KEYS] * states[key[1]] ** dials[Dial.OTHERS] * (dials[Dial.ONLY] in (0, key[1]))
+            for key, each in rows.items()
+        }
+        blocks = {key: 10_000 if key[0] <= 5 and key[1] == 3 else 50 for key in rows}
+        return sum(weights[key] * blocks[key] for key in rows) / sum(weights.values())
+
+    start = {Dial.KEYS: 1.0, Dial.OTHERS: 0.0, Dial.ONLY: 0.0}
+    found = asyncio.run(search_all(start, 8000.0, measure))
+
+    assert found[Dial.ONLY].value == 3
+    stands = {**start, **{kind: fitted.value for kind, fitted in found.items()}}
+    assert asyncio.run(measure(stands)) == pytest.approx(8000, rel=CLOSE)
+
+    tried.clear()
+    again = asyncio.run(search_all(stands, 7000.0, measure))  # from where it stands: that state is not left
+    assert again[Dial.KEYS].blocks == pytest.approx(7000, rel=CLOSE)
+    assert {dials[Dial.ONLY] for dials in tried} == {3}
+
+
 def test_dials_that_are_not_needed_stay():
     async def measure(dials):
         return 10 * dials[Dial.KEYS] + dials[Dial.OTHERS]

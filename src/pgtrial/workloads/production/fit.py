@@ -20,6 +20,7 @@ from pgtrial.workloads.production.draws import SCHEMA, Dial
 CLOSE = 0.02  # relative difference of blocks that is as good as none
 _MOST_TRIES = 16
 _ROUNDS = 2  # of all dials of a script
+_MOST_TRIED_STATES = 5  # the most common ones
 _MOST_LOADS = 4  # that are tried, their dials turned once more after each
 _CHANCE = 0.05  # relative difference in blocks of a call between two loads that are alike
 _MARGIN = 0.1  # of what is between two positions, at each of its ends
@@ -106,12 +107,34 @@ async def search_all(
 ) -> dict[Dial, Fitted]:
     """One dial after the other from where they stand at the ``start``, until one is as near as can be.
 
-    How far one reaches depends on where the others stand, so all are turned once more where that did not do. The dial
-    that was turned last is the last one.
+    How far one reaches depends on where the others stand, so all are turned once more where that did not do. Then one
+    state after the other is asked for alone, and the nearest is kept. The dial that was turned last is the last one.
     """
+    kinds = [kind for kind in start if kind is not Dial.ONLY and not (kind is Dial.OTHERS and start.get(Dial.ONLY))]
+    found = await _search_in_rounds(start, kinds, target, measure)
+    if Dial.ONLY not in start or Dial.KEYS not in start:
+        return found
+    for state in range(1, _MOST_TRIED_STATES + 1):
+        if _is_there(found, target):
+            break
+        if state == start[Dial.ONLY]:
+            continue
+        of_state = await _search_in_rounds({**start, Dial.ONLY: float(state)}, [Dial.KEYS], target, measure)
+        if _distance(of_state, target) < _distance(found, target):
+            blocks = of_state[Dial.KEYS].blocks
+            found = {Dial.ONLY: Fitted(value=float(state), blocks=blocks), **of_state}
+    return found
+
+
+async def _search_in_rounds(
+    start: Mapping[Dial, float],
+    kinds: Sequence[Dial],
+    target: float,
+    measure: Callable[[Mapping[Dial, float]], Awaitable[float]],
+) -> dict[Dial, Fitted]:
     stand = dict(start)
     found: dict[Dial, Fitted] = {}
-    for kind in [*start] * (_ROUNDS if len(start) > 1 else 1):
+    for kind in [*kinds] * (_ROUNDS if len(kinds) > 1 else 1):
 
         async def measure_at(value: float, kind: Dial = kind) -> float:
             return await measure({**stand, kind: value})
@@ -119,9 +142,17 @@ async def search_all(
         found.pop(kind, None)
         found[kind] = await search(kind, stand[kind], target, measure_at)
         stand[kind] = found[kind].value
-        if is_close(found[kind].blocks, target):
+        if _is_there(found, target):
             break
     return found
+
+
+def _is_there(found: Mapping[Dial, Fitted], target: float) -> bool:
+    return is_close([*found.values()][-1].blocks, target)
+
+
+def _distance(found: Mapping[Dial, Fitted], target: float) -> float:
+    return abs(math.log([*found.values()][-1].blocks / target))
 
 
 def is_enough(errors: Sequence[float]) -> bool:
