@@ -114,6 +114,7 @@ async def _fit_script(  # noqa: PLR0917
             fitted=replace(each, blocks=each.blocks * ratio),
         )
         for kind, each in fitted.items()
+        if kind is not Dial.ONLY or each.value != dials[kind]  # else it was not turned
     ]
 
 

@@ -107,23 +107,23 @@ async def search_all(
 ) -> dict[Dial, Fitted]:
     """One dial after the other from where they stand at the ``start``, until one is as near as can be.
 
-    How far one reaches depends on where the others stand, so all are turned once more where that did not do. Then one
-    state after the other is asked for alone, and the nearest is kept. The dial that was turned last is the last one.
+    How far one reaches depends on where the others stand, so all are turned once more where that did not do. Where one
+    state may be asked for alone, that is tried first: an application does so more often than that it asks for some
+    states more than for others. The nearest is kept. The dial that was turned last is the last one.
     """
-    kinds = [kind for kind in start if kind is not Dial.ONLY and not (kind is Dial.OTHERS and start.get(Dial.ONLY))]
-    found = await _search_in_rounds(start, kinds, target, measure)
-    if Dial.ONLY not in start or Dial.KEYS not in start:
-        return found
-    for state in range(1, _MOST_TRIED_STATES + 1):
-        if _is_there(found, target):
+    if Dial.ONLY not in start:
+        return await _search_in_rounds(start, [*start], target, measure)
+    kinds = [kind for kind in start if kind not in (Dial.ONLY, Dial.OTHERS)]
+    states = [start[Dial.ONLY], *(state for state in range(_MOST_TRIED_STATES + 1) if state != start[Dial.ONLY])]
+    best: dict[Dial, Fitted] = {}
+    for state, turned in (*((state, kinds) for state in states), (0, [*kinds, Dial.OTHERS])):
+        found = await _search_in_rounds({**start, Dial.ONLY: float(state)}, turned, target, measure)
+        blocks = _blocks(found)
+        if not best or abs(math.log(blocks / target)) < abs(math.log(_blocks(best) / target)):
+            best = {Dial.ONLY: Fitted(value=float(state), blocks=blocks), **found}
+        if is_close(blocks, target):
             break
-        if state == start[Dial.ONLY]:
-            continue
-        of_state = await _search_in_rounds({**start, Dial.ONLY: float(state)}, [Dial.KEYS], target, measure)
-        if _distance(of_state, target) < _distance(found, target):
-            blocks = of_state[Dial.KEYS].blocks
-            found = {Dial.ONLY: Fitted(value=float(state), blocks=blocks), **of_state}
-    return found
+    return best
 
 
 async def _search_in_rounds(
@@ -142,17 +142,14 @@ async def _search_in_rounds(
         found.pop(kind, None)
         found[kind] = await search(kind, stand[kind], target, measure_at)
         stand[kind] = found[kind].value
-        if _is_there(found, target):
+        if is_close(found[kind].blocks, target):
             break
     return found
 
 
-def _is_there(found: Mapping[Dial, Fitted], target: float) -> bool:
-    return is_close([*found.values()][-1].blocks, target)
-
-
-def _distance(found: Mapping[Dial, Fitted], target: float) -> float:
-    return abs(math.log([*found.values()][-1].blocks / target))
+def _blocks(found: Mapping[Dial, Fitted]) -> float:
+    """With all dials as they stand at the end."""
+    return [*found.values()][-1].blocks
 
 
 def is_enough(errors: Sequence[float]) -> bool:
