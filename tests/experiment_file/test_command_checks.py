@@ -157,7 +157,7 @@ def test_of_a_script_that_is_not_read_it_is_said_how_it_gets_its_clients(tmp_pat
 def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load: str) -> None:
     """No word of the command and no statement of the log changes that."""
     (tmp_path / "app.csv").write_text("SELECT 'PGTRIAL_CLIENTS {clients}'\n")
-    text = f'[workload]\nkind = "command"\nfiles = "app.csv"\n{load}'
+    text = f'[workload]\nkind = "command"\nfiles = "app.csv"\nwarmup = 0\n{load}'
     levels, own = "clients = [2, 4]\n", "clients = 2\n[arms.c.workload]\nclients = 3\n"
 
     for more, path in ((levels, "workload.clients"), (own, "arms.c.workload.clients")):
@@ -169,10 +169,33 @@ def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load:
     assert "a replay has the rate of its log" in find(text + "rate = 50\n", tmp_path)["workload.rate"].message
 
 
+@pytest.mark.parametrize(
+    "load", [results("pgreplay"), LOAD.replace('"python3", "load.py"', '"pgtrial", "replay", "a.csv"')]
+)
+@pytest.mark.parametrize(
+    ("warmup", "is_right"),
+    [
+        ("", False),
+        ('warmup = "auto"\n', False),
+        ('warmup = { cap = "9s" }\n', False),
+        ("warmup = 0\n", True),
+        ('warmup = "3s"\n', True),
+    ],
+)
+def test_a_replay_is_not_warmed_up_until_it_is_steady(load: str, warmup: str, is_right: bool) -> None:
+    """Its throughput is that of its log, and what the beginning of it writes would be written twice."""
+    found = find(load + warmup)
+
+    assert list(found) == ([] if is_right else ["workload.warmup" if warmup else "workload"])
+    for problem in found.values():
+        assert problem.message == "a replay has the throughput of its log, which need not get steady"
+        assert "warmup = 0" in problem.hint
+
+
 def test_an_arm_that_replays_has_no_clients_of_its_own_either() -> None:
     replay = '[arms.c.workload]\ncommand = ["pgtrial", "replay", "app.csv"]\n'
 
-    found = find(LOAD + "clients = [2, 4]\n" + replay)
+    found = find(LOAD + "clients = [2, 4]\nwarmup = 0\n" + replay)
 
     assert found["workload.clients"].message == "a replay has the sessions of its log, and clients do not change them"
 
@@ -225,7 +248,7 @@ def test_turns_of_results_that_do_not_tell_of_each_request_are_refused(results: 
 
 def test_a_replay_takes_no_turns_for_it_catches_up_what_was_due_while_it_stood_still() -> None:
     replay = LOAD.replace('["python3", "load.py"]', '["pgtrial", "replay", "app.csv"]')
-    text = f"{HEAD}{replay}{ARMS}[design]\n"
+    text = f"{HEAD}{replay}warmup = 0\n{ARMS}[design]\n"
 
     with pytest.raises(SpecError, match="a replay goes by the times of its log"):
         make_plan(parse_experiment(f'{text}method = "interleaved"\n', "x", Path("/")).experiment, None)

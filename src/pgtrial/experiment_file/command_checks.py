@@ -57,6 +57,10 @@ def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         yield from check_file(("workload", "files", index), file, folder)
     yield from _check_format(experiment)
     yield from _check_clients(experiment, folder)
+    if replays(experiment) and not isinstance(workload.warmup, float | int):
+        place: Path = ("workload", "warmup") if "warmup" in workload.model_fields_set else ("workload",)
+        hint = "Write warmup = 0, or a time: what the log writes in that is written twice."
+        yield place, "a replay has the throughput of its log, which need not get steady", hint
 
 
 def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
