@@ -167,6 +167,7 @@ def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load:
         assert "the number of the log's sessions" in found[path].hint
     assert find(text + "clients = 2\n", tmp_path) == {}
     assert "a replay has the rate of its log" in find(text + "rate = 50\n", tmp_path)["workload.rate"].message
+    assert "at the times of its log" in find(text + "[limits]\nprove = true\n", tmp_path)["limits.prove"].message
 
 
 @pytest.mark.parametrize(
