@@ -129,8 +129,9 @@ def test_one_state_is_asked_for_where_all_of_them_do_not_reach():
     assert asyncio.run(measure(stands)) == pytest.approx(8000, rel=CLOSE)
 
     tried.clear()
-    again = asyncio.run(search_all(stands, 7000.0, measure))  # from where it stands: that state is not left
+    again = asyncio.run(search_all(stands, 7000.0, measure, is_first=False))
     assert again[Dial.KEYS].blocks == pytest.approx(7000, rel=CLOSE)
+    asyncio.run(search_all(stands, 90_000.0, measure, is_first=False))  # more than there is
     assert {dials[Dial.ONLY] for dials in tried} == {3}
 
 

@@ -102,7 +102,7 @@ async def _fit_script(  # noqa: PLR0917
         try:
             alone = [(blocks, await measure({**dials, **turned_to})) for turned_to, blocks in ran]
             ratio = ratio_near(wanted, alone)
-            fitted = await search_all(dials, wanted / ratio, measure)
+            fitted = await search_all(dials, wanted / ratio, measure, is_first=not ran)
         except TargetError:  # it writes
             return []
     return [

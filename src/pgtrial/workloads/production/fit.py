@@ -20,7 +20,8 @@ from pgtrial.workloads.production.draws import SCHEMA, Dial
 CLOSE = 0.02  # relative difference of blocks that is as good as none
 _MOST_TRIES = 16
 _ROUNDS = 2  # of all dials of a script
-_MOST_TRIED_STATES = 5  # the most common ones
+_MOST_TRIED_STATES = 3  # the most common ones
+_TRIES_OF_STATE = 8
 _MOST_LOADS = 4  # that are tried, their dials turned once more after each
 _CHANCE = 0.05  # relative difference in blocks of a call between two loads that are alike
 _MARGIN = 0.1  # of what is between two positions, at each of its ends
@@ -70,8 +71,10 @@ def position_of(kind: Dial, value: float) -> float:
     return math.log2(value) if kind is Dial.WIDTH else value
 
 
-async def search(kind: Dial, start: float, target: float, measure: Callable[[float], Awaitable[float]]) -> Fitted:
-    """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of those that were tried."""
+async def search(
+    kind: Dial, start: float, target: float, measure: Callable[[float], Awaitable[float]], *, most: int = _MOST_TRIES
+) -> Fitted:
+    """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of ``most`` that are tried."""
     lowest, highest = _REACH[kind]
     tried: dict[float, float] = {}  # logarithm of the ratio of blocks, by position
 
@@ -83,7 +86,7 @@ async def search(kind: Dial, start: float, target: float, measure: Callable[[flo
 
     begin, step = min(max(position_of(kind, start), lowest), highest), 0.5
     done = await is_found(begin)
-    while not done and len(tried) < _MOST_TRIES:
+    while not done and len(tried) < most:
         if around := _around(tried, begin):
             (left, less), (right, more) = around
             secant = left - less * (right - left) / (more - less)
@@ -103,21 +106,31 @@ async def search(kind: Dial, start: float, target: float, measure: Callable[[flo
 
 
 async def search_all(
-    start: Mapping[Dial, float], target: float, measure: Callable[[Mapping[Dial, float]], Awaitable[float]]
+    start: Mapping[Dial, float],
+    target: float,
+    measure: Callable[[Mapping[Dial, float]], Awaitable[float]],
+    *,
+    is_first: bool = True,
 ) -> dict[Dial, Fitted]:
     """One dial after the other from where they stand at the ``start``, until one is as near as can be.
 
     How far one reaches depends on where the others stand, so all are turned once more where that did not do. Where one
     state may be asked for alone, that is tried first: an application does so more often than that it asks for some
-    states more than for others. The nearest is kept. The dial that was turned last is the last one.
+    states more than for others. It is not tried again where the search is not the first one, for each measure takes
+    seconds. The nearest is kept. The dial that was turned last is the last one.
     """
     if Dial.ONLY not in start:
         return await _search_in_rounds(start, [*start], target, measure)
-    kinds = [kind for kind in start if kind not in (Dial.ONLY, Dial.OTHERS)]
-    states = [start[Dial.ONLY], *(state for state in range(_MOST_TRIED_STATES + 1) if state != start[Dial.ONLY])]
+    kinds: list[Dial] = [kind for kind in start if kind not in (Dial.ONLY, Dial.OTHERS)]
+    own = start[Dial.ONLY]
+    ways = [(own, kinds, _MOST_TRIES)]
+    if is_first:
+        ways += [(state, kinds, _TRIES_OF_STATE) for state in range(1, _MOST_TRIED_STATES + 1)]
+    if is_first or not own:
+        ways.append((0.0, [*kinds, Dial.OTHERS], _MOST_TRIES))
     best: dict[Dial, Fitted] = {}
-    for state, turned in (*((state, kinds) for state in states), (0, [*kinds, Dial.OTHERS])):
-        found = await _search_in_rounds({**start, Dial.ONLY: float(state)}, turned, target, measure)
+    for state, turned, most in ways:
+        found = await _search_in_rounds({**start, Dial.ONLY: state}, turned, target, measure, most=most)
         blocks = _blocks(found)
         if not best or abs(math.log(blocks / target)) < abs(math.log(_blocks(best) / target)):
             best = {Dial.ONLY: Fitted(value=float(state), blocks=blocks), **found}
@@ -131,6 +144,8 @@ async def _search_in_rounds(
     kinds: Sequence[Dial],
     target: float,
     measure: Callable[[Mapping[Dial, float]], Awaitable[float]],
+    *,
+    most: int = _MOST_TRIES,
 ) -> dict[Dial, Fitted]:
     stand = dict(start)
     found: dict[Dial, Fitted] = {}
@@ -140,7 +155,7 @@ async def _search_in_rounds(
             return await measure({**stand, kind: value})
 
         found.pop(kind, None)
-        found[kind] = await search(kind, stand[kind], target, measure_at)
+        found[kind] = await search(kind, stand[kind], target, measure_at, most=most)
         stand[kind] = found[kind].value
         if is_close(found[kind].blocks, target):
             break
