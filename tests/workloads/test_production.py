@@ -17,6 +17,7 @@ from pgtrial.cli.main import main
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.postgres.production_effects import Effects
+from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.parameters import Role, read_shape
@@ -365,6 +366,18 @@ def written(shop, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("written") / "load"
     assert main(["workload", shop.dsn("shop"), "--output", str(folder)]) == 0
     return folder
+
+
+def test_it_is_said_for_how_long_the_server_has_counted(shop, tmp_path, capsys):
+    """A mean of weeks is held against a load of a minute."""
+    began = "SELECT extract(epoch FROM now() - stats_reset) FROM pg_stat_statements_info"
+    least = float(shop.psql("shop", began))
+    assert main(["workload", shop.dsn("shop"), "--output", str(tmp_path / "load")]) == 0
+
+    said = capsys.readouterr().out
+    counted = json.loads((tmp_path / "load" / "workload.json").read_text())["counted_for"]
+    assert least <= counted <= float(shop.psql("shop", began))
+    assert f"its counts are of {format_duration(counted)}" in said
 
 
 def test_no_value_leaves_the_server(written):

@@ -20,6 +20,7 @@ RECORD = {
     "scripts": [{"name": "s001"}, {"name": "s002"}],
     "left_out": [],
     "hidden": 0,
+    "counted_for": None,
     "triggers": ["orders: trigger audit calls log_it"],
     "transactions": {"commits": 7, "explained": 7},
 }
@@ -37,6 +38,8 @@ def test_what_is_known_too_little_is_said():
     empty = Truth(draw="keys", matches=(), drawing=0.0, failures=(FAILURE,))
 
     said = truth_text(RECORD, (failing, empty), ())
+    assert "The original's are means of" not in said
+    assert "The original's are means of 1 h 5 min." in truth_text({**RECORD, "counted_for": 3900.0}, (), ())
 
     assert "Runs on a copy, too: orders: trigger audit calls log_it; look at its body.\n" in said
     assert "Transactions: 7 of 7 explicit ones told, by nothing but equal counts of calls" in said

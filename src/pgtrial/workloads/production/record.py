@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.postgres.production import Statement
+from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import SCHEMA, Dial, Draw, dial
 from pgtrial.workloads.production.failures import Failure
 from pgtrial.workloads.production.fit import Fitted
@@ -99,6 +100,7 @@ def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_value
         "format": FORMAT,
         "with_values": with_values,
         "seconds": derived.time,
+        "counted_for": derived.counted_for,
         "transactions": {"commits": derived.told.commits, "explained": derived.told.explained},
         "scripts": scripts,
         "left_out": [
@@ -406,6 +408,8 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
         "# How true the load is\n",
         "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
     ]
+    if record["counted_for"] is not None:
+        parts.append(f"The original's are means of {format_duration(record['counted_for'])}.\n")
     for truth in truths:
         said = (
             f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "

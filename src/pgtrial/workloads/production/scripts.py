@@ -66,7 +66,8 @@ class DerivedScripts:
     """``time`` is that of all statements, in seconds, also of those that are left out.
 
     ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
-    ``unseen`` is of how many tables the role may not see the statistics.
+    ``unseen`` is of how many tables the role may not see the statistics, ``counted_for`` since how many seconds the
+    server counts, None where it does not say.
     """
 
     scripts: tuple[Script, ...]
@@ -76,6 +77,7 @@ class DerivedScripts:
     time: float
     hidden: int
     unseen: int
+    counted_for: float | None = None
 
     @property
     def kept(self) -> float:
@@ -159,6 +161,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,
         unseen=load.unseen,
+        counted_for=load.counted_for,
     )
 
 
