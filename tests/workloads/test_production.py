@@ -284,6 +284,26 @@ def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
         "INSERT INTO orders (customer) VALUES (:v0_1) RETURNING id;",
         "COMMIT;",
     ]
+    # Of customers each is there once; orders tell which of them order most.
+    assert files.how["s001"][0] == ("$1: new row orders.customer, as rows have it",)
+    assert files.how["s001"][1] == ("$1: new row orders.customer, as rows have it, the same as of another statement",)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "how"),
+    [
+        ("SELECT name FROM customer WHERE id = $1 AND name = $2 FOR UPDATE", 2, "equal customer.id, as rows have it"),
+        ("SELECT id FROM orders WHERE customer = $1", 1, "equal orders.customer, rows to the power of 0"),  # as counted
+    ],
+)
+def test_what_tells_more_of_a_key_than_new_rows_do_decides(text, parameters, how):
+    parts = [statement(text, parameters), statement("INSERT INTO orders (customer) VALUES ($1)", 1)]
+    load = load_of(*parts, statement("BEGIN"), statement("COMMIT"))
+
+    said = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).how["s001"]
+
+    assert said[0][0] == f"$1: {how}"
+    assert said[1] == (f"$1: {how}, the same as of another statement",)
 
 
 SCHEMA = """

@@ -271,6 +271,7 @@ class _Writer:
 
     def _assign(self) -> None:
         shared: dict[tuple[object, bool], str] = {}
+        alone: set[str] = set()  # variables that are the key of a row, and all that it is found by
         for place, member in enumerate(self.members):
             drawer = Drawer(self.script.name, member.statement, member.shape, self.load, self.draw, f"r{place}")
             for kind, value in drawer.dials().items():
@@ -290,12 +291,23 @@ class _Writer:
                     variable = self._shared(variable, use, shared, taken)
                 taken.add(variable)
                 self.variables[place, use.number] = variable
+                if variable in alone and use.role is Role.NEW and use.number in drawn:
+                    # Each row is there once, and those that refer to it tell how often it is asked for.
+                    self.columns[variable] = self._with_default(member, use, drawn[use.number])
                 if variable in self.columns or variable in self.fresh:
                     continue
+                if self._is_found_by_key_alone(use, member):
+                    alone.add(variable)
                 if is_fresh(use, self.load):
                     self.fresh[variable] = self._new_value(use)
                 else:
                     self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
+
+    def _is_found_by_key_alone(self, use: Use, member: Member) -> bool:
+        if use.role is not Role.EQUAL or use.table is None:
+            return False
+        is_alone = sum(each.row == use.row for each in member.shape.uses) == 1
+        return is_alone and self.load.tables[use.table].columns[use.column].is_unique
 
     def _returned(self, place: int, use: Use) -> str | None:
         """The variable with the key of a row that this transaction has just made, and that the server numbered."""
