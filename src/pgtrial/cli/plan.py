@@ -36,6 +36,7 @@ from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import WIDTH, fill, render_table
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arm_statements import find_waiting
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable
 from pgtrial.knobs import is_sql
 from pgtrial.model.arm import Role
@@ -114,6 +115,7 @@ def _load(checked: Checked) -> str:
     workload = checked.loaded.experiment.workload
     loop = "closed loop" if workload.rate is None else "open loop"
     if workload.kind == COMMAND:
+        loop = "at the times of its log" if replays(checked.loaded.experiment) else loop
         return f"the command {' '.join(workload.command)}; {loop}"
     return f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol" if checked.servers else jobs_text(checked)
 
