@@ -7,6 +7,7 @@ from itertools import pairwise
 from pgtrial.findings.findings import Findings, LatencyMap
 from pgtrial.language import ntr, tr
 from pgtrial.report.charts.base import (
+    OWN_COLOUR,
     SHARE_LABEL,
     Chart,
     Spec,
@@ -115,7 +116,7 @@ def _share_lines(rows: list[Spec]) -> Spec:
                                 "labelExpr": SHARE_LABEL,
                             },
                         },
-                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "color": OWN_COLOUR,
                         "strokeDash": {"field": "dash", "scale": None},
                         "detail": {"field": "arm"},
                         "tooltip": {"field": "arm", "title": tr("arm")},

@@ -8,6 +8,7 @@ from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
+    OWN_COLOUR,
     Chart,
     Spec,
     bytes_label,
@@ -121,7 +122,6 @@ def _chart(
     def up(field: str) -> Spec:
         return ratios.channel(field, title=tr("change of throughput"))
 
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     band, no_effect = ratios.margin_layers("y", title=tr("change of throughput"))
     write = format_bytes if "labelExpr" in axis else format_count
     message = "; ".join(tr("{gain} at {place}", gain=row["text"], place=write(row["place"])) for row in rows)
@@ -151,7 +151,7 @@ def _chart(
                             "encoding": {
                                 "x": x,
                                 "y": up("ratio"),
-                                "color": colour,
+                                "color": OWN_COLOUR,
                                 "detail": {"field": "line"},
                             },
                         },
@@ -159,7 +159,7 @@ def _chart(
                             "data": {"values": rows},
                             "transform": [{"filter": "isValid(datum.low)"}],
                             "mark": {"type": "rule", "strokeWidth": 2},
-                            "encoding": {"x": x, "y": up("low"), "y2": {"field": "high"}, "color": colour},
+                            "encoding": {"x": x, "y": up("low"), "y2": {"field": "high"}, "color": OWN_COLOUR},
                         },
                         {
                             "data": {"values": rows},
@@ -167,7 +167,7 @@ def _chart(
                             "encoding": {
                                 "x": x,
                                 "y": up("ratio"),
-                                "color": colour,
+                                "color": OWN_COLOUR,
                                 "tooltip": [{"field": "text", "title": tr("gain")}],
                             },
                         },

@@ -3,7 +3,7 @@
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_
-from pgtrial.report.charts.soak import soak_charts
+from pgtrial.report.charts.courses import soak_charts
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.soak_words import drift_cells, soak_texts, too_short_text
 from pgtrial.units import format_share
