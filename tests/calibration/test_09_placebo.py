@@ -7,7 +7,7 @@ import pytest
 
 from calibration.trials import TPS, Row, most, observe, percent, plan_trial, record
 from pgtrial.analysis.effects.estimate import compare_when_due, places, read_pairs
-from pgtrial.analysis.observations import ALL
+from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.equivalence import decide

@@ -9,12 +9,12 @@ from typing import Protocol, TypeVar
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_series
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import tr
 from pgtrial.model.series import WAIT, WAITS, find_metric
 from pgtrial.report.values import format_signed, format_value
-from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label, part_name
+from pgtrial.report.words import METRIC_LABELS, control_of, level_label, metric_label, part_name
 from pgtrial.store import layout
 
 

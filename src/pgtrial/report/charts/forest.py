@@ -1,6 +1,7 @@
 """The forest plot: effects with their intervals, their blocks as dots, the margin as a band."""
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     OWN_COLOUR,
@@ -85,7 +86,7 @@ def _overall(findings: Findings, metric: str) -> list[Effect]:
 
 def _levels(findings: Findings) -> list[int | str]:
     levels = findings.experiment.levels
-    return ["all", *(level.index for level in levels)] if len(levels) > 1 else ["all"]
+    return [ALL, *(level.index for level in levels)] if len(levels) > 1 else [ALL]
 
 
 def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, subject: str) -> Chart | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
@@ -18,7 +19,7 @@ from pgtrial.report.charts.base import (
 from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
 from pgtrial.report.terms import decision_word
-from pgtrial.report.words import ALL, level_label
+from pgtrial.report.words import level_label
 from pgtrial.units import format_bytes, format_change, format_count
 
 MOST = 6  # charts of a kind

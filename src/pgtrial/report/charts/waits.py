@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from pgtrial.findings.findings import Findings, WaitShare
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import join_and
 from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 from pgtrial.language import ptr, tr
@@ -21,14 +22,14 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, level_label, part_name
+from pgtrial.report.words import level_label, part_name
 from pgtrial.units import format_decimal, format_duration, format_percent
 
 
 def wait_charts(findings: Findings) -> list[Chart]:
     """One chart over all load levels, then one per level where there are several."""
     found = {wait.load_level for wait in findings.waits}
-    levels: list[int | str] = ["all"] if "all" in found else []
+    levels: list[int | str] = [ALL] if ALL in found else []
     if len(findings.experiment.levels) > 1 or not levels:
         levels += [level.index for level in findings.experiment.levels if level.index in found]
     charts = (_waits(findings, level) for level in levels)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import by_arm, causes_of, difference_text, levels_text
@@ -20,7 +20,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.values import format_signed
-from pgtrial.report.words import ALL, part_name
+from pgtrial.report.words import part_name
 from pgtrial.units import format_duration
 
 ROW_HEIGHT = 38

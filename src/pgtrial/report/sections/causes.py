@@ -7,6 +7,7 @@ from pgtrial.findings.causes import WAIT_SAMPLING, Limit, LimitEvidence, Resourc
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_part, name_statement
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import join_and
 from pgtrial.findings.session_time import (
     BackgroundWait,
@@ -34,7 +35,7 @@ from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, resource_word
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, arm_label, control_of, level_label, part_name
+from pgtrial.report.words import arm_label, control_of, level_label, part_name
 from pgtrial.units import format_bytes, format_count, format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word

@@ -6,6 +6,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.questions import DataFit, HugePageFindings, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import write_value
 from pgtrial.findings.storage import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, FileLimit, FileUse
 from pgtrial.knobs import KNOBS
@@ -16,7 +17,7 @@ from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_s
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word, file_limit_word, standing_word
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, arm_label, level_label
+from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_bytes, format_count, format_share
 
 _NOT_COUNTED = N_("not counted")
