@@ -32,7 +32,7 @@ class Elasticity:
 class Elasticities:
     """``each`` in the order of the resources, with intervals that hold together; ``total`` is the sum over times.
 
-    ``lead_p``: of the largest of these being no larger than the second, one-sided. ``misfit_p``: of what the model
+    ``lead_p``: of the largest of these being no larger than the second, whichever of them came out as the largest. ``misfit_p``: of what the model
     leaves of the means of the points being noise; None where it leaves nothing, or there is no noise to compare with.
     """
 
@@ -126,9 +126,9 @@ def _lead_p(
     first, second = np.argsort(np.where(counted, slopes, np.inf))[:2]
     weights = np.zeros(slopes.size)
     weights[first], weights[second] = -1.0, 1.0
-    # The largest was chosen by the data, out of so many pairs with it.
+    # The largest was chosen by the data, out of so many pairs with it; of two alone, either could have come out as it.
     single = t_tail(float(weights @ slopes) / math.sqrt(float(weights @ covariance @ weights)), degrees)
-    return min(1.0, single * (members - 1))
+    return min(1.0, single * max(2, members - 1))
 
 
 def _misfit_p(left: NDArray[np.float64], blocks: int, variance: float, *, spare: int, degrees: int) -> float | None:
