@@ -104,6 +104,9 @@ def test_page_and_terminal_show_the_ledger(found: Findings) -> None:
 def test_what_was_not_varied_is_missing_from_one(tmp_path: Path) -> None:
     text = derive(resources=["cpu", "files"])
     ledger = ledger_of(simulate(tmp_path / "folder", {"cpu": 0.3}, text=text))
+    assert ledger.leads
+    assert texts(ledger)[0] == "ledger.leads-of-varied"
+    assert "It may owe more to what was not varied." in say(ledger.text)
     assert texts(ledger)[-1] == "ledger.less"
     assert ledger.rest.value == pytest.approx(0.7, abs=0.1)
     assert [say(each) for each in ledger.not_varied][:2] == [

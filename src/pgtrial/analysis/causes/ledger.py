@@ -82,6 +82,17 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     )
 
 
+def is_the_largest(ledger: Ledger) -> bool:
+    """Whether throughput surely owes something to the first of the ledger, more than to the second, and more than to
+    all that was not varied.
+    """
+    return ledger.leads and _exceeds(ledger.entries[0].elasticity, ledger.rest)
+
+
+def _exceeds(one: Estimate, rest: Estimate) -> bool:
+    return one.side() > 0 and one.low is not None and rest.high is not None and one.low > rest.high
+
+
 def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     """What a change of times brings to the arm of a ledger, from the folder of its experiment.
 
@@ -187,7 +198,8 @@ def _tell(
     if first.elasticity.side() <= 0:
         parts.append(message("ledger.nothing", arm=arm))
     elif leads or not others:
-        parts.append(message("ledger.leads", **values))
+        is_largest = _exceeds(first.elasticity, _less_one(_estimate(fitted.total)))
+        parts.append(message("ledger.leads" if is_largest else "ledger.leads-of-varied", **values))
         ratio = math.exp(-first.elasticity.value * math.log(_LESS))
         parts.append(message("ledger.buys", ratio=ratio))
         if others and others[0].elasticity.side() > 0:

@@ -35,6 +35,12 @@ LEDGER = {
             "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
         )
     ),
+    "ledger.leads-of-varied": Entry(
+        text=N_(
+            "Of the times that were made longer, {name} limits “{arm}” most: 1 % less of it makes throughput "
+            "{elasticity:decimal2} % higher. It may owe more to what was not varied."
+        )
+    ),
     "proof.found": Entry(text=N_("By experiment: {text}")),
     "ledger.fails": Entry(
         text=N_(
