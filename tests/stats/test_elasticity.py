@@ -9,20 +9,11 @@ from scipy import stats
 
 from pgtrial.design.limits import two_level_design
 from pgtrial.stats.elasticity import fit_elasticities, predict_log_ratio
+from support.closed_network import mean_values
 
 
 def _design(resources: int) -> NDArray[np.float64]:
     return np.array(two_level_design(resources), dtype=np.float64)
-
-
-def mean_values(demands: NDArray[np.float64], customers: int, think: float = 0.0) -> tuple[float, NDArray[np.float64]]:
-    """Throughput and queue lengths of a closed network of single servers (Reiser & Lavenberg 1980)."""
-    queues, throughput = np.zeros(demands.size), 0.0
-    for number in range(1, customers + 1):
-        residence = demands * (1 + queues)
-        throughput = number / (think + residence.sum())
-        queues = throughput * residence
-    return throughput, queues
 
 
 def test_throughput_without_noise_gives_its_exponents() -> None:
@@ -139,25 +130,48 @@ def test_a_false_lead_is_rare(truth: tuple[float, ...]) -> None:
     assert leads <= stats.binom.ppf(0.999, runs, 0.05)
 
 
-def test_prediction_is_the_product_of_powers_of_the_changes() -> None:
+def _serial(log_times: NDArray[np.float64], shares: list[float]) -> NDArray[np.float64]:
+    """Log throughput of one client, whose times follow each other."""
+    return -np.log(1 - sum(shares) + np.exp(log_times) @ np.array(shares))
+
+
+def test_prediction_of_times_one_after_the_other_is_their_sum() -> None:
+    """Also where they are longer at first than the unit of their logs, and where a part of the time was not varied."""
     log_times = _design(2) * math.log(1.5)
-    fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ np.array([0.7, 0.3]), (2, 1)))
-    found = predict_log_ratio(fitted, np.log([0.5, 2.0]), confidence=0.9)
-    assert found.value == pytest.approx(0.7 * math.log(2) - 0.3 * math.log(2))
+    logs = np.tile(_serial(log_times, [0.5, 0.3]), (2, 1))
+    found = predict_log_ratio(log_times + 3.0, logs + 7.0, np.log([0.5, 2.0]), confidence=0.9)
+    assert found.value == pytest.approx(-math.log(0.2 + 0.25 + 0.6))
     assert found.interval is None
 
 
-@pytest.mark.simulated
-def test_predictions_cover_what_an_experiment_of_as_many_blocks_finds() -> None:
-    rng = np.random.default_rng(7)
-    log_times = _design(3) * math.log(1.5)
-    truth, step, runs, covered = np.array([0.6, 0.3, 0.1]), np.log([0.7, 1.0, 1.3]), 2000, 0
-    for _ in range(runs):
-        fitted = fit_elasticities(log_times, -log_times @ truth + rng.normal(0, 0.05, (6, 8)))
-        interval = predict_log_ratio(fitted, step, confidence=0.9).interval
-        later = -float(step @ truth) + rng.normal(0, 0.05, (6, 2)) @ np.array([-1.0, 1.0])
-        covered += interval is not None and interval.low <= later.mean() <= interval.high
-    assert stats.binom.ppf(0.001, runs, 0.9) <= covered <= stats.binom.ppf(0.999, runs, 0.9)
+def test_prediction_holds_times_that_multiply_that_add_up_and_that_hide() -> None:
+    """Of half of a time whose elasticity is a half in the middle of the step, next to no noise left."""
+    rng = np.random.default_rng(5)
+    log_times = _design(1) * math.log(1.5)
+    noise = rng.normal(0, 1e-5, (6, 2))
+    for power in (1e-9, 1.0, 4.0):
+        logs = -np.log(0.5 + 0.5 * np.exp(power * log_times[:, 0])) / power
+        truth = -math.log(0.5 + 0.5 * 0.5**power) / power
+        interval = predict_log_ratio(log_times, logs + noise, np.log([0.5]), confidence=0.9).interval
+        assert interval is not None
+        assert interval.low - 1e-4 < truth < interval.high + 1e-4
+
+
+def test_no_change_of_a_time_changes_throughput_by_a_larger_factor() -> None:
+    """Throughput that follows one time more than wholly, by noise; memory has no such bound."""
+    log_times = _design(1) * math.log(1.5)
+    logs = -1.4 * log_times[:, 0] + np.array([[0, 0.01], [0.01, 0], [0, 0.0]])
+    shorter = predict_log_ratio(log_times, logs, np.log([0.5]), confidence=0.9).interval
+    memory = predict_log_ratio(log_times, logs, np.log([0.5]), confidence=0.9, are_times=np.array([False])).interval
+    assert shorter is not None
+    assert memory is not None
+    assert shorter.high < math.log(2) + 0.05
+    assert memory.high > 1.3 * math.log(2)
+
+
+def test_points_that_do_not_tell_resources_apart_predict_nothing() -> None:
+    with pytest.raises(ValueError, match="apart"):
+        predict_log_ratio(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros((2, 2)), np.zeros(2), confidence=0.9)
 
 
 def test_sum_and_lead_are_of_times_alone() -> None:

@@ -29,17 +29,52 @@ from pgtrial.stats.interval import ratio_of
 CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
+_ROUNDED = 0.01  # by which the logarithm of a factor may be off that of the step
 _NEVER_VARIED = ("network", PAUSES, "wake-ups", "locks", "whole-pages", "autovacuum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is."""
+    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is.
+
+    ``beyond``: by the short name of a resource that is changed by more than was tried, the step that was. ``fits``: as
+    of the ledger.
+    """
 
     arm: str
     ratio: float
     low: float | None
     high: float | None
+    beyond: Mapping[str, float]
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Points:
+    """What was measured: logarithms of times (arms, resources), and of throughput (blocks, arms)."""
+
+    resources: tuple[str, ...]
+    log_times: NDArray[np.float64]
+    log_throughput: NDArray[np.float64]
+
+    @property
+    def are_times(self) -> NDArray[np.bool_]:
+        return np.array([name not in MEMORY for name in self.resources])
+
+    @property
+    def steps(self) -> NDArray[np.float64]:
+        """How many times as long each time was made, or as small the memory."""
+        return np.exp(self.log_times.max(axis=0) - self.log_times.min(axis=0))
+
+    def fit(self, confidence: float) -> Elasticities:
+        return fit_elasticities(self.log_times, self.log_throughput, confidence=confidence, are_times=self.are_times)
+
+    def predict(self, factors: NDArray[np.float64]) -> Elasticity:
+        """Log ratio of throughput, where a time is so many times as long, or memory as large."""
+        change = np.log(factors) * np.where(self.are_times, 1, -1)
+        return predict_log_ratio(
+            self.log_times, self.log_throughput, change, confidence=CONFIDENCE, are_times=self.are_times
+        )
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
@@ -47,15 +82,14 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     asked = evidence.experiment.limits
     if asked is None or asked.of is None:
         return None
-    log_times = _read_times(evidence, asked.resources)
-    fitted = _fit(evidence, values, log_times)
-    if fitted is None:
+    points = _read_points(evidence, values, asked.resources)
+    if points is None:
         return None
-    steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
+    fitted = points.fit(evidence.confidence)
     found = sorted(
         (
             LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(each))
-            for name, step, each in zip(asked.resources, steps, fitted.each, strict=True)
+            for name, step, each in zip(asked.resources, points.steps, fitted.each, strict=True)
         ),
         key=lambda entry: -entry.elasticity.value,
     )
@@ -65,7 +99,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
     leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
-    fits = fitted.misfit_p is None or fitted.misfit_p >= _SURE
+    fits = _fits(fitted)
+    less = np.array([_LESS if name == entries[0].resource else 1.0 for name in asked.resources])
     return Ledger(
         of=asked.of,
         metric=evidence.load.throughput.name,
@@ -78,7 +113,16 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
-        text=_tell(asked.of, entries, memory, fitted, leads=leads, fits=fits, fails=fails),
+        text=_tell(
+            asked.of,
+            entries,
+            memory,
+            total,
+            saved=ratio_of(points.predict(less).value),
+            leads=leads,
+            fits=fits,
+            fails=fails,
+        ),
     )
 
 
@@ -103,10 +147,10 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     refuse_large(evidence)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
-    fitted = None
+    points = None
     if asked is not None and asked.of is not None:
-        fitted = _fit(evidence, values, _read_times(evidence, asked.resources))
-    if asked is None or asked.of is None or fitted is None:
+        points = _read_points(evidence, values, asked.resources)
+    if asked is None or asked.of is None or points is None:
         raise StoreError(
             f'"{folder}" has no ledger to predict from',
             hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
@@ -115,26 +159,32 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     for name in factors:
         if name not in names:
             raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
-    steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
-    steps *= [-1 if name in MEMORY else 1 for name in asked.resources]
-    found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
+    found = points.predict(np.array([factors.get(name, 1.0) for name in names]))
+    steps = dict(zip(names, points.steps, strict=True))
     return Prediction(
         arm=asked.of,
         ratio=ratio_of(found.value),
         low=ratio_of(found.interval.low) if found.interval else None,
         high=ratio_of(found.interval.high) if found.interval else None,
+        beyond={
+            name: float(steps[name])
+            for name, factor in factors.items()
+            if abs(math.log(factor)) > math.log(steps[name]) * (1 + _ROUNDED)
+        },
+        fits=_fits(points.fit(evidence.confidence)),
     )
 
 
-def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> Elasticities | None:
+def _fits(fitted: Elasticities) -> bool:
+    return fitted.misfit_p is None or fitted.misfit_p >= _SURE
+
+
+def _read_points(evidence: Evidence, values: Values, resources: tuple[str, ...]) -> _Points | None:
     """None without a whole block, and where the arms do not tell the resources apart."""
-    throughput = _read_throughput(evidence, values)
+    log_times, throughput = _read_times(evidence, resources), _read_throughput(evidence, values)
     if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < log_times.shape[1]:
         return None
-    asked = evidence.experiment.limits
-    assert asked is not None  # whose times these are
-    are_times = np.array([name not in MEMORY for name in asked.resources])
-    return fit_elasticities(log_times, throughput, confidence=evidence.confidence, are_times=are_times)
+    return _Points(resources=resources, log_times=log_times, log_throughput=throughput)
 
 
 def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] | None:
@@ -183,8 +233,9 @@ def _tell(
     arm: str,
     entries: list[LedgerEntry],
     memory: tuple[LedgerEntry, ...],
-    fitted: Elasticities,
+    total: Estimate,
     *,
+    saved: float,
     leads: bool,
     fits: bool,
     fails: bool,
@@ -198,17 +249,16 @@ def _tell(
     if first.elasticity.side() <= 0:
         parts.append(message("ledger.nothing", arm=arm))
     elif leads or not others:
-        is_largest = _exceeds(first.elasticity, _less_one(_estimate(fitted.total)))
+        is_largest = _exceeds(first.elasticity, _less_one(total))
         parts.append(message("ledger.leads" if is_largest else "ledger.leads-of-varied", **values))
-        ratio = math.exp(-first.elasticity.value * math.log(_LESS))
-        parts.append(message("ledger.buys", ratio=ratio))
+        parts.append(message("ledger.buys", ratio=saved))
         if others and others[0].elasticity.side() > 0:
             parts.append(message("ledger.next", name=others[0].name, elasticity=others[0].elasticity.value))
     else:
         second = others[0]
         other = second.elasticity.value
         parts.append(message("ledger.undecided", **values, second=second.name, other=other))
-    parts.append(_tell_total(_estimate(fitted.total)))
+    parts.append(_tell_total(total))
     if not fits:
         parts.append(message("ledger.kink"))
     return message("sentences", parts=tuple(parts))
