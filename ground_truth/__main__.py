@@ -67,9 +67,9 @@ def find_tasks(options: argparse.Namespace) -> tuple[Task, ...]:
     if options.unseen:
         return unseen_tasks(choose(unseen, options.only), predictions, options.results, **permitted)
     chosen = choose_predictions(predictions, options.only)
-    for name in unspoken(chosen):
-        print(f"{name} has no ledger yet that could predict: --limits and --unseen make them", flush=True)
     cases = {case.name: case for case in (*seen, *unseen)}
+    for name in unspoken(chosen, cases):
+        print(f"{name} has no ledger yet that could predict: --limits and --unseen make them", flush=True)
     return prediction_tasks(chosen, cases, options.results, **permitted)
 
 

@@ -4,10 +4,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ground_truth.cases import UNSEEN, Case, read_cases
-from ground_truth.kept import MEASURED, PROOFS, RULES, MeasuredRecord, ProofRecord, RulesRecord, Share, read_kept
+from ground_truth.kept import (
+    MEASURED,
+    PROOFS,
+    RULES,
+    MeasuredRecord,
+    ProofRecord,
+    RulesRecord,
+    Share,
+    find_counting,
+    read_counting,
+    read_kept,
+)
 from ground_truth.page import PAGE, put_between, table
 from ground_truth.predictions import NOMINAL, WISHED, Scored, coverage, read_predictions, score
-from ground_truth.proving import Judgement, Proved, judge_proof, right_names, tally
+from ground_truth.proving import Judgement, Proved, judge_kept, right_names, tally
 from ground_truth.scoring import Outcome, State
 
 _MISSING = "–"
@@ -29,7 +40,8 @@ def fill(page: str) -> str:
     """The page with the tables of all that is kept."""
     seen, unseen = read_cases(), read_cases(UNSEEN)
     proofs, rules = read_kept(PROOFS, ProofRecord), read_kept(RULES, RulesRecord)
-    scored = score(read_predictions([*seen, *unseen]), proofs, read_kept(MEASURED, MeasuredRecord))
+    counting = read_counting(PROOFS, ProofRecord, {case.name: case.digest for case in (*seen, *unseen)})
+    scored = score(read_predictions([*seen, *unseen]), counting, read_kept(MEASURED, MeasuredRecord))
     texts = {
         "--limits": render_proofs(seen, proofs),
         "--unseen": render_unseen(unseen, rules, proofs),
@@ -41,8 +53,9 @@ def fill(page: str) -> str:
     return page
 
 
-def render_proofs(cases: Sequence[Case], proofs: Mapping[str, ProofRecord]) -> str:
-    judged = [judge_proof(case, proofs[case.name]) for case in cases if case.name in proofs]
+def render_proofs(cases: Sequence[Case], proofs: Mapping[str, Sequence[ProofRecord]]) -> str:
+    """``proofs``: all attempts at each."""
+    judged = judge_kept(cases, proofs)
     if not judged:
         return f"None of the {len(cases)} cases has been judged by experiment yet."
     parts = [_proof_summary(judged, len(cases)), proof_table(judged)]
@@ -51,6 +64,11 @@ def render_proofs(cases: Sequence[Case], proofs: Mapping[str, ProofRecord]) -> s
 
 def _remarks(judged: Sequence[Outcome | Judgement]) -> tuple[str, ...]:
     lines = [f"- {each.case.name}: {each.state}; {each.reason}" for each in judged if each.reason]
+    lines += [
+        f"- {each.case.name}: {each.attempts} ledgers were made of it; the first that has a result counts"
+        for each in judged
+        if isinstance(each, Judgement) and each.attempts > 1
+    ]
     return ("\n".join(lines),) if lines else ()
 
 
@@ -110,13 +128,16 @@ def _interval(share: Share) -> str:
     return f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
 
 
-def render_unseen(cases: Sequence[Case], rules: Mapping[str, RulesRecord], proofs: Mapping[str, ProofRecord]) -> str:
-    """Rules and experiments side by side: how often each is right, of what has been run."""
-    run = [case for case in cases if case.name in rules or case.name in proofs]
+def render_unseen(
+    cases: Sequence[Case], rules: Mapping[str, Sequence[RulesRecord]], proofs: Mapping[str, Sequence[ProofRecord]]
+) -> str:
+    """Rules and experiments side by side: how often each is right, of what has been run. Both have all attempts."""
+    counting = {case.name: find_counting(rules.get(case.name, ()), case.digest) for case in cases}
+    outcomes = {case.name: record.outcome(case) for case in cases if (record := counting[case.name]) is not None}
+    judged = {each.case.name: each for each in judge_kept(cases, proofs)}
+    run = [case for case in cases if case.name in outcomes or case.name in judged]
     if not run:
         return f"None of the {len(cases)} unseen cases has been run yet."
-    outcomes = {case.name: rules[case.name].outcome(case) for case in run if case.name in rules}
-    judged = {case.name: judge_proof(case, proofs[case.name]) for case in run if case.name in proofs}
     rows = [
         [
             case.name,

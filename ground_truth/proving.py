@@ -1,11 +1,11 @@
 """Ledgers of elasticities against the truth. Pure: from what is kept of them to what they prove."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ground_truth.cases import Case
-from ground_truth.kept import ProofRecord, Share
+from ground_truth.kept import ProofRecord, Share, find_counting
 
 NOT_FOUND = "not found"  # what is missing from 1
 
@@ -21,7 +21,7 @@ class Proved(StrEnum):
 class Judgement:
     """What the ledger of a case proves. ``largest`` and ``second`` are of the times; where nothing makes the right one
     longer, what is missing from 1 is one of them. ``covers``: whether the sum may be 1; None where something must be
-    missing.
+    missing. ``attempts``: how many ledgers of the case are kept, of which one counts.
     """
 
     case: Case
@@ -31,6 +31,7 @@ class Judgement:
     largest: Share | None = None
     second: Share | None = None
     covers: bool | None = None
+    attempts: int = 1
 
     @property
     def is_right(self) -> bool:
@@ -39,6 +40,17 @@ class Judgement:
 
 def right_names(case: Case) -> tuple[str, ...]:
     return case.proof.times or (NOT_FOUND,)
+
+
+def judge_kept(cases: Iterable[Case], proofs: Mapping[str, Sequence[ProofRecord]]) -> tuple[Judgement, ...]:
+    """Of the cases that have a ledger, by the one that counts; ``proofs`` are all attempts."""
+    found = []
+    for case in cases:
+        attempts = proofs.get(case.name, ())
+        record = find_counting(attempts, case.digest)
+        if record is not None:
+            found.append(replace(judge_proof(case, record), attempts=len(attempts)))
+    return tuple(found)
 
 
 def judge_proof(case: Case, record: ProofRecord) -> Judgement:

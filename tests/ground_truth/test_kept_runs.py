@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ground_truth.kept import Kept, MeasuredRecord, ProofRecord, RulesRecord, Share
 from ground_truth.kept_runs import Task, run_within
-from ground_truth.predictions import read_predictions
+from ground_truth.predictions import Prediction, read_predictions
 from ground_truth.scoring import Outcome, State
 
 from ground_truth import __main__ as runner
@@ -40,7 +40,9 @@ def proof(**found: object) -> ProofRecord:
 
 
 def rules(case: cases.Case, state: State = State.RIGHT) -> RulesRecord:
-    return RulesRecord.of(Outcome(case=case, state=state, found=case.expected[0], relief=3.0), **MADE)
+    return RulesRecord.of(
+        Outcome(case=case, state=state, found=case.expected[0], relief=3.0), **MADE, digest=case.digest
+    )
 
 
 def task(file: Path, name: str, record: Kept | Exception, begun: list[str]) -> Task:
@@ -59,12 +61,40 @@ def test_records_are_read_as_they_were_kept() -> None:
     kept.keep(kept.PROOFS, "cpu", proof(reason="error: no"))
     kept.keep(kept.RULES, "jit", rules(ALL["jit"]))
 
-    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": proof(reason="error: no"), "wal-flush": record}
-    assert kept.read_kept(kept.RULES, RulesRecord)["jit"].outcome(ALL["jit"]) == Outcome(
-        case=ALL["jit"], state=State.RIGHT, found=Resource.CPU, relief=3.0
-    )
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (proof(reason="error: no"),), "wal-flush": (record,)}
+    (of_jit,) = kept.read_kept(kept.RULES, RulesRecord)["jit"]
+    assert of_jit.outcome(ALL["jit"]) == Outcome(case=ALL["jit"], state=State.RIGHT, found=Resource.CPU, relief=3.0)
     assert kept.longest(kept.PROOFS) == 300
     assert kept.longest(kept.MEASURED) is None
+
+
+def test_all_attempts_stay_and_the_first_that_has_a_result_counts() -> None:
+    """Nobody gets another result by asking again."""
+    failed, first, second = proof(reason="error: no"), proof(times=(FLUSH,), blocks=6), proof(times=(FLUSH,), blocks=2)
+    other = proof(times=(FLUSH,), blocks=3, digest="of the case before it was changed")
+    for record in (other, failed, first, second):
+        kept.keep(kept.PROOFS, "wal-flush", record)
+
+    attempts = kept.read_kept(kept.PROOFS, ProofRecord)["wal-flush"]
+
+    assert attempts == (other, failed, first, second)
+    assert kept.read_counting(kept.PROOFS, ProofRecord, {"wal-flush": "", "cpu": ""}) == {"wal-flush": first}
+    assert kept.find_counting(attempts) == other
+    assert kept.find_counting((failed, failed), "") is failed
+    assert kept.find_counting(attempts, "of another one") is None
+    assert len(kept.PROOFS.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_record_of_the_older_form_is_the_first_attempt() -> None:
+    first, second = proof(times=(FLUSH,), blocks=6, seconds=500.0), proof(times=(FLUSH,), blocks=2)
+    kept.keep(kept.PROOFS, "wal-flush", first)
+    alone = json.loads(kept.PROOFS.read_text(encoding="utf-8"))["wal-flush"][0]
+    kept.PROOFS.write_text(json.dumps({"cpu": alone, "wal-flush": alone}), encoding="utf-8")
+
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (first,), "wal-flush": (first,)}
+    assert kept.longest(kept.PROOFS) == 500
+    kept.keep(kept.PROOFS, "wal-flush", second)
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (first,), "wal-flush": (first, second)}
 
 
 def test_each_record_is_kept_at_once_and_what_cannot_run_here_is_passed_over(tmp_path: Path) -> None:
@@ -121,21 +151,28 @@ def test_unseen_cases_are_run_once_even_where_they_are_named(tmp_path: Path) -> 
     again = kept_runs.unseen_tasks(chosen, PREDICTIONS, tmp_path, host_changes=False, again=True)
 
     assert names(left) == [("proofs", second.name), ("rules", third.name), ("proofs", third.name)]
+    # Not even one that was changed since, of which another test tells.
+    changed = (replace(first, table="{}"),)
+    assert kept_runs.unseen_tasks(changed, PREDICTIONS, tmp_path, host_changes=False, again=True) == ()
     assert names(again) == [("rules", second.name), *names(left)]
 
 
 def test_a_change_is_measured_after_it_was_predicted(tmp_path: Path) -> None:
     first, second, third, *_ = PREDICTIONS  # all of one case
     said = tuple(FLUSH.model_copy(update={"name": each.name}) for each in (first, second))
-    kept.keep(kept.PROOFS, first.case, proof(said=said, began=10.0))
-    kept.keep(kept.MEASURED, first.name, MeasuredRecord(**{**MADE, "began": 20.0}, ratio=1.1))  # type: ignore[arg-type]
-    kept.keep(kept.MEASURED, second.name, MeasuredRecord(**MADE, ratio=1.1))  # type: ignore[arg-type]
+    kept.keep(kept.PROOFS, first.case, proof(said=said, began=10.0, digest=ALL[first.case].digest))
+    kept.keep(kept.MEASURED, first.name, measured(first, began=20.0))
+    kept.keep(kept.MEASURED, second.name, measured(second, began=1.0))
     chosen = (first, second, third)
 
     tasks = kept_runs.prediction_tasks(chosen, ALL, tmp_path, host_changes=False, again=False)
 
     assert names(tasks) == [("measured", second.name)]
-    assert kept_runs.unspoken(chosen) == (third.case,)
+    assert kept_runs.unspoken(chosen, ALL) == (third.case,)
+
+
+def measured(prediction: Prediction, *, began: float) -> MeasuredRecord:
+    return MeasuredRecord(machine="2 CPUs", began=began, seconds=60.0, digest=prediction.digest, ratio=1.1)
 
 
 def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,29 +292,33 @@ def test_the_page_tells_how_often_each_is_right() -> None:
     first, second, *_ = UNSEEN
     found = {
         first.name: rules(first),
-        second.name: RulesRecord.of(Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE),
+        second.name: RulesRecord.of(
+            Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE, digest=second.digest
+        ),
     }
-    proofs = {second.name: proof(times=(FLUSH,), total=FLUSH, rest=FLUSH)}
+    made = proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, digest=second.digest)
+    proofs = {second.name: (made, made)}
 
-    text = proof_page.render_unseen(UNSEEN, found, proofs)
+    text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs)
 
     assert "2 of 17 have been run. By rules, the right name was found in 1 of 2 whose cause was there" in text
     assert "always says “locks” is right in 2 of 2. By experiment, the right time is the largest in 1 of 1" in text
     assert f"| {second.name} | one advisory lock | locks | **cpu** | flush | flush |" in text
+    assert f"- {second.name}: 2 ledgers were made of it; the first that has a result counts" in text
 
 
 def test_no_unseen_case_and_no_prediction_was_changed_after_its_first_run() -> None:
     """Of the repository. What was run once stays as it was; a record of another digest tells that it did not."""
     folder = kept.FOLDER
     rules, proofs, changes = (folder / f"{name}.json" for name in ("rules", "proofs", "predictions"))
-    as_run = {
-        **{(name, "rules"): each for name, each in kept.read_kept(rules, RulesRecord).items()},
-        **{(name, "proof"): each for name, each in kept.read_kept(proofs, ProofRecord).items()},
-        **{(name, "change"): each for name, each in kept.read_kept(changes, MeasuredRecord).items()},
-    }
+    as_run = [
+        *((name, attempts) for name, attempts in kept.read_kept(rules, RulesRecord).items()),
+        *((name, attempts) for name, attempts in kept.read_kept(proofs, ProofRecord).items()),
+        *((name, attempts) for name, attempts in kept.read_kept(changes, MeasuredRecord).items()),
+    ]
     now = {case.name: case.digest for case in UNSEEN} | {each.name: each.digest for each in PREDICTIONS}
 
-    changed = [key for key, record in as_run.items() if key[0] in now and record.digest != now[key[0]]]
+    changed = [name for name, attempts in as_run for each in attempts if each.digest != now.get(name, each.digest)]
 
     assert changed == []
 
