@@ -18,7 +18,7 @@ from ground_truth.kept import (
 )
 from ground_truth.page import PAGE, put_between, table
 from ground_truth.predictions import NOMINAL, WISHED, Scored, coverage, read_predictions, score
-from ground_truth.proving import Judgement, Proved, judge_kept, right_names, tally
+from ground_truth.proving import A_THIRD_LESS, NARROW, Judgement, Proved, Sum, judge_kept, right_names, tally
 from ground_truth.scoring import Outcome, State
 
 _MISSING = "–"
@@ -79,7 +79,9 @@ def _proof_summary(judged: Sequence[Judgement], planned: int) -> str:
     if varied.cases:
         text += (
             f"Of {varied.cases} whose time can be made longer, the right one is the largest in {varied.right}, and its "
-            f"interval excludes that of the second in {varied.sure}; the sum may be 1 in {varied.covered}. "
+            f"interval excludes those of the second and of what is missing in {varied.sure}. The sum covers 1 within "
+            f"±{NARROW} in {varied.covered} ({varied.lacking} of these would cover {A_THIRD_LESS} as well); "
+            f"{varied.wide} are wider and tell nothing. "
         )
     if missing.cases:
         text += (
@@ -97,21 +99,25 @@ def _places(records: Sequence[ProofRecord]) -> str:
 
 
 def proof_table(judged: Sequence[Judgement]) -> str:
-    head = ["case", "truth", "largest", "second", "sum", "covers 1", "memory", "blocks", "result"]
+    head = [
+        *("case", "truth", "largest", "second", "sum", "half of its interval", "covers 1"),
+        *(f"and {A_THIRD_LESS}", "memory", "blocks", "result"),
+    ]
     return table(head, [_proof_row(each) for each in judged])
 
 
 def _proof_row(judged: Judgement) -> list[str]:
-    record, missing = judged.record, judged.covers is None
+    record = judged.record
     memory = next((share for share in record.memory if share.name == judged.case.proof.memory), None)
-    covers = _MISSING if missing else "yes" if judged.covers else "**no**"
     return [
         judged.case.name,
         right_names(judged.case)[0],
         _share(judged.largest),
         _share(judged.second),
         _interval(record.total) if record.total else _MISSING,
-        covers,
+        _MISSING if judged.half is None else f"{judged.half:.2f}",
+        _MISSING if judged.sum is None else str(judged.sum) if judged.sum is Sum.COVERS else f"**{judged.sum}**",
+        _MISSING if judged.sum is not Sum.COVERS else "yes" if judged.lacks_power else "no",
         _share(memory),
         f"{record.blocks} {record.method}".strip() if record.blocks else _MISSING,
         f"**{judged.state}**" if judged.state in (Proved.WRONG, Proved.FAILED) else str(judged.state),

@@ -296,7 +296,8 @@ def test_the_page_tells_how_often_each_is_right() -> None:
             Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE, digest=second.digest
         ),
     }
-    made = proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, digest=second.digest)
+    missing = Share(name="rest", value=0.1, low=0.0, high=0.2)
+    made = proof(times=(FLUSH,), total=FLUSH, rest=missing, digest=second.digest)
     proofs = {second.name: (made, made)}
 
     text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs)
