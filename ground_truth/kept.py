@@ -16,7 +16,9 @@ from pgtrial.findings.record import Record
 from pgtrial.safe_files import share_file
 
 FOLDER = Path(__file__).parent / "kept"
-PROOFS, RULES, MEASURED = (FOLDER / name for name in ("proofs.json", "rules.json", "predictions.json"))
+PROOFS, CONTROLS, RULES, MEASURED = (
+    FOLDER / name for name in ("proofs.json", "controls.json", "rules.json", "predictions.json")
+)
 _DIGITS = 6
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ground_truth.by_experiment import run_prediction, run_proof
+from ground_truth.by_experiment import run_control, run_prediction, run_proof
 from ground_truth.by_rules import run_rules
 from ground_truth.cases import Case
 from ground_truth.kept import (
+    CONTROLS,
     MEASURED,
     PROOFS,
     RULES,
@@ -79,6 +80,16 @@ def proof_tasks(
     )
 
 
+def control_tasks(cases: Sequence[Case], results: Path, *, host_changes: bool, again: bool) -> tuple[Task, ...]:
+    """Of cases whose time nothing makes longer: the ledgers without their causes; ``again``: also what failed."""
+    there = read_counting(CONTROLS, ProofRecord, _digests(cases))
+    return tuple(
+        _control_task(case, results, host_changes=host_changes)
+        for case in cases
+        if not case.proof.is_varied and is_left(there.get(case.name), again=again)
+    )
+
+
 def unseen_tasks(
     cases: Sequence[Case], predictions: Sequence[Prediction], results: Path, *, host_changes: bool, again: bool
 ) -> tuple[Task, ...]:
@@ -128,6 +139,14 @@ def _proof_task(case: Case, predictions: Sequence[Prediction], results: Path, *,
         file=PROOFS,
         name=case.name,
         run=lambda: run_proof(case, results, predictions=predictions, host_changes=host_changes),
+    )
+
+
+def _control_task(case: Case, results: Path, *, host_changes: bool) -> Task:
+    return Task(
+        file=CONTROLS,
+        name=case.name,
+        run=lambda: run_control(case, results, host_changes=host_changes),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ground_truth.cases import UNSEEN, Case, read_cases
 from ground_truth.kept import (
+    CONTROLS,
     MEASURED,
     PROOFS,
     RULES,
@@ -39,12 +40,13 @@ def publish() -> None:
 def fill(page: str) -> str:
     """The page with the tables of all that is kept."""
     seen, unseen = read_cases(), read_cases(UNSEEN)
-    proofs, rules = read_kept(PROOFS, ProofRecord), read_kept(RULES, RulesRecord)
+    rules = read_kept(RULES, RulesRecord)
+    proofs, controls = read_kept(PROOFS, ProofRecord), read_kept(CONTROLS, ProofRecord)
     counting = read_counting(PROOFS, ProofRecord, {case.name: case.digest for case in (*seen, *unseen)})
     scored = score(read_predictions([*seen, *unseen]), counting, read_kept(MEASURED, MeasuredRecord))
     texts = {
-        "--limits": render_proofs(seen, proofs),
-        "--unseen": render_unseen(unseen, rules, proofs),
+        "--limits": render_proofs(seen, proofs, controls),
+        "--unseen": render_unseen(unseen, rules, proofs, controls),
         "--predict": render_predictions(scored),
     }
     for option, text in texts.items():
@@ -53,9 +55,11 @@ def fill(page: str) -> str:
     return page
 
 
-def render_proofs(cases: Sequence[Case], proofs: Mapping[str, Sequence[ProofRecord]]) -> str:
-    """``proofs``: all attempts at each."""
-    judged = judge_kept(cases, proofs)
+def render_proofs(
+    cases: Sequence[Case], proofs: Mapping[str, Sequence[ProofRecord]], controls: Mapping[str, Sequence[ProofRecord]]
+) -> str:
+    """``proofs``, ``controls``: all attempts at each."""
+    judged = judge_kept(cases, proofs, controls)
     if not judged:
         return f"None of the {len(cases)} cases has been judged by experiment yet."
     parts = [_proof_summary(judged, len(cases)), proof_table(judged)]
@@ -86,7 +90,8 @@ def _proof_summary(judged: Sequence[Judgement], planned: int) -> str:
     if missing.cases:
         text += (
             f"Of {missing.cases} whose time nothing makes longer, what is missing from 1 is the largest in "
-            f"{missing.right}, surely in {missing.sure}. "
+            f"{missing.right + missing.unrefuted}. In {missing.right} of these the sum of the same load without the "
+            f"cause covers 1, so that times were made longer: they are right, surely in {missing.sure}. "
         )
     return text + _places([each.record for each in judged])
 
@@ -135,12 +140,15 @@ def _interval(share: Share) -> str:
 
 
 def render_unseen(
-    cases: Sequence[Case], rules: Mapping[str, Sequence[RulesRecord]], proofs: Mapping[str, Sequence[ProofRecord]]
+    cases: Sequence[Case],
+    rules: Mapping[str, Sequence[RulesRecord]],
+    proofs: Mapping[str, Sequence[ProofRecord]],
+    controls: Mapping[str, Sequence[ProofRecord]],
 ) -> str:
-    """Rules and experiments side by side: how often each is right, of what has been run. Both have all attempts."""
+    """Rules and experiments side by side: how often each is right, of what has been run. All have all attempts."""
     counting = {case.name: find_counting(rules.get(case.name, ()), case.digest) for case in cases}
     outcomes = {case.name: record.outcome(case) for case in cases if (record := counting[case.name]) is not None}
-    judged = {each.case.name: each for each in judge_kept(cases, proofs)}
+    judged = {each.case.name: each for each in judge_kept(cases, proofs, controls)}
     run = [case for case in cases if case.name in outcomes or case.name in judged]
     if not run:
         return f"None of the {len(cases)} unseen cases has been run yet."
@@ -169,10 +177,11 @@ def _unseen_summary(
     named = sum(is_named(each) for each in made)
     (often, count), *_ = Counter(str(case.expected[0]) for case in run).most_common(1)
     found = tally(judged)
+    unrefuted = f", and {found.unrefuted} are not refuted" if found.unrefuted else ""
     return (
         f"{len(run)} of {len(cases)} have been run. By rules, the right name was found in {named} of {len(made)} whose "
         f"cause was there; whoever always says “{often}” is right in {count} of {len(run)}. By experiment, the "
-        f"right time is the largest in {found.right} of {found.cases}, surely in {found.sure}. "
+        f"right time is the largest in {found.right} of {found.cases}, surely in {found.sure}{unrefuted}. "
         f"{_places([each.record for each in judged])}"
     )
 
@@ -197,8 +206,10 @@ def _by_rules(outcome: Outcome | None) -> str:
 def _by_experiment(judged: Judgement | None) -> str:
     if judged is None or judged.largest is None:
         return _MISSING if judged is None else str(judged.state)
-    name = judged.largest.name if judged.is_right else f"**{judged.largest.name}**"
-    return name if judged.state is not Proved.UNSURE else f"{name}, not surely"
+    if judged.state is Proved.WRONG:
+        return f"**{judged.largest.name}**"
+    doubts = {Proved.UNSURE: ", not surely", Proved.NOT_REFUTED: ", not refuted"}
+    return judged.largest.name + doubts.get(judged.state, "")
 
 
 def render_predictions(scored: Sequence[Scored]) -> str:

@@ -18,6 +18,7 @@ _CONFIDENCE = 0.95  # of the intervals of ledgers
 class Proved(StrEnum):
     RIGHT = "right"  # the largest, and its interval excludes those of the second and of what is missing
     UNSURE = "right, not surely"
+    NOT_REFUTED = "not refuted"  # what is missing is the largest, which it would also be if nothing took effect
     WRONG = "wrong"
     FAILED = "failed"
 
@@ -62,20 +63,26 @@ def right_names(case: Case) -> tuple[str, ...]:
     return case.proof.times or (NOT_FOUND,)
 
 
-def judge_kept(cases: Iterable[Case], proofs: Mapping[str, Sequence[ProofRecord]]) -> tuple[Judgement, ...]:
-    """Of the cases that have a ledger, by the one that counts; ``proofs`` are all attempts."""
+def judge_kept(
+    cases: Iterable[Case], proofs: Mapping[str, Sequence[ProofRecord]], controls: Mapping[str, Sequence[ProofRecord]]
+) -> tuple[Judgement, ...]:
+    """Of the cases that have a ledger, by the one that counts; ``proofs`` and ``controls`` are all attempts."""
     found = []
     for case in cases:
         attempts = proofs.get(case.name, ())
         record = find_counting(attempts, case.digest)
         if record is not None:
-            found.append(replace(judge_proof(case, record), attempts=len(attempts)))
+            control = find_counting(controls.get(case.name, ()), case.digest)
+            found.append(replace(judge_proof(case, record, control), attempts=len(attempts)))
     return tuple(found)
 
 
-def judge_proof(case: Case, record: ProofRecord) -> Judgement:
+def judge_proof(case: Case, record: ProofRecord, control: ProofRecord | None = None) -> Judgement:
     """The largest has to be the right one, surely larger than the second and than what is missing; memory has to count
     where it is asked for.
+
+    ``control``: the ledger of the same load without the case's cause. Where what is missing from 1 has to be the
+    largest, the sum of this one has to cover 1: what makes times longer could have had no effect at all.
     """
     total, rest = record.total, record.rest
     if record.reason or not record.times or total is None or rest is None:
@@ -87,6 +94,9 @@ def judge_proof(case: Case, record: ProofRecord) -> Judgement:
     )
     second = others[0] if others else None
     state, reason = _judge(case, record, first, [*others, missing] if case.proof.is_varied else others)
+    if not case.proof.is_varied and state is not Proved.WRONG:
+        doubt = _doubt(case, control)
+        state, reason = (Proved.NOT_REFUTED, doubt) if doubt else (state, reason)
     return Judgement(
         case=case,
         record=record,
@@ -97,6 +107,16 @@ def judge_proof(case: Case, record: ProofRecord) -> Judgement:
         sum=_judge_sum(total) if case.proof.is_varied else None,
         half=_half(total),
     )
+
+
+def _doubt(case: Case, control: ProofRecord | None) -> str:
+    """Why it is not known that times were made longer; "" where it is."""
+    if control is None:
+        return f"no ledger of {case.relieved} shows that times were made longer"
+    if control.reason or control.total is None:
+        return f"the ledger of {case.relieved} failed: {control.reason or 'it has no sum'}"
+    found = _judge_sum(control.total)
+    return "" if found is Sum.COVERS else f"whether the sum of {case.relieved} covers 1 within ±{NARROW}: {found}"
 
 
 def _widened(rest: Share, record: ProofRecord) -> Share:
@@ -150,13 +170,15 @@ def _may_be(share: Share, value: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many of some cases are proved right, and surely so. Of how many the sum is narrow and covers 1, of how many
-    it would do so with a third missing (``lacking``), and of how many it is too wide to tell.
+    """How many of some cases are proved right, and surely so, and how many are not refuted. Of how many the sum is
+    narrow and covers 1, of how many it would do so with a third missing (``lacking``), and of how many it is too wide
+    to tell.
     """
 
     cases: int
     right: int
     sure: int
+    unrefuted: int
     covered: int
     lacking: int
     wide: int
@@ -167,6 +189,7 @@ def tally(judgements: Sequence[Judgement]) -> Tally:
         cases=len(judgements),
         right=sum(each.is_right for each in judgements),
         sure=sum(each.state is Proved.RIGHT for each in judgements),
+        unrefuted=sum(each.state is Proved.NOT_REFUTED for each in judgements),
         covered=sum(each.sum is Sum.COVERS for each in judgements),
         lacking=sum(each.lacks_power for each in judgements),
         wide=sum(each.sum is Sum.WIDE for each in judgements),

@@ -15,6 +15,9 @@ from ground_truth.scoring import Outcome, State
 from ground_truth import __main__ as runner
 from ground_truth import by_experiment, by_rules, cases, kept, kept_runs, proof_page, runs
 from pgtrial.cli.limits import command
+from pgtrial.design.limits import limits_experiment
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.load import examine, parse_experiment
 from pgtrial.findings.causes import Resource
 
 SEEN, UNSEEN = cases.read_cases(), cases.read_cases(cases.UNSEEN)
@@ -27,7 +30,7 @@ FLUSH = Share(name="flush", value=0.7, low=0.5, high=0.9)
 @pytest.fixture(autouse=True)
 def own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of the repository is written."""
-    for name in ("PROOFS", "RULES", "MEASURED"):
+    for name in ("PROOFS", "CONTROLS", "RULES", "MEASURED"):
         for module in (kept, kept_runs, proof_page):
             monkeypatch.setattr(module, name, tmp_path / "kept" / f"{name.lower()}.json")
     page = tmp_path / "page.md"
@@ -183,7 +186,14 @@ def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tm
         made.append(case.name)
         return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0, digest=case.digest)
 
+    controls: list[str] = []
+
+    def control(case: cases.Case, results: Path, **_: object) -> ProofRecord:
+        controls.append(case.name)
+        return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0, digest=case.digest)
+
     monkeypatch.setattr(kept_runs, "run_proof", make)
+    monkeypatch.setattr(kept_runs, "run_control", control)
     arguments = ["--limits", "--results", str(tmp_path / "results"), "--only", "wal-flush", "cpu"]
 
     assert runner.main([*arguments, "--limit", "10s"]) == 75
@@ -192,6 +202,7 @@ def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tm
     assert made == [case.name for case in SEEN]
     assert runner.main(["--limits", "--results", str(tmp_path / "results")]) == 0
     assert len(made) == len(SEEN)
+    assert controls == [case.name for case in SEEN if not case.proof.is_varied]
     assert "| wal-flush | flush | flush 0.70 (0.50 to 0.90) |" in proof_page.PAGE.read_text(encoding="utf-8")
 
 
@@ -208,6 +219,43 @@ def test_what_pgtrial_says_when_it_fails_is_a_record_without_a_place(
     assert words[:4] == ["limits", str(case.file), "--arm", "waiting"]
     assert words[-1] == "--allow-code"
     assert by_rules.run_case(case, tmp_path, host_changes=False).state is State.FAILED
+
+
+def test_a_control_varies_all_times_of_the_arm_without_the_cause(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    case, called = ALL["commit-delay"], list[list[str]]()
+    fake_program(monkeypatch, "error: no", called)
+
+    found = by_experiment.run_control(case, tmp_path, host_changes=False)
+
+    assert (found.reason, found.digest) == ("error: no", case.digest)
+    (words,) = called
+    assert words[:4] == ["limits", str(case.file), "--arm", case.relieved]
+    assert "--resource" not in words
+    given = command.make_context("limits", words[1:]).params
+    assert (given["resources"], given["method"], given["blocks"]) == ((), case.proof.method, 6)
+
+
+# Those of undeclared-limit are on volumes that are made for it.
+@pytest.mark.parametrize("name", [case.name for case in ALL.values() if not (case.proof.is_varied or case.outside)])
+def test_a_control_can_be_planned_for_each_case_in_which_something_is_missing(name: str) -> None:
+    case = ALL[name]
+    experiment = parse_experiment(case.file.read_text(encoding="utf-8"), case.file.name, case.file.parent).experiment
+
+    written = limits_experiment(
+        experiment,
+        resolve_arms(experiment),
+        arm=case.relieved,
+        method=case.proof.method or "auto",
+        duration=case.proof.duration or None,
+        warmup=case.proof.warmup or None,
+    )
+
+    found = examine(written, case.file.parent).experiment
+    assert found is not None
+    assert found.limits is not None
+    assert set(found.limits.resources) >= {f"slowdown.{name}" for name in ("cpu", "flush", "files", "generator")}
 
 
 def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]], status: int = 2) -> None:
@@ -300,7 +348,7 @@ def test_the_page_tells_how_often_each_is_right() -> None:
     made = proof(times=(FLUSH,), total=FLUSH, rest=missing, digest=second.digest)
     proofs = {second.name: (made, made)}
 
-    text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs)
+    text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs, {})
 
     assert "2 of 17 have been run. By rules, the right name was found in 1 of 2 whose cause was there" in text
     assert "always says “locks” is right in 2 of 2. By experiment, the right time is the largest in 1 of 1" in text
@@ -311,10 +359,16 @@ def test_the_page_tells_how_often_each_is_right() -> None:
 def test_no_unseen_case_and_no_prediction_was_changed_after_its_first_run() -> None:
     """Of the repository. What was run once stays as it was; a record of another digest tells that it did not."""
     folder = kept.FOLDER
-    rules, proofs, changes = (folder / f"{name}.json" for name in ("rules", "proofs", "predictions"))
+    rules, proofs, controls, changes = (
+        folder / f"{name}.json" for name in ("rules", "proofs", "controls", "predictions")
+    )
     as_run = [
         *((name, attempts) for name, attempts in kept.read_kept(rules, RulesRecord).items()),
-        *((name, attempts) for name, attempts in kept.read_kept(proofs, ProofRecord).items()),
+        *(
+            (name, attempts)
+            for path in (proofs, controls)
+            for name, attempts in kept.read_kept(path, ProofRecord).items()
+        ),
         *((name, attempts) for name, attempts in kept.read_kept(changes, MeasuredRecord).items()),
     ]
     now = {case.name: case.digest for case in UNSEEN} | {each.name: each.digest for each in PREDICTIONS}

@@ -117,15 +117,43 @@ def test_intervals_of_times_and_of_what_is_missing_hold_together() -> None:
     assert near.state is Proved.RIGHT
 
 
+NOTHING = record(share("cpu", -0.1, 0.1), share("files", -0.1, 0.1), total=(-0.15, 0.15))
+WHOLE = record(share("cpu", 0.7, 1.0), share("files", -0.1, 0.1), total=(0.85, 1.15))
+
+
 def test_what_is_missing_has_to_be_the_largest_where_nothing_makes_the_right_time_longer() -> None:
-    right = judge_proof(WRITERS, record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)))
-    wrong = judge_proof(WRITERS, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0)))
+    right = judge_proof(WRITERS, record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)), WHOLE)
+    wrong = judge_proof(WRITERS, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0)), WHOLE)
 
     assert right.state is Proved.RIGHT
     assert right.largest is not None
     assert right.largest.name == NOT_FOUND
     assert right.sum is None
     assert wrong.state is Proved.WRONG
+
+
+@pytest.mark.parametrize(
+    ("control", "reason"),
+    [
+        (None, "no ledger of kernel_default shows that times were made longer"),
+        (NOTHING, "whether the sum of kernel_default covers 1 within ±0.25: no"),
+        (record(share("cpu", 0.0, 1.9), total=(0.1, 1.9)), "the sum of kernel_default covers 1 within ±0.25: too wide"),
+        (ProofRecord(**MADE, reason="error: no compiler"), "the ledger of kernel_default failed: error: no compiler"),
+    ],
+    ids=["none", "as dead", "tells nothing", "failed"],
+)
+def test_a_dead_instrument_refutes_nothing_and_proves_nothing(control: ProofRecord | None, reason: str) -> None:
+    """Where nothing is made longer at all, everything is missing from 1."""
+    judged = judge_proof(WRITERS, NOTHING, control)
+
+    assert judged.state is Proved.NOT_REFUTED
+    assert not judged.is_right
+    assert reason in judged.reason
+
+
+def test_a_control_is_asked_for_where_something_has_to_be_missing_and_nowhere_else() -> None:
+    assert judge_proof(FLUSH, record(share("flush", 0.6, 0.9), share("cpu", 0.0, 0.2))).state is Proved.RIGHT
+    assert judge_proof(WRITERS, record(share("cpu", 0.7, 0.9), total=(0.7, 1.0))).state is Proved.WRONG
 
 
 def test_throughput_has_to_depend_on_memory_where_that_is_short() -> None:
@@ -150,11 +178,12 @@ def test_cases_are_counted() -> None:
         judge_proof(FLUSH, record(*sure, total=(0.62, 1.1))),
         judge_proof(FLUSH, record(share("flush", 0.2, 0.9), share("cpu", 0.0, 0.3), total=(0.2, 0.9))),
         judge_proof(FLUSH, record(share("cpu", 0.5, 0.9), total=(0.0, 2.0))),
+        judge_proof(WRITERS, NOTHING),
     ]
 
     found = tally(judged)
 
-    assert (found.cases, found.right, found.sure) == (4, 3, 2)
+    assert (found.cases, found.right, found.sure, found.unrefuted) == (5, 3, 2, 1)
     assert (found.covered, found.wide, found.lacking) == (2, 1, 1)
 
 
@@ -165,18 +194,23 @@ def test_the_page_tells_what_must_be_shown() -> None:
         "write-back": record(share("cpu", -0.05, 0.1), total=(-0.1, 0.2)),
     }
 
-    text = proof_page.render_proofs(tuple(CASES.values()), of_now(proofs))
+    alone = proof_page.render_proofs(tuple(CASES.values()), of_now(proofs), {})
+    text = proof_page.render_proofs(tuple(CASES.values()), of_now(proofs), of_now({"write-back": WHOLE}))
 
     assert "3 of 18 cases have been judged." in text
     assert "Of 2 whose time can be made longer, the right one is the largest in 1" in text
     assert "excludes those of the second and of what is missing in 1. The sum covers 1 within ±0.25 in 1" in text
     assert "(0 of these would cover 0.65 as well); 0 are wider and tell nothing." in text
-    assert "Of 1 whose time nothing makes longer, what is missing from 1 is the largest in 1, surely in 1." in text
+    assert "Of 1 whose time nothing makes longer, what is missing from 1 is the largest in 1." in text
+    assert "In 1 of these the sum of the same load without the cause covers 1" in text
+    assert "they are right, surely in 1." in text
+    assert "In 0 of these the sum of the same load without the cause covers 1" in alone
+    assert "- write-back: not refuted; no ledger of kernel_default shows that times were made longer" in alone
     assert "| wal-flush | flush | flush 0.70 (0.50 to 0.90) | cpu 0.10 (0.00 to 0.20) | 1.00 (0.80 to 1.20) " in text
     assert "| 0.20 | yes | no | – | 6 blocks | right |" in text
     assert "| 0.35 | **no** | – | – | 6 blocks | **wrong** |" in text
     assert "- row-locks: wrong; expected flush, found cpu" in text
-    assert proof_page.render_proofs((FLUSH,), {}) == "None of the 1 cases has been judged by experiment yet."
+    assert proof_page.render_proofs((FLUSH,), {}, {}) == "None of the 1 cases has been judged by experiment yet."
 
 
 def test_the_page_says_what_is_kept() -> None:
