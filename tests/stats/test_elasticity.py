@@ -80,6 +80,21 @@ def test_kink_is_told_as_a_misfit() -> None:
     assert fitted.misfit_p < 0.001
 
 
+@pytest.mark.simulated
+def test_bend_of_one_time_alone_is_not_told() -> None:
+    """A limit that is short only from 1.2 times on: two lengths of a time show its mean, as docs/causes.md says."""
+    rng, runs, told = np.random.default_rng(11), 1000, 0
+    log_times = _design(4) * math.log(1.5)
+    times = np.exp(log_times)
+    logs = -np.log(0.6 * times[:, 0] + 0.4 * np.maximum(1, times[:, 3] / 1.2))
+    for _ in range(runs):
+        fitted = fit_elasticities(log_times, logs + rng.normal(0, 0.05, (6, 8)))
+        told += fitted.misfit_p is not None and fitted.misfit_p < 0.05
+    alone = fit_elasticities(log_times, np.array([logs, logs])).each[3]
+    assert alone.value == pytest.approx(0.21, abs=0.01)
+    assert told <= 0.15 * runs
+
+
 def test_points_that_do_not_tell_resources_apart_are_refused() -> None:
     both = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="apart"):
