@@ -20,8 +20,9 @@ from pgtrial.model.metrics import COMPARED
 from pgtrial.model.verdict import Decision
 
 LATENCY = "pgbench.latency_mean"
-CLIENTS, SECONDS, POLLS = 8, 20, 200
+CLIENTS, SECONDS, POLLS, BATCHES = 8, 20, 200, 7
 SLOW, OUTSIDE = "UPDATE slow", 0.004  # a statement, and s of a transaction outside of the server
+LONG = 5 * CLIENTS  # polls times sessions that find a state of half a second
 EXPERIMENTS, FEWER = 300, 100  # fewer where each takes seconds
 CPU, WAITS = ("", ""), (("IO", "WALSync"), ("Lock", "transactionid"), ("LWLock", "BufferContent"))
 
@@ -31,7 +32,7 @@ def sample(evidence, shares, *, together, latency):
     that are one: 1 where they are independent, all of a poll in a convoy, of many polls in one that lasts.
     """
     rng = np.random.default_rng(evidence.seed)
-    sessions, totals, values = {}, {}, {}
+    sessions, totals, values, scatter = {}, {}, {}, {}
     for run in evidence.valid:
         mine = shares[run.slot.arm]
         mean = latency[run.slot.arm] * float(np.exp(rng.normal(0, 0.002)))
@@ -41,13 +42,22 @@ def sample(evidence, shares, *, together, latency):
             for (kind, event), n in zip(mine, hits, strict=True)
             if n
         )
+        scatter[run.id, 0, None] = {
+            kind: scatter_of(together * rng.multinomial(n // together, [1 / BATCHES] * BATCHES))
+            for kind, n in zip(mine, hits, strict=True)
+        }
         count = round(SECONDS * CLIENTS / mean)
         totals[run.id, 0, None] = Totals(count=count, latency_sum=count * mean, failed=0, skipped=0, late=0)
         for level in (0, "all"):
             values[run.id, TPS, None, level] = CLIENTS / mean
             values[run.id, LATENCY, None, level] = mean
     polls = dict.fromkeys(sessions, POLLS)
-    return Reduction(sessions=sessions, totals=totals, polls=polls), values
+    return Reduction(sessions=sessions, totals=totals, polls=polls, scatter=scatter), values
+
+
+def scatter_of(batches):
+    """Variance of a sum, from that of the batches that it is of."""
+    return float(len(batches) * np.var(batches, ddof=1))
 
 
 def codes(message):
@@ -162,19 +172,35 @@ def count_sure():
     return sure, unfounded
 
 
-def count_rare(hits):
-    """Experiments in which the interval of a rare part, the same in both arms, misses its difference of zero."""
-    seeds, missed, found = random.Random(6), 0, 0
+def count_rare(hits, *, together=1, blocks=6):
+    """Experiments in which the interval of a rare part, the same in both arms, misses it, of those in which any was
+    found; and in which its difference of zero is missed.
+    """
+    seeds, missed, found, told = random.Random(6), 0, 0, 0
     share = hits / (CLIENTS * POLLS)
     shares = {CPU: 1 - share, ("IPC", "SyncRep"): share}
     for _ in range(EXPERIMENTS):
-        evidence = plan_trial(seeds, blocks=6)
-        reduction, values = sample(evidence, {"a": shares, "b": shares}, together=1, latency={"a": 0.01, "b": 0.01})
+        evidence = plan_trial(seeds, blocks=blocks)
+        reduction, values = sample(
+            evidence, {"a": shares, "b": shares}, together=together, latency={"a": 0.01, "b": 0.01}
+        )
         parts = [part for budget in describe_budgets(evidence, reduction, values) for part in budget.parts]
         rare = [part.seconds for part in parts if part.kind == "IPC"]
         found += len(rare)
         missed += sum(part.side(0.01 * share) != 0 for part in rare)
-    return missed, found
+        differences = [part for one in compare_budgets(evidence, reduction, values) for part in one.parts]
+        told += any(part.seconds.side() != 0 for part in differences if part.kind == "IPC")
+    return missed, found, told
+
+
+@pytest.mark.simulated
+def test_quick_what_comes_together_is_counted_once():
+    """A state of half a second that all clients are in is found forty times, and is there once or twice a run."""
+    for hits in (LONG, 2 * LONG):
+        missed, found, told = count_rare(hits, together=LONG, blocks=2)
+
+        assert missed <= most(found, 0.05)
+        assert told <= most(EXPERIMENTS, 0.05) // 2
 
 
 def count_elsewhere():
@@ -207,7 +233,8 @@ def test_only_what_is_surely_so_is_said() -> None:
     statements = tuple(
         count_statements(together=number, more=factor) for number, factor in ((1, 1.0), (1, 1.3), (CLIENTS, 1.3))
     )
-    (rare, of_rare), (rarer, of_rarer) = count_rare(0.3), count_rare(0.1)
+    (rare, of_rare, _), (rarer, of_rarer, _) = count_rare(0.3), count_rare(0.1)
+    clumped, of_clumped, told_clumped = count_rare(2 * LONG, together=LONG, blocks=2)
 
     for wrong, _ in (independent, convoy, long_convoy):
         assert wrong <= most(EXPERIMENTS, 0.05)
@@ -224,6 +251,8 @@ def test_only_what_is_surely_so_is_said() -> None:
     assert certain <= most(FEWER, 0.05)
     assert rare <= most(of_rare, 0.05)
     assert rarer <= most(of_rarer, 0.05)
+    assert clumped <= most(of_clumped, 0.05)
+    assert told_clumped <= most(EXPERIMENTS, 0.05)
     named = ", ".join(percent(wrong, EXPERIMENTS) for wrong, _ in (independent, convoy, long_convoy))
     record(
         Row(
@@ -232,15 +261,20 @@ def test_only_what_is_surely_so_is_said() -> None:
                 "a part of the latency that did not change is named (sessions independent, in convoys, in convoys of "
                 "1 s); equal arms are told, or shown in the table, to have different limits; “this is sure” beside an "
                 "interval across zero; "
-                "rare parts (0.3 and 0.1 hits per run) outside of their interval; something else of two equal arms is "
+                "rare parts (0.3 and 0.1 hits per run; two states of half a second of all clients per run, two blocks) "
+                "outside of their interval, and the last told to differ; something else of two equal arms is "
                 f"named as changed ({compared} comparisons); a statement is said to take more or less that does not "
                 "(equal arms; another one takes 30 % more, independent and in convoys)"
             ),
-            before=(f"5, 56, 96 %; 53 to 55 %; “sure: 96.6 %” beside −6 to +60 %; 17, 56 %; {percent(decided, FEWER)}"),
+            before=(
+                "5, 56, 96 %; 53 to 55 %; “sure: 96.6 %” beside −6 to +60 %; 17, 56, 9.3 %, and 10.0 %; "
+                f"{percent(decided, FEWER)}"
+            ),
             after=(
                 f"{named} (the part that did is named in {percent(independent[1], EXPERIMENTS)} of the first); "
                 f"{percent(told, EXPERIMENTS)}; {unfounded} of {sure} (of {EXPERIMENTS} pairs of equal arms); "
-                f"{percent(rare, of_rare)}, {percent(rarer, of_rarer)} where any was found; "
+                f"{percent(rare, of_rare)}, {percent(rarer, of_rarer)}, {percent(clumped, of_clumped)} where any was "
+                f"found, and {percent(told_clumped, EXPERIMENTS)}; "
                 f"{percent(certain, FEWER)}; {', '.join(percent(wrong, EXPERIMENTS) for wrong, _ in statements)} (the "
                 f"one that does is named in {percent(moved[1], EXPERIMENTS)} and {percent(crowded[1], EXPERIMENTS)})"
             ),
