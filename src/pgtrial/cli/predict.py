@@ -50,14 +50,15 @@ def command(*, folder: Path, changes: dict[str, float], as_json: bool) -> None:
     from pgtrial.analysis.causes.ledger import CONFIDENCE, predict_change
 
     found = predict_change(folder, changes)
+    ratio = found.ratio
     if as_json:
-        values = {"arm": found.arm, "ratio": found.ratio, "low": found.low, "high": found.high}
+        values = {"arm": found.arm, "ratio": ratio.value, "low": ratio.low, "high": ratio.high}
         echo(json.dumps({**values, "confidence": CONFIDENCE, "beyond": found.beyond, "fits": found.fits}))
         return
     interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(found.low, found.high, found.ratio)})"
-    echo(f"throughput of {found.arm}: {change_text(found.ratio, found.low, found.high)}{interval}")
+    if ratio.low is not None and ratio.high is not None:
+        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(ratio.low, ratio.high, ratio.value)})"
+    echo(f"throughput of {found.arm}: {change_text(ratio.value, ratio.low, ratio.high)}{interval}")
     for name, step in found.beyond.items():
         echo(f"note: {name} was tried up to {step:.3g} times; what lies beyond 1/{step:.3g} or {step:.3g} is a guess")
     if not found.fits:

@@ -23,17 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from pgtrial.stats.base import Interval
-from pgtrial.stats.interval import NO_SPREAD, t_quantile, t_tail
+from pgtrial.findings.record import Estimate
+from pgtrial.stats.interval import NO_SPREAD, estimate_about, t_quantile, t_tail
 
 _PRODUCT, _ONE_BY_ONE, _BEHIND = 0.0, 1.0, 4.0  # powers p of the models of predictions
 _LEAST = 0.01  # of the time of a transaction where it is shortest, so that noise cannot make it nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elasticity:
-    value: float
-    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +39,8 @@ class Elasticities:
     there is no noise to compare with.
     """
 
-    each: tuple[Elasticity, ...]
-    total: Elasticity
+    each: tuple[Estimate, ...]
+    total: Estimate
     degrees: int
     blocks: int
     lead_p: float | None
@@ -78,12 +72,11 @@ def fit_elasticities(
     covariance = inverse * variance / blocks if variance > 0 else None
     counted = np.ones(resources, dtype=np.bool_) if are_times is None else are_times
 
-    def estimate(weights: NDArray[np.float64], level: float) -> Elasticity:
+    def estimate(weights: NDArray[np.float64], level: float) -> Estimate:
         value = float(-(weights @ slopes))
         if covariance is None:
-            return Elasticity(value=value, interval=None)
-        half = t_quantile((1 + level) / 2, degrees) * math.sqrt(float(weights @ covariance @ weights))
-        return Elasticity(value=value, interval=Interval(low=value - half, high=value + half, confidence=level))
+            return Estimate(value=value)
+        return estimate_about(value, math.sqrt(float(weights @ covariance @ weights)), degrees, confidence=level)
 
     together = 1 - (1 - confidence) / resources  # Bonferroni
     return Elasticities(
@@ -103,7 +96,7 @@ def predict_log_ratio(
     *,
     confidence: float,
     are_times: NDArray[np.bool_] | None = None,
-) -> Elasticity:
+) -> Estimate:
     """Log ratio of throughput after a change of times to before it, as an experiment of as many blocks would find it.
 
     change : (n_resources,), log of the factors by which times are longer than at the point where each is shortest. The
@@ -120,7 +113,7 @@ def predict_log_ratio(
     found = [_extrapolate(times, means, change, power) for power in (_ONE_BY_ONE, _PRODUCT, _BEHIND)]
     value, _ = found[0]
     if variance <= 0:
-        return Elasticity(value=value, interval=None)
+        return Estimate(value=value)
     quantile, of_arms = t_quantile((1 + confidence) / 2, degrees), 2 * variance / blocks
     halves = [quantile * math.sqrt(float(weights @ weights) * variance / blocks + of_arms) for _, weights in found]
     low = min(ratio - half for (ratio, _), half in zip(found, halves, strict=True))
@@ -129,7 +122,7 @@ def predict_log_ratio(
         noise = quantile * math.sqrt(of_arms)
         low = max(low, -max(0.0, float(change.max())) - noise)
         high = min(high, max(0.0, -float(change.min())) + noise)
-    return Elasticity(value=value, interval=Interval(low=low, high=high, confidence=confidence))
+    return Estimate(value=value, low=low, high=high)
 
 
 def _extrapolate(

@@ -19,8 +19,8 @@ from pgtrial.export.redaction import Redaction
 from pgtrial.export.tables.causes import cause_tables
 from pgtrial.findings.causes import Limit, Resource
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import message, say
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.narrate.facts import tell_facts
 from pgtrial.report.html import render_html

@@ -16,14 +16,14 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import MEMORY, TIMES
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN
 from pgtrial.knobs.workload import PAUSES, WORKLOAD
 from pgtrial.nearest import hint_name
-from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
+from pgtrial.stats.elasticity import Elasticities, fit_elasticities, predict_log_ratio
 from pgtrial.stats.interval import ratio_of
 
 CONFIDENCE = 0.9  # of predictions
@@ -35,16 +35,13 @@ _NEVER_VARIED = ("network", PAUSES, "wake-ups", "locks", "whole-pages", "autovac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is.
-
+    """``ratio``: of the arm's throughput after a change to before it; no bounds where one block is all there is.
     ``beyond``: by the short name of a resource that is changed by more than was tried, the step that was. ``fits``: as
     of the ledger.
     """
 
     arm: str
-    ratio: float
-    low: float | None
-    high: float | None
+    ratio: Estimate
     beyond: Mapping[str, float]
     fits: bool
 
@@ -69,12 +66,12 @@ class _Points:
     def fit(self, confidence: float) -> Elasticities:
         return fit_elasticities(self.log_times, self.log_throughput, confidence=confidence, are_times=self.are_times)
 
-    def predict(self, factors: NDArray[np.float64]) -> Elasticity:
-        """Log ratio of throughput, where a time is so many times as long, or memory as large."""
+    def predict(self, factors: NDArray[np.float64]) -> Estimate:
+        """Ratio of throughput, where a time is so many times as long, or memory as large."""
         change = np.log(factors) * np.where(self.are_times, 1, -1)
         return predict_log_ratio(
             self.log_times, self.log_throughput, change, confidence=CONFIDENCE, are_times=self.are_times
-        )
+        ).mapped(ratio_of)
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
@@ -88,14 +85,13 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     fitted = points.fit(evidence.confidence)
     found = sorted(
         (
-            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(each))
+            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=each)
             for name, step, each in zip(asked.resources, points.steps, fitted.each, strict=True)
         ),
         key=lambda entry: -entry.elasticity.value,
     )
     entries = [entry for entry in found if entry.resource not in MEMORY]
     memory = tuple(entry for entry in found if entry.resource in MEMORY)
-    total = _estimate(fitted.total)
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
     leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
@@ -108,8 +104,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         confidence=evidence.confidence,
         entries=tuple(entries),
         memory=memory,
-        total=total,
-        rest=_less_one(total),
+        total=fitted.total,
+        rest=_less_one(fitted.total),
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
@@ -117,8 +113,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
             asked.of,
             entries,
             memory,
-            total,
-            saved=ratio_of(points.predict(less).value),
+            fitted.total,
+            saved=points.predict(less).value,
             leads=leads,
             fits=fits,
             fails=fails,
@@ -159,13 +155,10 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
     for name in factors:
         if name not in names:
             raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
-    found = points.predict(np.array([factors.get(name, 1.0) for name in names]))
     steps = dict(zip(names, points.steps, strict=True))
     return Prediction(
         arm=asked.of,
-        ratio=ratio_of(found.value),
-        low=ratio_of(found.interval.low) if found.interval else None,
-        high=ratio_of(found.interval.high) if found.interval else None,
+        ratio=points.predict(np.array([factors.get(name, 1.0) for name in names])),
         beyond={
             name: float(steps[name])
             for name, factor in factors.items()
@@ -203,12 +196,6 @@ def _read_times(evidence: Evidence, resources: tuple[str, ...]) -> NDArray[np.fl
     names = [name.partition(".") for name in resources]
     tables = [{**arm.knobs, POSTGRESQL: arm.settings} for arm in evidence.arms]
     return np.array([[log_time(knob, table[knob][key]) for knob, _, key in names] for table in tables])
-
-
-def _estimate(found: Elasticity) -> Estimate:
-    if found.interval is None:
-        return Estimate(value=found.value)
-    return Estimate(value=found.value, low=found.interval.low, high=found.interval.high)
 
 
 def _less_one(total: Estimate) -> Estimate:

@@ -8,12 +8,19 @@ from pathlib import Path
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import (
+    DATABASE,
+    IN_DATABASE,
+    RunningServer,
+    alter_database,
+    groups_of,
+    undo_sql,
+    wanted_settings,
+)
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
-from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.slowdown import (
@@ -101,9 +108,7 @@ class ThrowawayTarget:
         context = self.context(cluster, wanted)
         self.running, self.log_begin = arm, 0
         self.changed = await self.changes.make(context, knobs, run=run)
-        groups = tuple(
-            group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
-        )
+        groups = groups_of(context, knobs)
         await self._copy_standby(arm)
         slowed, of_server, of_generator = arm.knobs.get(SLOWDOWN, {}), {}, {}
         if slowed:

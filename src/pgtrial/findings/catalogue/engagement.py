@@ -81,8 +81,7 @@ ENGAGEMENT = {
     "seen.number": Entry(text=N_("{metric} was at most {value:short}, and {least:short} counts as much")),
     "seen.any": Entry(text=N_("{metric} was at most {value:short}, and anything above 0 counts")),
     "seen.nothing": Entry(text=N_("{metric} was 0 in every second")),
-}
-NOT_TESTED = {
+    # A verdict that nothing could have reached.
     "verdict.not-tested": Entry(text=N_("Not tested: {why:sentences}")),
     "needed.not-engaged": Entry(
         text=N_("a load in which the setting has something to act on would help, and not more blocks")
