@@ -24,7 +24,7 @@ from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
 from pgtrial.experiment_file.workload_table import WarmupTable
-from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.knobs.slowdown import library_of, require_generator_loaded
 from pgtrial.knobs.tracing import Tracing
