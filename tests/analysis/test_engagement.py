@@ -60,6 +60,41 @@ def test_dirty_pages_below_the_limit_test_nothing(evidence: Evidence) -> None:
     assert states(asked, *high) == ["engaged"]
 
 
+def swapping(arm: str, **series: float) -> Timeline:
+    """Of a server in a control group of version 1, which has a swappiness of its own."""
+    own = {f"cgroup.{name}": value for name, value in series.items()}
+    found = timeline(arm, {"vmstat.si": 5e6, "vmstat.so": 5e6, **own})
+    found.series["cgroup.swappiness", ""][:] = series["swappiness"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("control", "treated", "state"),
+    [
+        ({"swappiness": 10.0, "swapped": 5e6, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 0.0}, "engaged"),
+        ({"swappiness": 10.0, "swapped": 0.0, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 5e6}, "engaged"),
+        ({"swappiness": 10.0, "swapped": 0.0, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 0.0}, "idle"),
+        ({"swappiness": 60.0, "swapped": 5e6, "si": 5e6}, {"swappiness": 60.0, "swapped": 5e6, "si": 5e6}, "idle"),
+    ],
+)
+def test_swapping_counts_of_the_group_alone_whose_swappiness_differs(
+    evidence: Evidence, control: dict[str, float], treated: dict[str, float], state: str
+) -> None:
+    asked = differ(evidence, knob="sysctl", **{"vm.swappiness": ("10", "1")})
+
+    assert states(asked, swapping("on", **control), swapping("off", **treated)) == [state]
+
+
+def test_a_group_whose_swappiness_is_the_same_in_both_arms_is_told(evidence: Evidence) -> None:
+    asked = differ(evidence, knob="sysctl", **{"vm.swappiness": ("10", "1")})
+    lines = [swapping(arm, swappiness=60.0, swapped=5e6, si=5e6) for arm in ("on", "off")]
+
+    (found,) = find_engagements(asked, lines)
+
+    assert "vm.swappiness did not govern the server" in say(found.text)
+    assert "60" in say(found.text)
+
+
 @pytest.mark.parametrize(("reads", "state"), [(1400.0, "idle"), (1600.0, "engaged")])
 def test_a_limit_of_the_disk_acts_where_the_group_comes_near_it(evidence: Evidence, reads: float, state: str) -> None:
     asked = differ(evidence, knob="cgroup", read_iops=("3000", "10000"))

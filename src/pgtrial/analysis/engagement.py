@@ -5,6 +5,9 @@ from happening, it happens in the other arm.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from pgtrial.analysis.causes.sessions import find_objects, pooled_values
 from pgtrial.analysis.evidence import Evidence
@@ -15,7 +18,7 @@ from pgtrial.findings.findings import Engagement, HypothesisFinding, Needed
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.knobs import KNOBS
-from pgtrial.knobs.declaration import Acts
+from pgtrial.knobs.declaration import Acts, OfGroup
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
@@ -41,6 +44,13 @@ def _judge(difference: Difference, arms: Sequence[Arm], timelines: Sequence[Time
         return _found(difference, "unknown", message("engagement.undeclared", setting=setting))
     if not acts.metrics:
         return _found(difference, "engaged", message("engagement.always", setting=setting))
+    if acts.in_group is not None and (governing := _find_governing(acts.in_group, arms, timelines)):
+        if len(set(governing)) == 1:
+            text = message(
+                "engagement.not-governing", setting=setting, metric=name_metric(acts.in_group.value), value=governing[0]
+            )
+            return _found(difference, "idle", text)
+        acts = replace(acts, metrics=acts.in_group.metrics)
     what = message(f"acts.{acts.code}")
     highest = {
         metric: max(value)
@@ -74,6 +84,12 @@ def _find_least(acts: Acts, difference: Difference, arms: Sequence[Arm]) -> floa
     values = (arm.knobs.get(difference.knob, {}).get(difference.key, "") for arm in arms)
     limits = [limit for value in values if (limit := read_number(value)) is not None]
     return acts.of_value * min(limits) if limits else None
+
+
+def _find_governing(of_group: OfGroup, arms: Sequence[Arm], timelines: Sequence[Timeline]) -> list[float]:
+    """By arm what the control group had; [] where that was not sampled of each."""
+    values = [pooled_values([t for t in timelines if t.arm == arm.name], of_group.value) for arm in arms]
+    return [float(np.median(own)) for own in values] if all(own.size for own in values) else []
 
 
 def _tell(least: float, metric: str, value: float) -> Message:

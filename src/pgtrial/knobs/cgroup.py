@@ -14,9 +14,11 @@ from pgtrial.hosts.linux.devices import devices_under
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.cgroup_limits import (
+    OWN,
     Device,
     controllers,
     describe,
+    is_own_group,
     limit_files,
     needs_device,
     place_limits,
@@ -27,7 +29,6 @@ from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import parse_bytes
 
-_OWN = "pgtrial-"  # what the names of groups begin with
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
@@ -204,7 +205,7 @@ class Cgroup(HostKnob):
         for name, text in got.items():
             if text != change.new[name]:
                 raise SettingError(f'"{group}/{name}" is "{text}", asked for "{change.new[name]}"')
-        if any(name.startswith("memory.") for name in got):
+        if any(name.startswith("memory.") for name in got) or ops.exists(f"{group}/memory.swappiness"):
             # A page of the cache is charged to the group that was first to read or write it. What pgtrial has just
             # copied would not count for the server, which could use all of it beyond its limit.
             await evict(context.host, [path for path in (context.data, context.wal) if path is not None])
@@ -215,7 +216,7 @@ class Cgroup(HostKnob):
         try:
             if group is None:
                 return _disable_controllers(host.ops, entry)
-            if not group.rpartition("/")[2].startswith(_OWN) or (entry.got and entry.got.get("group") != group):
+            if not is_own_group(group) or (entry.got and entry.got.get("group") != group):
                 text = f'Its entry in the journal is damaged: "{group}" is not the control group that was made.'
                 return Undone(outcome=Outcome.FAILED, text=text)
             if host.ops.boot_id() != entry.boot_id:
@@ -256,7 +257,7 @@ def _group(context: KnobContext, hierarchy: Hierarchy) -> str:
     Below pgtrial's own group the limits of a session would count as well, and session managers remove what they made.
     In version 2 that group could not even have groups with controllers below it, as it has processes itself.
     """
-    return f"{hierarchy.mount}/{_OWN}{context.token}"
+    return f"{hierarchy.mount}/{OWN}{context.token}"
 
 
 def _device(context: KnobContext) -> Device:

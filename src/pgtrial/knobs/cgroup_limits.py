@@ -14,9 +14,14 @@ from pgtrial.units import format_bytes, parse_bytes
 _PERIOD = 100_000  # µs over which CPU time is counted, the kernel's default
 _LEAST_QUOTA = 1_000  # µs of CPU time in it, the least that the kernel takes
 
+OWN = "pgtrial-"  # what the names of groups that pgtrial makes begin with
+# Key of a table: a group for memory, without a limit, where the kernel reclaims each by a swappiness of its own. It is
+# not for files: arms have it that set vm.swappiness, and those that are compared with them.
+OWN_SWAPPINESS = "own_swappiness"
 # A controller's name in each version, by what the experiment file asks for.
 _CONTROLLERS = {
     "memory": ("memory", "memory"),
+    OWN_SWAPPINESS: ("memory", "memory"),
     "cpus": ("cpu", "cpu"),
     "read_iops": ("blkio", "io"),
     "write_iops": ("blkio", "io"),
@@ -43,6 +48,11 @@ class Device:
     number: str  # "major:minor"
 
 
+def is_own_group(directory: str) -> bool:
+    """Whether pgtrial has made a group, by its name."""
+    return directory.rpartition("/")[2].startswith(OWN)
+
+
 def needs_device(wanted: Mapping[str, str]) -> bool:
     return not _IO.keys().isdisjoint(wanted)
 
@@ -58,6 +68,8 @@ def place_limits(
             (index for index, hierarchy in enumerate(found) if names[hierarchy.version - 1] in hierarchy.controllers),
             None,
         )
+        if item == OWN_SWAPPINESS and (index is None or found[index].version == 2):
+            continue  # the machine's governs all groups
         if index is None:
             raise SettingError(
                 f'cannot limit {item}: no mounted control group has the controller "{names[1]}"',
@@ -117,6 +129,7 @@ def describe(items: Mapping[str, str], device: Device | None) -> str:
     """What is limited, as a person reads it."""
     words = {
         "memory": "{} of memory and page cache",
+        OWN_SWAPPINESS: "a swappiness of its own",
         "cpus": "{} CPUs",
         "read_iops": "{} reads/s from {}",
         "write_iops": "{} writes/s to {}",

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
@@ -18,7 +18,7 @@ from pgtrial.experiment_file.places import expand_home
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
-from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs import find_groups
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
@@ -66,8 +66,9 @@ class HostTarget:
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         knobs, directory = host_knobs(arm), str(self.directory(arm))
         context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
+        groups = find_groups(context, knobs)
         self.running = arm
-        self.changed = await self.changes.make(context, knobs, run=run)
+        self.changed = await self.changes.make(replace(context, groups=groups), knobs, run=run)
         return RunningServer(
             settings={},
             changes=tuple(self.changed),
@@ -78,9 +79,7 @@ class HostTarget:
             conninfo=lambda _database: "",
             environment={},
             directories=(directory,),
-            groups=tuple(
-                group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
-            ),
+            groups=groups,
             confirmed=made_with(arm) | OF_JOBS | self.changes.confirmed(knobs),
             may_checkpoint=False,
         )

@@ -69,6 +69,12 @@ ENGAGEMENT = {
     "engagement.seen": Entry(text=N_("{setting} had something to act on, {acts}: {seen:and}.")),
     "engagement.always": Entry(text=N_("{setting} acts in every run: it is part of the load, the data or the server.")),
     "engagement.idle": Entry(text=N_("{setting} had nothing to act on, that is, no {acts}: {seen:and}. {needs}")),
+    "engagement.not-governing": Entry(
+        text=N_(
+            "{setting} did not govern the server, whose control group has a value of its own: "
+            "{metric} was {value:short} in both arms."
+        )
+    ),
     "engagement.unread": Entry(
         text=N_("Whether {setting} had something to act on, {acts}, is not known: {metrics:and} was not sampled.")
     ),
