@@ -9,7 +9,7 @@ from pgtrial.analysis.engagement import find_engagements, is_idle, say_untested
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.analysis.validity.blocks import check_engagement
-from pgtrial.findings.findings import Findings, Needed
+from pgtrial.findings.findings import ClaimPart, Engagement, Findings, Needed
 from pgtrial.findings.message import message, say
 from pgtrial.model.verdict import Verdict
 
@@ -139,8 +139,8 @@ def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
     needed = Needed(blocks=40, text=message("needed.infeasible"))
     open_ = findings.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
 
-    told, blocks = say_untested(open_, needed, idle)
-    supported, same = say_untested(findings.hypothesis, needed, idle)
+    told, blocks = say_untested(open_, needed, idle, effect=None)
+    supported, same = say_untested(findings.hypothesis, needed, idle, effect=findings.effects[0])
 
     assert told.not_tested
     assert say(told.reason).startswith("Not tested: work_mem had nothing to act on, that is, no temporary files")
@@ -148,6 +148,73 @@ def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
     assert (supported, same) == (findings.hypothesis, needed)
     (caveat,) = check_engagement(replace(assess(), engagements=idle))
     assert (caveat.code, caveat.severity) == ("not-engaged", "warning")
+
+
+@pytest.fixture
+def idle(evidence: Evidence) -> tuple[Engagement, ...]:
+    asked = differ(evidence, work_mem=("4MB", "64MB"))
+    return find_engagements(asked, [timeline(arm, {"db.temp_bytes": 0.0}) for arm in ("on", "off")])
+
+
+@pytest.mark.parametrize(
+    ("claim", "interval", "is_told"),
+    [
+        (("not-worse", Verdict.SUPPORTED), (0.99, 1.02), True),
+        (("equivalent", Verdict.SUPPORTED), (0.99, 1.01), True),
+        (("better", Verdict.REFUTED), (0.99, 1.01), True),
+        (("different", Verdict.REFUTED), (0.99, 1.01), True),
+        # Of what the arms differ by, something acted all the same.
+        (("better", Verdict.SUPPORTED), (1.05, 1.12), False),
+        (("not-worse", Verdict.SUPPORTED), (1.05, 1.12), False),
+        (("better", Verdict.REFUTED), (0.85, 0.92), False),
+        (("not-worse", Verdict.REFUTED), (0.85, 0.92), False),
+        (("better", Verdict.INVALID), (0.99, 1.01), False),
+    ],
+)
+def test_a_verdict_that_rests_on_no_effect_is_none_where_nothing_acted(
+    findings: Findings,
+    idle: tuple[Engagement, ...],
+    claim: tuple[str, Verdict],
+    interval: tuple[float, float],
+    is_told: bool,
+) -> None:
+    expect, verdict = claim
+    asked = findings.hypothesis.model_copy(update={"expect": expect, "verdict": verdict})
+    effect = findings.effects[0].model_copy(update={"low": interval[0], "high": interval[1]})
+
+    told, needed = say_untested(asked, findings.needed, idle, effect=effect)
+
+    assert told.not_tested is is_told
+    assert told.verdict is (Verdict.INCONCLUSIVE if is_told else verdict)
+    if is_told:
+        assert say(told.reason).endswith("That no effect was seen is no evidence then that there is none.")
+        assert say(needed.text).startswith("a load in which the setting has something to act on")
+    else:
+        assert (told, needed) == (asked, findings.needed)
+
+
+@pytest.mark.parametrize(
+    ("expects", "is_told"), [(("not-worse", "equivalent"), True), (("not-worse", "better"), False)]
+)
+def test_a_claim_of_several_metrics_is_not_tested_where_each_rests_on_no_effect(
+    findings: Findings, idle: tuple[Engagement, ...], expects: tuple[str, ...], is_told: bool
+) -> None:
+    asked = findings.hypothesis
+    part = ClaimPart(
+        metric=asked.metric,
+        scenario=None,
+        expect="better",
+        margin=asked.margin,
+        verdict=Verdict.SUPPORTED,
+        reason=asked.reason,
+    )
+    parts = tuple(part.model_copy(update={"expect": expect}) for expect in expects)
+    asked = asked.model_copy(update={"expect": expects[0], "verdict": Verdict.SUPPORTED, "parts": parts})
+
+    told, _ = say_untested(asked, findings.needed, idle, effect=None)
+
+    assert told.not_tested is is_told
+    assert {each.verdict for each in told.parts} == {Verdict.INCONCLUSIVE if is_told else Verdict.SUPPORTED}
 
 
 def test_there_is_nothing_to_tell_of_arms_that_do_not_differ(evidence: Evidence) -> None:

@@ -90,6 +90,9 @@ ENGAGEMENT = {
 }
 NOT_TESTED = {
     "verdict.not-tested": Entry(text=N_("Not tested: {why:sentences}")),
+    "verdict.not-tested.no-effect": Entry(
+        text=N_("Not tested: {why:sentences} That no effect was seen is no evidence then that there is none.")
+    ),
     "needed.not-engaged": Entry(
         text=N_("a load in which the setting has something to act on would help, and not more blocks")
     ),
