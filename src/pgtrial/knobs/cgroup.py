@@ -24,6 +24,7 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
+from pgtrial.knobs.cgroup_write_back import find_lost_limit, is_write_back, lift, limit, plan_write_back
 from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Refusal, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
@@ -104,15 +105,17 @@ class CgroupTable(Table):
 
 
 class Cgroup(HostKnob):
-    """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path."""
+    """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path; or
+    those of cgroup_write_back.py.
+    """
 
     name = "cgroup"
     about = About(
         sets="a control group for the server (version 1 or 2), which limits memory and page cache, CPU time, and "
         "reads from and writes to the device under the data's file system. In version 1 the write-back of "
-        "buffered writes is not limited, only reads and direct or synchronous writes; in version 2 it is on ext4, "
-        "btrfs and xfs. Swap is not limited, and huge pages do not count as memory unless version 2 is mounted with "
-        "memory_hugetlb_accounting",
+        "buffered writes is not in that: on a loop device that pgtrial has made, and only there, it has the same limit "
+        "once more, in the topmost group; in version 2 it is, on ext4, btrfs and xfs. Swap is not limited, and huge "
+        "pages do not count as memory unless version 2 is mounted with memory_hugetlb_accounting",
         takes_effect="at server start, with none of its data in the page cache if memory is limited",
         rights="root",
         verified="every limit is read back, a size after rounding down to whole pages, and again at the end of the "
@@ -164,6 +167,10 @@ class Cgroup(HostKnob):
                     new_text=describe(items, device),
                 )
             )
+            if device is not None:
+                to_come = context.on_image
+                limited = plan_write_back(ops, hierarchy, items, device, knob=self.name, to_come=to_come)
+                changes += [] if limited is None else [limited]
         return changes
 
     def _enable(self, ops: Operations, hierarchy: Hierarchy, names: frozenset[str]) -> list[Change]:
@@ -185,6 +192,8 @@ class Cgroup(HostKnob):
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         ops = context.host.ops
+        if is_write_back(change):
+            return limit(ops, change)
         if "group" not in change.new:
             return _enable_controllers(ops, change)
         group = change.new["group"]
@@ -214,6 +223,8 @@ class Cgroup(HostKnob):
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         group = entry.change.new.get("group")
         try:
+            if is_write_back(entry.change):
+                return lift(host, entry)
             if group is None:
                 return _disable_controllers(host.ops, entry)
             if not is_own_group(group) or (entry.got and entry.got.get("group") != group):
@@ -232,6 +243,8 @@ class Cgroup(HostKnob):
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         assert entry.got is not None  # asked of what was applied
+        if is_write_back(entry.change):
+            return find_lost_limit(host, entry)
         group = entry.got.get("group")
         if group is None:
             return ""  # what counts are the limits that the controllers make possible

@@ -29,7 +29,7 @@ _CONTROLLERS = {
     "write_bytes": ("blkio", "io"),
 }
 # The same with what the files of the two versions call it, in the order in which version 2 shows them. Version 1
-# charges the write-back of buffered writes to the topmost group, where nothing limits it (blkio-controller.rst).
+# charges the write-back of buffered writes to the topmost group (blkio-controller.rst): see cgroup_write_back.py.
 # Version 2 charges it to the group that dirtied the page, on file systems that know how: ext2, ext4, btrfs, f2fs and
 # xfs (cgroup-v2.rst, "Writeback").
 _IO = {
