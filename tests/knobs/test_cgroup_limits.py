@@ -125,5 +125,6 @@ def test_a_group_of_its_own_for_swappiness_is_made_where_groups_have_one():
     assert place_limits((cpu, memory), wanted) == ((cpu, {"cpus": "1"}), (memory, {"own_swappiness": "on"}))
     assert place_limits((new,), wanted) == ((new, {"cpus": "1"}),)
     assert place_limits((cpu,), {"own_swappiness": "on"}) == ()
+    assert place_limits((memory,), {"own_swappiness": "off"}) == ()
     assert files(1, {"own_swappiness": "on"}) == {}
     assert describe({"own_swappiness": "on"}, None) == "a swappiness of its own"

@@ -102,6 +102,11 @@ class CgroupTable(Table):
     write_iops: PerSecond | None = Field(default=None, description="Writes per second to it.")
     read_bytes: Size | None = Field(default=None, description='Bytes read per second: "100MB".')
     write_bytes: Size | None = Field(default=None, description="Bytes written per second.")
+    own_swappiness: bool | None = Field(
+        default=None,
+        description="Where control groups have a swappiness of their own (version 1), a group for it without a limit. "
+        "All arms have it by themselves where one sets vm.swappiness.",
+    )
 
 
 class Cgroup(HostKnob):
@@ -139,6 +144,8 @@ class Cgroup(HostKnob):
 
     def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
         limits = {name: _UNIT_LIMITS[name](value) for name, value in values.items() if name in _UNIT_LIMITS}
+        if not limits:
+            return ()
         return (
             Lasting(
                 place="/etc/systemd/system/postgresql@.service.d/90-pgtrial.conf",

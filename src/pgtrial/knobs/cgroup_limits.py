@@ -15,8 +15,7 @@ _PERIOD = 100_000  # µs over which CPU time is counted, the kernel's default
 _LEAST_QUOTA = 1_000  # µs of CPU time in it, the least that the kernel takes
 
 OWN = "pgtrial-"  # what the names of groups that pgtrial makes begin with
-# Key of a table: a group for memory, without a limit, where the kernel reclaims each by a swappiness of its own. It is
-# not for files: arms have it that set vm.swappiness, and those that are compared with them.
+# Key of a table: a group for memory, without a limit, where the kernel reclaims each by a swappiness of its own.
 OWN_SWAPPINESS = "own_swappiness"
 # A controller's name in each version, by what the experiment file asks for.
 _CONTROLLERS = {
@@ -68,8 +67,8 @@ def place_limits(
             (index for index, hierarchy in enumerate(found) if names[hierarchy.version - 1] in hierarchy.controllers),
             None,
         )
-        if item == OWN_SWAPPINESS and (index is None or found[index].version == 2):
-            continue  # the machine's governs all groups
+        if item == OWN_SWAPPINESS and (value != "on" or index is None or found[index].version == 2):
+            continue  # not asked for, or the machine's governs all groups
         if index is None:
             raise SettingError(
                 f'cannot limit {item}: no mounted control group has the controller "{names[1]}"',
