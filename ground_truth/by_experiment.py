@@ -10,7 +10,7 @@ from ground_truth.predictions import CHANGED, Prediction, write_experiment
 from ground_truth.runs import CallError, begin_run, call_pgtrial, made_for, permission
 from pgtrial.analysis.causes.ledger import predict_change
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import LedgerEntry
+from pgtrial.findings.questions import LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.store.findings_file import read_findings
 
@@ -34,8 +34,8 @@ def run_proof(case: Case, results: Path, *, predictions: Sequence[Prediction] = 
 
 
 def _say(folder: Path, prediction: Prediction) -> Share:
-    found = predict_change(folder, prediction.factors)
-    return Share(name=prediction.name, value=found.ratio, low=found.low, high=found.high)
+    _, found = predict_change(folder, prediction.factors)
+    return Share(name=prediction.name, value=found.value, low=found.low, high=found.high)
 
 
 def read_proof(findings: Findings, *, said: tuple[Share, ...] = (), **made: Any) -> ProofRecord:

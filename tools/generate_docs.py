@@ -37,8 +37,7 @@ from pgtrial.experiment_file.hypothesis_table import AndTable, HypothesisTable
 from pgtrial.experiment_file.workload_table import RampTable, ScenarioTable, WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.base import Entry
-from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
-from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
+from pgtrial.findings.catalogue.effects import CALIBRATION_CAVEATS, EFFECT_CAVEATS
 from pgtrial.findings.catalogue.hosts import HOST_CAVEATS
 from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
@@ -350,14 +349,14 @@ _BEGIN = (
 )
 _END = "<!-- End of the table of {}. -->\n"
 _NOISES = "| Noise of the machine | runs one after the other | SD | interleaved | SD | duet | SD |\n" + "|---" * 7 + "|"
-_DEFECTS = "| | What goes wrong | Before | Now |\n" + "|---" * 4 + "|"
+_DEFECTS = "| | What goes wrong | In the audit | Before | Now |\n" + "|---" * 5 + "|"
 
 
 def render_statistics(page: str) -> str:
     """The page with its tables of noises and of defects, as they were last measured."""
     noises = [f"| {row['noise']} | {row['cells']} |" for _, row in _measured("noise-*.toml")]
     defects = [
-        f"| {int(name)} | {row['defect']} | {row['before']} | {row['after']} |"
+        f"| {int(name)} | {row['defect']} | {row.get('audit', '')} | {row['before']} | {row['after']} |"
         for name, row in _measured("[0-9]*.toml")
     ]
     page = _put_in(page, "noise-*.toml", "noises", (_NOISES, *noises))

@@ -302,9 +302,7 @@ def _noise_table(records: Records, part: str, cases: Sequence[str]) -> str:
                 "–" if spread is None else f"{spread.expected:.4f}",
                 "–" if spread is None else f"{spread.observed:.4f}",
                 "–" if spread is None else f"{spread.p_value:.3f}",
-                f"{leak.value:.3f} ({leak.low:.3f} to {leak.high:.3f})"
-                if leak.value and leak.low and leak.high
-                else "–",
+                f"{leak.value:.3f} ({leak.low:.3f} to {leak.high:.3f})" if leak and leak.low and leak.high else "–",
                 " ".join(f"{share:.3f}" for share in total / total.sum() * PARTS),
             ]
         )

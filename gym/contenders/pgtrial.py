@@ -25,7 +25,6 @@ from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
 from pgtrial.stats.crossover import fit_crossover
@@ -34,6 +33,7 @@ from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import Attempts, bound_failures, excess_share, fails_more
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile
 from pgtrial.stats.late import Late, bound_late
+from pgtrial.stats.sequential import widen
 
 Method = Literal["blocks", "interleaved", "duet"]
 MARGIN = 0.03  # of the claims

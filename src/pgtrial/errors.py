@@ -38,6 +38,11 @@ class PgTrialError(Exception):
         """One line: the message, and the words of the server or program."""
         return ": ".join(part for part in (self.message, " ".join(self.detail.split())) if part)
 
+    @property
+    def sentences(self) -> str:
+        """The message and the detail as sentences."""
+        return " ".join(part for part in (f"{self.message[:1].upper()}{self.message[1:]}.", self.detail) if part)
+
 
 def first_line(err: Exception) -> str:
     """Of a library's words, whose other lines point into a query that the user has not written."""

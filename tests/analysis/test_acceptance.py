@@ -11,8 +11,8 @@ from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
-from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.caveat import caveat
+from pgtrial.findings.questions import Acceptance
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
+from pgtrial.analysis.sampled import observe_scenarios
 
 
 def group(scenario: str, sessions: float, kind: str = "", event: str = "", state: str = "active") -> SessionGroup:

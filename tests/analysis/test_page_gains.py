@@ -15,7 +15,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.export.tables import tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.pages import HugePages, PageCheck, PageGain
+from pgtrial.findings.questions import HugePageFindings, PageCheck, PageGain
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
 from support import COUNTERS, Simulation, write_result_folder
@@ -113,20 +113,20 @@ def findings(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 @pytest.fixture(scope="module")
-def pages(findings: Findings) -> HugePages:
+def pages(findings: Findings) -> HugePageFindings:
     assert findings.pages is not None
     return findings.pages
 
 
 @pytest.fixture
-def gain(pages: HugePages) -> Callable[..., PageGain]:
+def gain(pages: HugePageFindings) -> Callable[..., PageGain]:
     def find(arm: str, level: int | str = "all") -> PageGain:
         return next(each for each in pages.gains if (each.arm, each.load_level) == (arm, level))
 
     return find
 
 
-def test_each_gain_is_against_ordinary_pages_with_the_same_data(pages: HugePages) -> None:
+def test_each_gain_is_against_ordinary_pages_with_the_same_data(pages: HugePageFindings) -> None:
     pairs = {(gain.arm, gain.baseline) for gain in pages.gains}
 
     assert pairs == {
@@ -171,7 +171,7 @@ def test_intervals_hold_for_all_arms_that_are_compared(gain: Callable[..., PageG
     assert found.low > effect.low
 
 
-def test_where_the_data_stop_fitting_is_told(pages: HugePages) -> None:
+def test_where_the_data_stop_fitting_is_told(pages: HugePageFindings) -> None:
     small, large = pages.fits
 
     assert (small.scale, small.fits, large.scale, large.fits) == (10, True, 100, False)
@@ -182,12 +182,12 @@ def test_where_the_data_stop_fitting_is_told(pages: HugePages) -> None:
     assert "stop fitting in shared_buffers (512 MB) between scale 10, about 150 MB, and scale 100" in say(pages.text)
 
 
-def test_the_text_names_the_largest_gain(pages: HugePages) -> None:
+def test_the_text_names_the_largest_gain(pages: HugePageFindings) -> None:
     assert say(pages.text).startswith("Pages of 1GB gain most at scale 10 with ")
     assert "where the data fit in shared_buffers" in say(pages.text)
 
 
-def test_tables_have_what_the_findings_have(pages: HugePages, findings: Findings) -> None:
+def test_tables_have_what_the_findings_have(pages: HugePageFindings, findings: Findings) -> None:
     tables = {each.name: each for each in tables_of(findings)}
     gains = [
         dict(zip((c.name for c in tables["page_gains"].columns), r, strict=True)) for r in tables["page_gains"].rows
@@ -199,7 +199,7 @@ def test_tables_have_what_the_findings_have(pages: HugePages, findings: Findings
     assert len(tables["page_translations"].rows) == len(pages.translations)
 
 
-def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePages) -> None:
+def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePageFindings) -> None:
     found = {check.arm: check for check in pages.checks}
 
     assert found["pages=2MB,scale=10"] == PageCheck(
@@ -219,7 +219,7 @@ def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePages) -> N
     assert found["pages=1GB,scale=100"].found == (1024.0**3,)
 
 
-def test_misses_are_per_transaction(pages: HugePages, findings: Findings) -> None:
+def test_misses_are_per_transaction(pages: HugePageFindings, findings: Findings) -> None:
     """(500,000 + 100,000) / 9.7 s / throughput, and a share of 0.05 % of the loads."""
     cost = next(each for each in pages.translations if (each.arm, each.load_level) == ("pages=2MB,scale=10", 0))
     rates = [

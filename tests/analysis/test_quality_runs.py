@@ -270,6 +270,20 @@ def test_throughput_that_the_rate_decides_is_told(assess: Assess, evidence: Evid
     assert list(runs.check_open_loop(assess(experiment=open_loop.model_copy(update={"hypothesis": asked})))) == []
 
 
+@pytest.mark.parametrize(
+    "load", [{"command": ("pgtrial", "replay", "a.csv")}, {"command": ("pgreplay", "a.csv"), "results": "pgreplay"}]
+)
+def test_throughput_that_a_log_decides_is_told(assess: Assess, evidence: Evidence, load: dict[str, Any]) -> None:
+    workload = evidence.experiment.workload.model_copy(update={"kind": "command", "rate": None, **load})
+    replay = evidence.experiment.model_copy(update={"workload": workload})
+    asked = replay.hypothesis.model_copy(update={"metric": "pgbench.latency_mean"})
+    (caveat,) = runs.check_open_loop(assess(experiment=replay))
+
+    assert (caveat.code, caveat.severity) == ("rate-sets-throughput", Severity.WARNING)
+    assert "the log and not the server decides the throughput" in caveat.text
+    assert list(runs.check_open_loop(assess(experiment=replay.model_copy(update={"hypothesis": asked})))) == []
+
+
 def test_missing_sample_files_are_told(assess: Assess) -> None:
     samples, waits = runs.check_samples(assess(reduced={"without_samples": (1, 2), "without_waits": (2,)}))
 

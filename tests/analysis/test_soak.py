@@ -4,8 +4,8 @@ import pytest
 
 from pgtrial.analysis.soak import find_growth, tell_drifts
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import Drift, Soak, SoakArm
 from pgtrial.findings.record import Estimate
-from pgtrial.findings.soak import Drift, Soak, SoakArm
 from pgtrial.report.soak_words import drift_cells, too_short_text
 
 

@@ -16,7 +16,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
-from pgtrial.stats.power import Needed, blocks_needed, detectable_ratio
+from pgtrial.stats.power import MoreBlocks, blocks_needed, detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
 from support import EXPERIMENT, Simulation, write_result_folder
 
@@ -71,14 +71,14 @@ def test_a_large_effect_ends_the_experiment_at_the_first_look(after: Stopped) ->
 
     assert (decision.stop, decision.look, decision.blocks) == (True, 1, 6)
     assert say(decision.reason) == "the claim is supported"
-    assert decision.forecast == Needed(blocks=None, reachable=True)
+    assert decision.forecast == MoreBlocks(blocks=None, reachable=True)
 
 
 def test_before_the_first_look_nothing_ends_it(after: Stopped) -> None:
     decision = decide(*after(spread(2.0, 4)))
 
     assert (decision.stop, decision.look) == (False, None)
-    assert decision.forecast == Needed(blocks=2, reachable=True)
+    assert decision.forecast == MoreBlocks(blocks=2, reachable=True)
     assert say(decision.reason) == (
         "the next look is after block 6; about 2 more blocks if the effect and the noise are what they look like"
     )
@@ -119,7 +119,7 @@ def test_no_effect_refutes_or_runs_to_the_end(after: Stopped) -> None:
 def test_an_effect_on_the_margin_is_not_likely_to_be_decided(after: Stopped) -> None:
     decision = decide(*after(spread(1.05, 8)))
 
-    assert decision.forecast == Needed(blocks=None, reachable=False)
+    assert decision.forecast == MoreBlocks(blocks=None, reachable=False)
     assert say(decision.reason).endswith("no look is likely to end it before the last block")
 
 

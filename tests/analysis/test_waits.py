@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from pgtrial.analysis.causes.waits import describe_waits
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, Wait
-from pgtrial.analysis.waits import describe_waits
 
 
 def test_sessions_add_up_to_those_that_are_active(evidence: Evidence, reduction: Reduction, values: Values) -> None:

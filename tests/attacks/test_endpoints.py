@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.narrate.endpoint import MOST_BYTES, Endpoint, EndpointError, Message, ask
+from pgtrial.narrate.endpoint import MOST_BYTES, ChatMessage, Endpoint, EndpointError, ask
 
-QUESTION = (Message(role="user", content="facts"),)
+QUESTION = (ChatMessage(role="user", content="facts"),)
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 

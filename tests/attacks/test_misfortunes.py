@@ -16,7 +16,7 @@ from pgtrial.cli.main import main
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import identify
 from pgtrial.model.run import RunState
-from pgtrial.store.belongings import Belongings, Made, Started
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import State
 from support import wait_until
 from support.programs import skip_for_want
@@ -149,9 +149,7 @@ def test_after_a_reboot_nobody_is_taken_for_what_was_started_before(
         belongings = Belongings.of(place / "results")
         for directory in (gone, there):
             belongings.add_directory(Made(path=directory, host="local"))
-        belongings.add_process(
-            Started(pid=found.pid, start_ticks=found.start_ticks, boot_id=found.boot_id, role="server")
-        )
+        belongings.add_process(found, "server")
         (place / "results").rmdir()
         monkeypatch.setattr(Operations, "boot_id", lambda _self: "the next boot")
 

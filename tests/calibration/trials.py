@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from gym.scores import wilson
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -38,21 +39,27 @@ TPS = "pgbench.tps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A line of the table in docs/statistics.md: figures of the audit, and those measured by the test.
+    """A line of the table in docs/statistics.md: what the test measured of one simulation, judged as it was and as it
+    is.
 
-    ``beyond``: what of ``after`` is above its nominal rate by more than chance, for the list in docs/exceptions.md.
+    ``audit``: figures of the audit, of machines of its own. ``beyond``: what of ``after`` is above its nominal rate by
+    more than chance, for the list in docs/exceptions.md.
     """
 
     number: int
     defect: str
     before: str
     after: str
+    audit: str = ""
     beyond: str = ""
 
 
 def record(row: Row) -> None:
     """Keep a line of the table; ``tools/generate_docs.py`` puts it into the page."""
-    text = f'defect = "{row.defect}"\nbefore = "{row.before}"\nafter = "{row.after}"\n'
+    text = f'defect = "{row.defect}"\n'
+    if row.audit:
+        text += f'audit = "{row.audit}"\n'
+    text += f'before = "{row.before}"\nafter = "{row.after}"\n'
     if row.beyond:
         text += f'beyond = "{row.beyond}"\n'
     (ROWS / f"{row.number:02d}.toml").write_text(text, encoding="utf-8")
@@ -60,6 +67,12 @@ def record(row: Row) -> None:
 
 def percent(count: float, of: int) -> str:
     return f"{100 * count / of:.1f} %"
+
+
+def rate(count: float, of: int) -> str:
+    """A share with the interval of 95 % that simulation leaves it: "4.2 % (3.1–5.6)"."""
+    low, high = wilson(count, of)
+    return f"{percent(count, of)} ({max(0.0, 100 * low):.1f}–{100 * high:.1f})"
 
 
 def most(experiments: int, probability: float) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.cli.no_room import hint_no_room
+from pgtrial.cli.text import hint_no_room
 from pgtrial.errors import StoreError
 from support import write_result_folder
 
@@ -22,7 +22,7 @@ def run(*arguments: str, output: str = "/dev/null", largest: int = 0) -> tuple[i
 
     with Path(output).open("wb") as out:
         done = subprocess.run(
-            [sys.executable, "-m", "pgtrial", *arguments],
+            [sys.executable, "-B", "-m", "pgtrial", *arguments],  # compiled modules would be cut off, and stay so
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,

@@ -144,6 +144,14 @@ def test_the_plan_of_every_example_fits_80_columns(path: Path, capsys: pytest.Ca
     assert not any(line != line.rstrip() for line in lines)
 
 
+@pytest.mark.parametrize("name", ["replay", "experiment"])
+def test_the_plan_of_a_replay_says_whose_times_it_keeps(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(ROOT / "examples" / "commands" / "pgreplay" / f"{name}.toml")]) == 0
+
+    load = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("load "))
+    assert load.endswith("replay app.csv; at the times of its log")
+
+
 def test_a_plan_of_a_wrong_file_is_its_errors(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(TEXT.replace("blocks = 2", "blocks = 0"))
 

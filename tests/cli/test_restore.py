@@ -11,16 +11,16 @@ import pytest
 import pgtrial.postgres.existing.knobs
 from pgtrial.cli.main import main
 from pgtrial.hosts.base import LOCAL, Host
-from pgtrial.hosts.processes import boot_id, identify
+from pgtrial.hosts.processes import ProcessId, boot_id, identify
 from pgtrial.knobs.base import HostKnob
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store import journal_file
 from pgtrial.store.belongings import Belongings, Made
-from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.sqlite import connect
 
-DEAD = Owner(pid=1, start_ticks=0, boot_id="an earlier boot")
+DEAD = ProcessId(pid=1, start_ticks=0, boot_id="an earlier boot")
 
 
 class FileKnob(HostKnob):
@@ -54,7 +54,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def change(tmp_path: Path) -> Callable[..., Path]:
     """``change("a")`` writes "new" to a file that held "old", and leaves that in the journal."""
 
-    def change(name: str, *, owner: Owner = DEAD, exists: bool = True) -> Path:
+    def change(name: str, *, owner: ProcessId = DEAD, exists: bool = True) -> Path:
         path = tmp_path / name
         if exists:
             path.write_text("new")
@@ -147,7 +147,7 @@ def test_what_failed_can_be_taken_off_the_list(change, capsys: pytest.CaptureFix
 def test_changes_of_a_pgtrial_at_work_are_left_alone(change, capsys: pytest.CaptureFixture[str]) -> None:
     own = identify(os.getpid())
     assert own is not None
-    in_use = change("a", owner=Owner(pid=own.pid, start_ticks=own.start_ticks, boot_id=own.boot_id))
+    in_use = change("a", owner=own)
     change("b")
 
     assert main(["restore"]) == 0

@@ -8,14 +8,13 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.engine.leftovers import mark_of
-from pgtrial.engine.restore import owner_of
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.operations import MARK
-from pgtrial.hosts.processes import find_marked, identify
+from pgtrial.hosts.processes import ProcessId, find_marked, identify
 from pgtrial.model.change import SERVER_COPY, Change
 from pgtrial.model.run import RunState
 from pgtrial.store.belongings import Belongings, Made
-from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
 from support import EXPERIMENT, wait_until, write_result_folder
@@ -102,7 +101,7 @@ def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(text)["estimate"].startswith("off came out 98.0 % faster than on")
 
 
-def begin_copy(name: str, owner: Owner, file: str) -> None:
+def begin_copy(name: str, owner: ProcessId, file: str) -> None:
     """Into the journal, as "pgtrial copy" does."""
     new_text = 'a copy of "shop"'
     change = Change(
@@ -118,9 +117,9 @@ def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     own = identify(os.getpid())
     assert own is not None
-    begin_copy("half", Owner(pid=1, start_ticks=0, boot_id="an earlier boot"), "/half.toml")
+    begin_copy("half", ProcessId(pid=1, start_ticks=0, boot_id="an earlier boot"), "/half.toml")
     for name in ("too", "busy"):
-        begin_copy(name, owner_of(own), "/busy.toml")
+        begin_copy(name, own, "/busy.toml")
 
 
 @pytest.mark.usefixtures("copies")

@@ -48,6 +48,12 @@ def server(request: pytest.FixtureRequest, run_cluster: Callable[..., Any]) -> I
         yield cluster
 
 
+@pytest.fixture
+def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.conninfo(), autocommit=True, application_name="pgtrial sampler") as connection:
+        yield connection
+
+
 @contextmanager
 def _executing(statement: str, conninfo: str, **options: str) -> "Iterator[psycopg.Connection[Any]]":
     connection = psycopg.connect(conninfo, autocommit=True, **options)  # type: ignore[arg-type]

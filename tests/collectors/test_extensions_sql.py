@@ -6,31 +6,24 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.pq import ExecStatus
 
 from pgtrial.collectors import pg_buffercache, pg_stat_statements, pg_wait_sampling, relations
 from pgtrial.collectors.base import by_column, find_statement, in_schema
-from pgtrial.engine.sampler.link import columns_of, rows_of
 from support import wait_until
+from support.libpq import ask, execute
 
 pytestmark = pytest.mark.pg
 
 
-def ask(connection: "psycopg.Connection[Any]", name: str, *parameters: bytes) -> dict[str, Any]:
+def payload_of(connection: "psycopg.Connection[Any]", name: str, *parameters: bytes) -> dict[str, Any]:
     statement = find_statement(name, connection.info.server_version)
     assert statement is not None
     ((schema,),) = connection.execute(
         "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s",
         [name.removesuffix("_texts")],
     ).fetchall()
-    result = connection.pgconn.exec_params(in_schema(statement, schema).encode(), parameters)
-    assert result.status == ExecStatus.TUPLES_OK, result.get_error_message()
-    columns = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
-    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
-    return {
-        "columns": columns,
-        "rows": [[None if value is None else value.decode() for value in row] for row in rows],
-    }
+    columns, rows = execute(connection, in_schema(statement, schema), *parameters)
+    return {"columns": columns, "rows": rows}
 
 
 def test_statements_are_counted_with_the_literals_of_their_texts_replaced(extended: Any) -> None:
@@ -41,9 +34,9 @@ def test_statements_are_counted_with_the_literals_of_their_texts_replaced(extend
             connection.execute(f"SELECT count(*) FROM goods WHERE i > {number}")
         connection.execute("DO $$ BEGIN PERFORM 'a secret'; END $$")
         connection.execute("CREATE ROLE nobody_yet PASSWORD 'a secret'")
-        counts = list(pg_stat_statements.parse_counts(ask(connection, "pg_stat_statements", b"shop")))
-        texts = pg_stat_statements.parse_texts(ask(connection, "pg_stat_statements_texts", b"shop"))
-        elsewhere = ask(connection, "pg_stat_statements", b"postgres")
+        counts = list(pg_stat_statements.parse_counts(payload_of(connection, "pg_stat_statements", b"shop")))
+        texts = pg_stat_statements.parse_texts(payload_of(connection, "pg_stat_statements_texts", b"shop"))
+        elsewhere = payload_of(connection, "pg_stat_statements", b"postgres")
         connection.execute("DROP TABLE goods")
         connection.execute("DROP ROLE nobody_yet")
 
@@ -65,7 +58,7 @@ def test_what_runs_inside_of_a_function_is_not_counted_twice(extended: Any) -> N
         connection.execute("SET pg_stat_statements.track = 'all'")
         connection.execute("CREATE FUNCTION inner_one() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1 + 4711; END'")
         connection.execute("DO 'BEGIN PERFORM inner_one(); END'")
-        texts = pg_stat_statements.parse_texts(ask(connection, "pg_stat_statements_texts", b"shop"))
+        texts = pg_stat_statements.parse_texts(payload_of(connection, "pg_stat_statements_texts", b"shop"))
 
     assert not [text for text in texts.values() if text.startswith("SELECT inner_one")]
 
@@ -78,7 +71,7 @@ def test_buffers_of_the_database_are_counted_by_relation(extended: Any) -> None:
         connection.execute("SET enable_seqscan = off")
         connection.execute("SELECT FROM cached WHERE i = 1")  # building an index goes round the buffers
         ((pages,),) = connection.execute("SELECT pg_relation_size('cached', 'main') / 8192").fetchall()
-        payload = ask(connection, "pg_buffercache")
+        payload = payload_of(connection, "pg_buffercache")
         connection.execute("DROP TABLE cached")
 
     found = {(sample.metric, sample.object): sample.value for sample in pg_buffercache.COLLECTOR.follow()(0.0, payload)}
@@ -95,18 +88,13 @@ def test_tables_have_sizes_and_dead_rows(extended: Any) -> None:
         connection.execute("CREATE TABLE wares AS SELECT i, 'x' AS name FROM generate_series(1, 5000) AS i")
         connection.execute("CREATE INDEX ON wares (i)")
         connection.execute("DELETE FROM wares WHERE i <= 2000")
-        statement = find_statement(relations.NAME, connection.info.server_version)
-        assert statement is not None
 
-        def read() -> dict[tuple[str, str], float]:
-            result = connection.pgconn.exec_params(statement.encode(), [])
-            return {
-                (metric, about): value
-                for metric, about, value in by_column("relations", columns_of(result), rows_of(result))
-            }
+        def sizes() -> dict[tuple[str, str], float]:
+            readings = by_column(relations.NAME, *ask(connection, relations.NAME))
+            return {(metric, about): value for metric, about, value in readings}
 
         try:
-            found = wait_until(read, lambda found: found.get(("relations.dead_rows", "wares")))
+            found = wait_until(sizes, lambda found: found.get(("relations.dead_rows", "wares")))
         finally:
             connection.execute("DROP TABLE wares")
 
@@ -125,7 +113,7 @@ def test_waits_of_the_loads_sessions_are_counted_also_after_their_end(
 
     def read(sessions: bytes) -> bytes:
         """Read once; the sessions that are there, for the next reading."""
-        payload = ask(connection, "pg_wait_sampling", sessions, b"pgtrial:own/")
+        payload = payload_of(connection, "pg_wait_sampling", sessions, b"pgtrial:own/")
         latest.update({(s.metric, s.object): s.value for s in follower(time.monotonic(), payload)})
         pid, is_there = payload["columns"].index("pid"), payload["columns"].index("is_there")
         return ("{" + ",".join({row[pid] for row in payload["rows"] if row[is_there] == "t"}) + "}").encode()

@@ -1,6 +1,6 @@
 """Waiting sessions and their chains: from captured rows, and on a server of every version there is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +12,7 @@ from pgtrial.collectors.base import find_statement
 from pgtrial.collectors.pg_locks import longest_chain
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import wait_until
+from support.libpq import ask
 
 COLUMNS = ["pid", "object", "blockers"]
 
@@ -60,20 +61,9 @@ def test_queue_of_fifty_is_followed_in_no_time() -> None:
     assert longest_chain({pid: everybody[:number] for number, pid in enumerate(everybody) if number}) == 51
 
 
-@pytest.fixture
-def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        yield connection
-
-
-def ask(connection: psycopg.Connection) -> dict[tuple[str, str], float]:
-    statement = find_statement("pg_locks", connection.info.server_version)
-    assert statement is not None
-    result = connection.pgconn.exec_params(statement.encode(), [])
-    rows = [
-        [None if (value := result.get_value(row, column)) is None else value.decode() for column in range(3)]
-        for row in range(result.ntuples)
-    ]
+def read(connection: psycopg.Connection) -> dict[tuple[str, str], float]:
+    columns, rows = ask(connection, pg_locks.NAME)
+    assert columns == COLUMNS
     return parse(*rows)
 
 
@@ -88,10 +78,10 @@ def test_row_that_several_want_is_a_chain(
             first.execute("UPDATE wanted SET i = 2")
             for _ in range(2):
                 stack.enter_context(executing("UPDATE wanted SET i = 3", server.conninfo()))
-            found = wait_until(lambda: ask(connection), lambda found: found["pg_locks.chain", ""] >= 3)
+            found = wait_until(lambda: read(connection), lambda found: found["pg_locks.chain", ""] >= 3)
             assert sum(value for (metric, _), value in found.items() if metric == "pg_locks.waiting") == 2
             assert found["pg_locks.waiting", "transactionid/ShareLock"] == 1
-        wait_until(lambda: ask(connection), lambda found: found == parse())
+        wait_until(lambda: read(connection), lambda found: found == parse())
     finally:
         connection.execute("DROP TABLE wanted")
 

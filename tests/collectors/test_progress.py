@@ -6,10 +6,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.base import QueryCollector
 from pgtrial.collectors.progress import COLLECTORS as BOTH
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import wait_until
+from support.libpq import ask
 
 COLUMNS = ["database", "relid", "phase", "query"]
 
@@ -59,21 +60,16 @@ def test_relation_is_named_as_autovacuum_does(words: str, relation: str) -> None
 
 
 @pytest.fixture
-def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE slow AS SELECT generate_series(1, 30000) AS i")
-        yield connection
-        connection.execute("DROP TABLE slow")
+def connection(connection: psycopg.Connection) -> Iterator[psycopg.Connection]:
+    connection.execute("CREATE TABLE slow AS SELECT generate_series(1, 30000) AS i")
+    yield connection
+    connection.execute("DROP TABLE slow")
 
 
-def ask(connection: psycopg.Connection, collector: QueryCollector, database: bytes) -> dict[str, float]:
-    statement = find_statement(collector.name, connection.info.server_version)
-    assert statement is not None
-    result = connection.pgconn.exec_params(statement.encode(), [database])
-    columns = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+def read(connection: psycopg.Connection, collector: QueryCollector, database: bytes) -> dict[str, float]:
+    columns, rows = ask(connection, collector.name, database)
     assert columns == COLUMNS
-    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
-    return parse(collector, *[[None if value is None else value.decode() for value in row] for row in rows])
+    return parse(collector, *rows)
 
 
 @pytest.mark.pg
@@ -88,8 +84,8 @@ def test_worker_is_seen_with_its_relation_and_phase(
     command = "VACUUM slow" if collector is BOTH[0] else "ANALYZE slow"
     slowly = "-c vacuum_cost_delay=100 -c vacuum_cost_limit=1"
     with executing(command, server.conninfo(), options=slowly):
-        found = wait_until(lambda: ask(connection, collector, b"postgres"), lambda found: "" not in found)
-        elsewhere = ask(connection, collector, b"shop")
+        found = wait_until(lambda: read(connection, collector, b"postgres"), lambda found: "" not in found)
+        elsewhere = read(connection, collector, b"shop")
 
     ((about, count),) = found.items()
     assert (about.partition("/")[0], count) == (str(relation), 1)

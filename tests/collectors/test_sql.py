@@ -2,42 +2,25 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import WATCHED, pg_replication_slots, replication, server_views, sessions
+from pgtrial.collectors import WATCHED, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import wait_until
+from support.libpq import ask
 
 pytestmark = pytest.mark.pg
 
 QUERIES = [c for c in WATCHED if isinstance(c, QueryCollector) and c.understand is None]
 
-BY_NAME = {collector.name: collector for collector in server_views.COLLECTORS}
-
-
-@pytest.fixture
-def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(server.conninfo(), autocommit=True, application_name="pgtrial sampler") as connection:
-        yield connection
-
-
-def ask(connection: psycopg.Connection, name: str, *parameters: bytes) -> tuple[list[str], list[list[str | None]]]:
-    statement = find_statement(name, connection.info.server_version)
-    assert statement is not None
-    result = connection.pgconn.exec_params(statement.encode(), parameters)
-    assert result.status == ExecStatus.TUPLES_OK, result.get_error_message()
-    columns = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
-    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
-    return columns, [[None if value is None else value.decode() for value in row] for row in rows]
+BY_NAME = {collector.name: collector for collector in (*server_views.COLLECTORS, *server_views.WATCHED)}
 
 
 def read(connection: psycopg.Connection, collector: QueryCollector) -> dict[tuple[str, str], float]:
@@ -146,7 +129,7 @@ def test_lag_of_a_standby_is_read_while_there_is_one(
     connection: psycopg.Connection, server: ThrowawayCluster, tmp_path: Path
 ) -> None:
     """The receiver flushes what it gets, and replays nothing; while it is stopped, the WAL goes on without it."""
-    collector, flushed = replication.COLLECTOR, ("pg_stat_replication.flush_bytes", "")
+    collector, flushed = BY_NAME[server_views.REPLICATION], ("pg_stat_replication.flush_bytes", "")
     assert read(connection, collector) == {}
     argv = [server.programs.path("pg_receivewal"), "--synchronous", "--no-loop", "--directory", tmp_path]
     receiver = subprocess.Popen(argv, env=server.host_environment(""), stderr=subprocess.DEVNULL)
@@ -166,7 +149,7 @@ def test_lag_of_a_standby_is_read_while_there_is_one(
 
 
 def test_wal_that_a_slot_holds_grows_until_it_is_dropped(connection: psycopg.Connection) -> None:
-    collector, held = pg_replication_slots.COLLECTOR, (pg_replication_slots.HELD, "")
+    collector, held = BY_NAME[server_views.SLOTS], (server_views.HELD, "")
     assert read(connection, collector) == {held: 0.0}
     connection.execute("SELECT pg_create_physical_replication_slot('forgotten', true)")
     try:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_first_arm_is_as_it_is_and_the_last_has_all_times_longer() -> None:
     assert derived.limits is not None
     assert derived.limits.of == "on"
     assert make_plan(derived).method.method == "interleaved"
+
+
+def test_the_limits_of_the_demonstration_are_planned_for_less_than_five_minutes() -> None:
+    text = resources.files("pgtrial.cli").joinpath("demo.toml").read_text(encoding="utf-8")
+    plan = make_plan(derive(text))
+    assert (plan.method.method, plan.blocks, len(plan.arms)) == ("interleaved", 6, 8)
+    assert plan.estimate.total < 300
 
 
 def test_another_arm_has_what_it_inherits() -> None:

@@ -24,6 +24,7 @@ from pgtrial.knobs.kernel_values import undo_values
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import VARIABLE
+from pgtrial.store.state import State
 
 NAMES = ("a", "b", "c")
 
@@ -127,6 +128,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 def journal(place: Place) -> Iterator[Journal]:
     with Journal.open(write=True) as journal:
         yield journal
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    """Of a new result folder."""
+    with contextlib.closing(State.create(tmp_path)) as state:
+        yield state
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pgtrial.engine.changes import finish
 from pgtrial.engine.events import HostChanged, HostRestored
 from pgtrial.errors import PreflightError, RestoreError, SettingError, StoreError
 from pgtrial.hosts.base import Host
@@ -359,10 +358,6 @@ def test_a_failure_counts_more_than_a_cancellation(place, journal, runner, refus
         runner.run(cancel_after(begun, changes.undo()))
 
     assert outcomes(journal) == {"a": Outcome.FAILED, "b": Outcome.RESTORED, "c": Outcome.RESTORED}
-
-
-def test_what_is_finished_has_its_result(runner) -> None:
-    assert runner.run(finish(asyncio.sleep(0, "result"))) == "result"
 
 
 # -- two at once -------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from pgtrial.errors import PgTrialError, TargetError
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.processes import MARK, find_marked, identify
 from pgtrial.model.change import SERVER_SQL, Change
-from pgtrial.store.belongings import Belongings, Made, Started
-from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import STOPPED, State
 from support import wait_until
@@ -75,9 +75,7 @@ def test_the_report_of_a_finished_experiment_leaves_what_a_hook_left_on_purpose(
     folder, left = make_finished()
     process = identify(os.getpid())
     belongings = Belongings.of(folder)
-    belongings.add_process(
-        Started(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id, role=OWN_ROLE)
-    )
+    belongings.add_process(process, OWN_ROLE)
     belongings.add_ended()
     with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: mark_of(folder)}) as daemon:
         try:
@@ -122,7 +120,7 @@ def test_an_arms_sql_in_an_existing_database_keeps_away_what_could_touch_it(
     folder = make_folder(target)
     monkeypatch.setenv(VARIABLE, f"{folder}-state")
     other = start_process()
-    owner = Owner(pid=other.pid, start_ticks=other.start_ticks, boot_id=other.boot_id)
+    owner = other
     change = Change(knob=SERVER_SQL, name="SQL", old={}, new={}, old_text="not applied", new_text="applied")
     with Journal.open(write=True) as journal:
         journal.begin(change, host=LOCAL, boot_id="b", folder="/results/erp", run=1, owner=owner, t=1.0)

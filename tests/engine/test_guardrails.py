@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,6 @@ class Server:
 @pytest.fixture
 def server() -> Server:
     return Server()
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    state = State.create(tmp_path)
-    yield state
-    state.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import signal
 import time
 import tomllib
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ import pytest
 
 from pgtrial.engine.events import ignore
 from pgtrial.engine.hooks import HOOK, Hooks
-from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import TargetError, WorkloadError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.code_uses import find_code_uses
 from pgtrial.experiment_file.experiment import Experiment, HooksTable
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
-from pgtrial.model.run import RunState, Slot
+from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.store.state import State
 from support import EXPERIMENT, wait_until
 from support.schedules import make_schedule
@@ -29,13 +28,6 @@ SLOT = Slot(number=3, block=2, position=1, arm="off")
 
 def hooks(state: State, folder: Path, **table: Any) -> Hooks:
     return Hooks(table=HooksTable(**table), host=LocalHost(), state=state, folder=folder, tell=ignore)
-
-
-@pytest.fixture
-def state(tmp_path):
-    state = State.create(tmp_path)
-    yield state
-    state.close()
 
 
 def test_a_hook_is_told_what_it_is_about_and_is_recorded(state, tmp_path):
@@ -104,21 +96,18 @@ def test_of_a_hook_that_writes_without_end_the_end_is_kept(state, tmp_path):
     assert most < 10_000_000
 
 
-def test_hooks_stand_around_blocks_and_runs(tmp_path, monkeypatch):
+def test_hooks_stand_around_blocks_and_runs(tmp_path):
     log = tmp_path / "log"
 
-    async def execute(self: Schedule, rows: Any, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+    async def does(rows: Sequence[RunRow], _most_disturbed: float | None) -> None:
         with log.open("a") as file:
             file.write(f"run {rows[0].slot.number}\n")
-        return {}
 
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
     argv = ["sh", "-c", f"echo $PGTRIAL_HOOK $PGTRIAL_BLOCK $PGTRIAL_RUN >> {log}"]
     content = tomllib.loads(EXPERIMENT)
     moments = ("before_block", "after_block", "before_run", "after_run")
     content["hooks"] = dict.fromkeys(moments, argv)
-    schedule = make_schedule(content, tmp_path)
+    schedule = make_schedule(content, tmp_path, does=does)
     planned, count = schedule.planned, len(schedule.planned.arms)
     asyncio.run(schedule.run(planned.slots[: 2 * count]))
     states = {run.state for run in schedule.state.runs()}
@@ -145,8 +134,7 @@ def test_hooks_stand_around_blocks_and_runs(tmp_path, monkeypatch):
     assert states == {RunState.DONE}
 
 
-def test_after_an_attempt_whose_first_hook_failed_the_other_is_called_as_well(tmp_path, monkeypatch):
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+def test_after_an_attempt_whose_first_hook_failed_the_other_is_called_as_well(tmp_path):
     log = tmp_path / "log"
     content = tomllib.loads(EXPERIMENT)
     content["hooks"] = {"before_run": ["false"], "after_run": ["sh", "-c", f"echo $PGTRIAL_HOOK >> {log}"]}
@@ -159,12 +147,7 @@ def test_after_an_attempt_whose_first_hook_failed_the_other_is_called_as_well(tm
     assert log.read_text().splitlines() == ["after_run"] * attempts
 
 
-def test_a_hook_that_fails_after_a_block_says_how_to_go_on(tmp_path, monkeypatch):
-    async def execute(self: Schedule, rows: Any, *, most_disturbed: float | None) -> Mapping[str, float | None]:
-        return {}
-
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+def test_a_hook_that_fails_after_a_block_says_how_to_go_on(tmp_path):
     content = tomllib.loads(EXPERIMENT)
     content["hooks"] = {"after_block": ["false"]}
     schedule = make_schedule(content, tmp_path)

@@ -82,7 +82,7 @@ def create_for(served: ThrowawayCluster, *files: DataFile) -> tuple[list[tuple[o
         conninfo=served.conninfo("copied"),
     )
     try:
-        _, caveat = asyncio.run(making)
+        caveat = asyncio.run(making)
         return asyncio.run(fetch(served.conninfo(), _LIKE.format("copied"))), caveat
     finally:
         asyncio.run(execute(served.conninfo(), "DROP DATABASE IF EXISTS copied"))
@@ -117,13 +117,9 @@ def test_a_database_for_an_archive_is_like_the_one_that_was_dumped(
     assert create_for(served, *read_files(tmp_path, "dump")) == (original, None)
 
 
-@pytest.mark.parametrize(("encoding", "collation"), [("UTF8", "C.UTF-8"), ("LATIN1", "C")])
-def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
-    served: ThrowawayCluster, encoding: str, collation: str
-) -> None:
-    locale = (("ENCODING", encoding), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "xx_YY.UTF-8"))
+def archive(locale: tuple[tuple[str, str], ...]) -> DataFile:
     nothing: frozenset[str] = frozenset()
-    file = DataFile(
+    return DataFile(
         name="x",
         root=Path(),
         path=Path("x"),
@@ -135,7 +131,13 @@ def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
         locale=locale,
     )
 
-    ((*found, _, _),), caveat = create_for(served, file)
+
+@pytest.mark.parametrize(("encoding", "collation"), [("UTF8", "C.UTF-8"), ("LATIN1", "C")])
+def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
+    served: ThrowawayCluster, encoding: str, collation: str
+) -> None:
+    locale = (("ENCODING", encoding), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "xx_YY.UTF-8"))
+    ((*found, _, _),), caveat = create_for(served, archive(locale))
 
     assert found == [encoding, collation]
     assert caveat is not None
@@ -145,20 +147,9 @@ def test_a_collation_that_is_not_there_is_a_caveat_and_the_encoding_stays(
 
 
 def test_a_caveat_shows_no_more_than_the_beginning_of_a_long_value(served: ThrowawayCluster) -> None:
-    nothing: frozenset[str] = frozenset()
-    file = DataFile(
-        name="x",
-        root=Path(),
-        path=Path("x"),
-        kind=DumpFormat.ARCHIVE,
-        files=(),
-        roles=nothing,
-        extensions=nothing,
-        uses=(),
-        locale=(("ENCODING", "UTF8"), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "x" * 1000)),
-    )
+    locale = (("ENCODING", "UTF8"), ("LOCALE_PROVIDER", "libc"), ("LOCALE", "x" * 1000))
 
-    _, caveat = create_for(served, file)
+    _, caveat = create_for(served, archive(locale))
 
     assert caveat is not None
     assert f"LOCALE {'x' * 199}…. That" in caveat.text

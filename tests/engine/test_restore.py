@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,18 +13,13 @@ from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.change import DUMP, OF_SERVERS, OWN_DATABASE, SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.existing.knobs import restoring_knobs
-from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal import Journal
 
-DEAD = Owner(pid=1, start_ticks=0, boot_id="an earlier boot")
-
-
-def owner_of(process: ProcessId | None) -> Owner:
-    assert process is not None
-    return Owner(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id)
+DEAD = ProcessId(pid=1, start_ticks=0, boot_id="an earlier boot")
 
 
 def begin(
-    journal: Journal, name: str, *, owner: Owner = DEAD, host: str = "local", knob: str = "first", path: str = ""
+    journal: Journal, name: str, *, owner: ProcessId = DEAD, host: str = "local", knob: str = "first", path: str = ""
 ) -> JournalEntry:
     """Write down that a value was made "1"."""
     path = path or f"/nowhere/{name}"
@@ -61,7 +57,7 @@ def test_what_was_left_keeps_a_run_from_starting(journal) -> None:
 
 def test_what_is_in_use_is_said_to_be_in_use(journal, start_process) -> None:
     other = start_process()
-    begin(journal, "a", owner=owner_of(other))
+    begin(journal, "a", owner=other)
 
     with pytest.raises(PreflightError, match=f'process {other.pid}, works in "/results/x"') as found:
         refuse_unrestored(journal)
@@ -71,7 +67,7 @@ def test_what_is_in_use_is_said_to_be_in_use(journal, start_process) -> None:
 
 def test_own_changes_are_no_hindrance(journal) -> None:
     own = identify(os.getpid())
-    begin(journal, "a", owner=owner_of(own))
+    begin(journal, "a", owner=own)
 
     refuse_unrestored(journal, own=own)
     with pytest.raises(PreflightError):
@@ -94,7 +90,7 @@ def test_all_that_changes_nothing_but_a_server_is_known_to_do_so() -> None:
 def test_what_another_experiment_does_on_an_existing_server_is_no_hindrance_for_one_apart(
     journal, start_process, knob
 ) -> None:
-    other = begin(journal, "a", owner=owner_of(start_process()), knob=knob)
+    other = begin(journal, "a", owner=start_process(), knob=knob)
 
     refuse_unrestored(journal, is_apart=True)
     if knob not in (OWN_DATABASE, SERVER_COPY):
@@ -105,16 +101,16 @@ def test_what_another_experiment_does_on_an_existing_server_is_no_hindrance_for_
     begin(journal, "b", knob=knob)
     with pytest.raises(PreflightError, match="has not been put back"):
         refuse_unrestored(journal, is_apart=True)
-    begin(journal, "c", owner=owner_of(start_process()))
+    begin(journal, "c", owner=start_process())
     with pytest.raises(PreflightError, match="in use by another experiment"):
         refuse_unrestored(journal, is_apart=True)
 
 
 @pytest.mark.parametrize("change", [{"pid": 2**22 + 1}, {"start_ticks": 1}, {"boot_id": "an earlier boot"}])
 def test_a_process_that_only_looks_like_the_owner_is_not_it(journal, change) -> None:
-    own = owner_of(identify(os.getpid()))
-    fields = {"pid": own.pid, "start_ticks": own.start_ticks, "boot_id": own.boot_id}
-    begin(journal, "a", owner=Owner(**{**fields, **change}))
+    own = identify(os.getpid())
+    assert own is not None
+    begin(journal, "a", owner=replace(own, **change))
 
     assert len(find_unrestored(journal).left) == 1
 
@@ -179,7 +175,7 @@ def test_a_damaged_entry_keeps_its_bytes_and_hinders_no_other(place, journal, ru
 
 def test_what_is_in_use_is_left_alone(place, journal, runner, start_process) -> None:
     place.set("a", "1")
-    begin(journal, "a.1", path=str(place.directory / "a.1"), owner=owner_of(start_process()))
+    begin(journal, "a.1", path=str(place.directory / "a.1"), owner=start_process())
 
     assert runner.run(place.undo_open(journal)) == []
     assert place.values() == "110000"
@@ -293,7 +289,7 @@ def test_what_cannot_be_undone_is_taken_off_the_list(journal) -> None:
 
 def test_what_is_not_on_the_list_or_in_use_is_not_taken_off(journal, start_process) -> None:
     left = begin(journal, "a")
-    in_use = begin(journal, "b", owner=owner_of(start_process()))
+    in_use = begin(journal, "b", owner=start_process())
 
     for number in (99, in_use.id):
         with pytest.raises(PreflightError, match=f"change {number} is not on the list") as found:

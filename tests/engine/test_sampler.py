@@ -22,9 +22,8 @@ from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector
 from pgtrial.engine.collect import convert
 from pgtrial.engine.sampler import control
+from pgtrial.engine.sampler.config import RemoteReader
 from pgtrial.engine.sampler.control import (
-    Disks,
-    RemoteReader,
     Sampler,
     SamplerConfig,
     SamplerReport,
@@ -62,11 +61,13 @@ def cluster(
 @pytest.fixture
 def config(cluster: ThrowawayCluster, tmp_path: Path) -> SamplerConfig:
     (tmp_path / "spool").mkdir()
+    disks = find_disks(Operations(), [str(cluster.data)])
     return SamplerConfig(
         conninfo=cluster.conninfo("template1"),
         version_num=cluster.programs.major * 10000,
         database="postgres",
-        disks=find_disks(Operations(), [str(cluster.data)]),
+        devices=disks.names,
+        caveats=disks.caveats,
         spool=str(tmp_path / "spool"),
         interval=INTERVAL,
         session_interval=INTERVAL / 10,
@@ -337,10 +338,11 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
 
 
 def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
-    config = replace(any_config, disks=Disks())  # a caveat in it could not be written as Python
+    config = replace(any_config, caveats=())  # a caveat in it could not be written as Python
     script = (
         "import asyncio, sys\n"
-        "from pgtrial.engine.sampler.control import Disks, RemoteReader, Sampler, SamplerConfig\n"
+        "from pgtrial.engine.sampler.config import RemoteReader\n"
+        "from pgtrial.engine.sampler.control import Sampler, SamplerConfig\n"
         "async def main():\n"
         "    sampler = Sampler()\n"
         f"    await sampler.start({config!r})\n"
@@ -525,7 +527,7 @@ def test_directory_without_a_disk_is_a_caveat_that_says_why(
     config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path
 ) -> None:
     disks = find_disks(Operations(), [f"{tmp_path}/none", f"{tmp_path}/none"])
-    report = runner.run(sample(replace(config, disks=disks), seconds=INTERVAL))
+    report = runner.run(sample(replace(config, devices=disks.names, caveats=disks.caveats), seconds=INTERVAL))
 
     assert disks.names == ()
     assert [caveat.text for caveat in report.caveats if caveat.code == "no-device"] == [
@@ -561,7 +563,6 @@ def test_server_that_is_not_there_is_named_in_its_own_words(tmp_path: Path, runn
         conninfo=f"host={tmp_path} user=postgres dbname=postgres",
         version_num=150000,
         database="postgres",
-        disks=Disks(),
         spool=str(tmp_path),
     )
 

@@ -3,14 +3,14 @@
 import pytest
 
 from pgtrial.engine.sampler import control
-from pgtrial.hosts.linux.devices import BlockDevice, DevicesUnder
+from pgtrial.hosts.linux.devices import DevicesUnder, DeviceTree
 from pgtrial.hosts.operations import Operations
 
-DISK = BlockDevice(name="vda")
+DISK = DeviceTree(name="vda")
 UNDER = {
-    "/image": DevicesUnder(devices=(BlockDevice(name="loop3", below=(DISK,), is_loop=True),)),
+    "/image": DevicesUnder(devices=(DeviceTree(name="loop3", below=(DISK,), is_loop=True),)),
     "/disk": DevicesUnder(devices=(DISK,)),
-    "/array": DevicesUnder(devices=(BlockDevice(name="md0", below=(DISK, BlockDevice(name="vdb"))),)),
+    "/array": DevicesUnder(devices=(DeviceTree(name="md0", below=(DISK, DeviceTree(name="vdb"))),)),
 }
 
 

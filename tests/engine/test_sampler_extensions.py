@@ -2,32 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import pytest
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler import extensions
-from pgtrial.engine.sampler.extensions import RUN, Extensions, Pace
+from pgtrial.engine.sampler.extensions import RUN, ExtensionReader, Pace
 from pgtrial.engine.sampler.link import LinkError
+from support.libpq import made_result
 
 WAITS = ("pid", "object", "count", "is_there", "period")
 
 
-class Result:
-    """Rows as libpq gives them."""
-
-    def __init__(self, columns: Sequence[str], *rows: Sequence[str]) -> None:
-        self.columns, self.rows = columns, rows
-
-    nfields = property(lambda self: len(self.columns))
-    ntuples = property(lambda self: len(self.rows))
-
-    def fname(self, column: int) -> bytes:
-        return self.columns[column].encode()
-
-    def get_value(self, row: int, column: int) -> bytes | None:
-        return self.rows[row][column].encode()
+def result_of(columns: Sequence[str], *rows: Sequence[str]) -> PGresult:
+    return made_result(columns, *([value.encode() for value in row] for row in rows))
 
 
 @dataclass
@@ -69,14 +57,14 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Place:
 
         def run(self, name: str, parameters: Sequence[bytes], *, deadline: float) -> PGresult | None:
             if name == "extensions":
-                return cast(PGresult, Result(("extname", "schema"), *place.databases[self.database].items()))
+                return result_of(("extname", "schema"), *place.databases[self.database].items())
             place.asked.append((self.database, name))
             place.parameters[name] = parameters
             if name in place.failing:
                 raise LinkError(place.failing[name])
             if name in place.silent:
                 return None
-            return cast(PGresult, Result(WAITS, *([pid, "IO/WALSync", "1", "t", "0.01"] for pid in place.sessions)))
+            return result_of(WAITS, *([pid, "IO/WALSync", "1", "t", "0.01"] for pid in place.sessions))
 
         def close(self) -> None:
             place.open.discard(self.database)
@@ -94,8 +82,8 @@ class Reader:
     added: list[tuple[float, str]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def open(self, *databases: str, pace: Pace = RUN) -> Extensions:
-        return Extensions(
+    def open(self, *databases: str, pace: Pace = RUN) -> ExtensionReader:
+        return ExtensionReader(
             databases,
             version_num=150018,
             parameters={"database": b"shop", "load": b"pgtrial:0123/"},
@@ -106,7 +94,7 @@ class Reader:
         )
 
 
-def tick(place: Place, extensions: Extensions, *, seconds: float) -> None:
+def tick(place: Place, extensions: ExtensionReader, *, seconds: float) -> None:
     """Ticks once a second, each a little late, by turns more and less."""
     start = place.now
     for second in range(1, int(seconds) + 1):

@@ -14,9 +14,8 @@ import psycopg
 import pytest
 
 from pgtrial.engine.collect import convert
+from pgtrial.engine.sampler.config import RemoteReader
 from pgtrial.engine.sampler.control import (
-    Disks,
-    RemoteReader,
     Sampler,
     SamplerConfig,
     SamplerReport,
@@ -73,7 +72,6 @@ def config(cluster: ThrowawayCluster, tmp_path: Path) -> SamplerConfig:
         conninfo=cluster.conninfo("template1"),
         version_num=cluster.programs.major * 10000,
         database="shop",
-        disks=Disks(),
         spool=str(tmp_path / "spool"),
         interval=INTERVAL,
         session_interval=INTERVAL / 10,

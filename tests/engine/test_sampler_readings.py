@@ -1,33 +1,14 @@
 from collections.abc import Sequence
-from typing import cast
 
 from psycopg.pq.abc import PGresult
 
 from pgtrial.engine.sampler.link import SessionSums, columns_of, rows_of
 from pgtrial.model.load_sessions import beginning_of_names
-
-
-class Result:
-    """Rows as libpq gives them."""
-
-    def __init__(self, columns: Sequence[bytes], *rows: Sequence[bytes | None]) -> None:
-        self.columns, self.rows = columns, rows
-
-    nfields = property(lambda self: len(self.columns))
-    ntuples = property(lambda self: len(self.rows))
-
-    def fname(self, column: int) -> bytes:
-        return self.columns[column]
-
-    def get_value(self, row: int, column: int) -> bytes | None:
-        return self.rows[row][column]
+from support.libpq import made_result
 
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
-    return cast(
-        PGresult,
-        Result([b"state", b"query", b"query_id", b"application"], *((*row, None, None)[:4] for row in rows)),
-    )
+    return made_result(["state", "query", "query_id", "application"], *((*row, None, None)[:4] for row in rows))
 
 
 def test_alike_sessions_of_several_polls_are_one_row() -> None:
@@ -64,6 +45,17 @@ def test_statements_that_the_server_counts_as_one_have_one_text() -> None:
     assert sums.drain()["rows"] == [["active", "SELECT ?", "7", None, "2"]]
     sums.add(2.0, answer((b"active", b"SELECT 3 /* c */", b"7")), count=1)
     assert sums.drain()["rows"] == [["active", "SELECT ?", "7", None, "1"]]
+
+
+def test_several_statements_sent_at_once_keep_their_own_text() -> None:
+    sums = SessionSums()
+    sums.add(
+        1.0,
+        answer((b"active", b"UPDATE a SET n = 1; COMMIT;", b"9"), (b"active", b"UPDATE b SET n = 2; COMMIT", b"9")),
+        count=1,
+    )
+
+    assert [row[1] for row in sums.drain()["rows"]] == ["UPDATE a SET n = ?; COMMIT;", "UPDATE b SET n = ?; COMMIT"]
 
 
 def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:

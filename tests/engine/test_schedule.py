@@ -2,7 +2,7 @@ import asyncio
 import errno
 import os
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import STOPPED
 from support import EXPERIMENT
-from support.schedules import make_schedule
+from support.schedules import failing, make_schedule
 
 
 @pytest.fixture
@@ -41,17 +41,12 @@ def runs() -> list[RunRow]:
 
 
 @pytest.fixture
-def attempt(tmp_path, monkeypatch, runs) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
+def attempt(tmp_path, runs) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
     """State and reason of a run during which something happened, and what was told of its end."""
 
     def make(happens: BaseException) -> tuple[RunState, str, list[Any]]:
-        async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
-            raise happens
-
-        monkeypatch.setattr(Schedule, "_execute", execute)
-        monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
         told: list[Any] = []
-        schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, tell=told.append)
+        schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, does=failing(happens), tell=told.append)
         state = schedule.state
         bug = not isinstance(happens, PgTrialError | KeyboardInterrupt)
         with pytest.raises(WorkloadError if bug else type(happens)):
@@ -74,12 +69,7 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
 @pytest.mark.parametrize("happens", [WorkloadError("the log is cut off"), InvalidRunError("the log is cut off")])
 @pytest.mark.parametrize(("free", "is_full"), [(1 << 20, True), (1 << 30, False)])
 def test_what_fails_on_a_full_disk_is_said_to_be_on_one(tmp_path, monkeypatch, happens, free, is_full) -> None:
-    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
-        raise happens
-
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
-    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, does=failing(happens))
     monkeypatch.setattr(schedule.target.host.ops, "space", lambda path: (1 << 40, free))
     Belongings.of(tmp_path).add_directory(Made(path=tmp_path / "pgtrial-0123abcd", host=schedule.target.host.name))
     with pytest.raises(WorkloadError) as caught:
@@ -111,19 +101,17 @@ def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeat
     assert ended.reason == reason
     assert [run.attempt for run in runs] == [1, 2, 3]
     for run in runs:
-        assert "in execute\n" in (layout.run_folder(tmp_path, run.folder) / layout.TRACEBACK).read_text()
+        assert "in does\n" in (layout.run_folder(tmp_path, run.folder) / layout.TRACEBACK).read_text()
 
 
-def test_the_traceback_of_a_bug_lies_beside_what_its_run_has_left(tmp_path, monkeypatch) -> None:
-    async def execute(self: Schedule, rows: list[RunRow], *, most_disturbed: float | None) -> Mapping[str, float]:
+def test_the_traceback_of_a_bug_lies_beside_what_its_run_has_left(tmp_path) -> None:
+    async def does(rows: Sequence[RunRow], _most_disturbed: float | None) -> None:
         folder = layout.run_folder(tmp_path, rows[0].folder)
         folder.mkdir(parents=True)
         (folder / layout.SERVER_LOG).touch()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
-    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, does=does)
     with pytest.raises(WorkloadError):
         asyncio.run(schedule.run(schedule.planned.slots[:1]))
     folders = [layout.run_folder(tmp_path, run.folder) for run in schedule.state.runs()]
@@ -162,22 +150,19 @@ class SwitchedServer:
 
 
 @pytest.fixture
-def guarded(tmp_path, monkeypatch) -> Iterator[Callable[..., Schedule]]:
+def guarded(tmp_path) -> Iterator[Callable[..., Schedule]]:
     """A schedule on a server that others use, of whose runs each does the same."""
     made = []
 
     def make(happens: Callable[[Guard], Awaitable[None]], server: SwitchedServer, **hooks: Any) -> Schedule:
-        async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
-            assert self.guard is not None
-            await happens(self.guard)
-            return {}
+        async def does(_rows: object, _most_disturbed: float | None) -> None:
+            assert schedule.guard is not None
+            await happens(schedule.guard)
 
         async def ask() -> ServerHealth:
             return ServerHealth(may_see=True, standbys=(), lag=None, committed=0, rolled_back=0, active=0)
 
-        monkeypatch.setattr(Schedule, "_execute", execute)
-        monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
-        schedule = make_schedule(tomllib.loads(EXPERIMENT) | hooks, tmp_path)
+        schedule = make_schedule(tomllib.loads(EXPERIMENT) | hooks, tmp_path, does=does)
         schedule.guard = Guard(
             table=GuardrailsTable(), arms=tuple(schedule.arms), board=server, ask=ask, state=schedule.state
         )
@@ -189,7 +174,7 @@ def guarded(tmp_path, monkeypatch) -> Iterator[Callable[..., Schedule]]:
         schedule.state.close()
 
 
-def failing(error: BaseException) -> Callable[[Guard], Awaitable[None]]:
+def failing_there(error: BaseException) -> Callable[[Guard], Awaitable[None]]:
     async def happens(guard: Guard) -> None:
         raise error
 
@@ -210,10 +195,10 @@ def masked(error: BaseException) -> Callable[[Guard], Awaitable[None]]:
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
-        (failing(ConnectError("cannot connect to the server", detail="refused")), "cannot connect to the server"),
-        (failing(SettingError("somebody else has changed postgresql.auto.conf")), "somebody else has changed"),
-        (failing(WorkloadError("the load failed")), "the load failed"),
-        (failing(LostHostError("the connection is lost")), "the connection is lost"),
+        (failing_there(ConnectError("cannot connect to the server", detail="refused")), "cannot connect to the server"),
+        (failing_there(SettingError("somebody else has changed postgresql.auto.conf")), "somebody else has changed"),
+        (failing_there(WorkloadError("the load failed")), "the load failed"),
+        (failing_there(LostHostError("the connection is lost")), "the connection is lost"),
         (masked(ConnectError("cannot connect to the server")), "it is slow"),
         (masked(InvalidRunError("the load ended early")), "it is slow"),
         (masked(ZeroDivisionError()), "it is slow"),
@@ -233,7 +218,7 @@ def test_what_fails_on_a_switched_server_is_not_repeated_and_not_resumed(guarded
 
 
 def test_what_fails_before_anything_was_switched_is_repeated(guarded) -> None:
-    schedule = guarded(failing(ConnectError("cannot connect to the server")), SwitchedServer(has_switched=False))
+    schedule = guarded(failing_there(ConnectError("cannot connect to the server")), SwitchedServer(has_switched=False))
     with pytest.raises(WorkloadError, match="was invalid 3 times"):
         asyncio.run(schedule.run(schedule.planned.slots[:1]))
 
@@ -259,13 +244,9 @@ def test_a_hook_that_fails_after_a_breach_does_not_hide_it(guarded) -> None:
     assert [run.attempt for run in schedule.state.runs()] == [1]
 
 
-def test_a_host_that_is_lost_says_nothing_of_the_arm_and_is_not_tried_again(tmp_path, monkeypatch) -> None:
-    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
-        raise LostHostError('lost the connection to "ssh://a"')
-
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
-    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path)
+def test_a_host_that_is_lost_says_nothing_of_the_arm_and_is_not_tried_again(tmp_path) -> None:
+    lost = LostHostError('lost the connection to "ssh://a"')
+    schedule = make_schedule(tomllib.loads(EXPERIMENT), tmp_path, does=failing(lost))
     with pytest.raises(WorkloadError, match='was broken off: lost the connection to "ssh://a"') as caught:
         asyncio.run(schedule.run(schedule.planned.slots[:1]))
     (run,) = schedule.state.runs()
@@ -276,20 +257,17 @@ def test_a_host_that_is_lost_says_nothing_of_the_arm_and_is_not_tried_again(tmp_
 
 
 @pytest.mark.parametrize("valid_from", [1, 2, 3])
-def test_a_run_that_was_disturbed_is_repeated_and_the_last_repeat_counts(tmp_path, monkeypatch, valid_from) -> None:
+def test_a_run_that_was_disturbed_is_repeated_and_the_last_repeat_counts(tmp_path, valid_from) -> None:
     limits: list[float | None] = []
 
-    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+    async def does(_rows: object, most_disturbed: float | None) -> None:
         limits.append(most_disturbed)
         if most_disturbed is not None and len(limits) < valid_from:
             raise InvalidRunError("other programs and the hypervisor took 40.0 % of the CPU time")
-        return {}
 
-    monkeypatch.setattr(Schedule, "_execute", execute)
-    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
     content = tomllib.loads(EXPERIMENT)
     content.setdefault("design", {}).update(disturbed="30%", repeats=2)
-    schedule = make_schedule(content, tmp_path)
+    schedule = make_schedule(content, tmp_path, does=does)
     asyncio.run(schedule.run(schedule.planned.slots[:1]))
 
     states = [run.state for run in schedule.state.runs()]

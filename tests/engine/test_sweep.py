@@ -17,7 +17,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
-from pgtrial.store.belongings import DIRECTORY, Belongings, Made, Started
+from pgtrial.store.belongings import DIRECTORY, Belongings, Made
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
 from support import PATIENCE
@@ -63,9 +63,7 @@ def start_sleeper():
 
 
 def record(folder, process, role):
-    found = identify(process.pid)
-    started = Started(pid=found.pid, start_ticks=found.start_ticks, boot_id=found.boot_id, role=role)
-    Belongings.of(folder).add_process(started)
+    Belongings.of(folder).add_process(identify(process.pid), role)
 
 
 def test_what_a_killed_pgtrial_was_about_to_write_is_removed(folder, tmp_path):

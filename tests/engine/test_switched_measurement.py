@@ -1,8 +1,7 @@
 """What is watched, and what ends it, while a server that others use is switched."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,13 +30,6 @@ class Board:
 
 async def refuse() -> ServerHealth:
     raise TargetError("the server refused a statement", detail="too many clients")
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    state = State.create(tmp_path)
-    yield state
-    state.close()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target import preparation
+from pgtrial.engine.target.base import Preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import PreflightError
@@ -24,7 +25,6 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import has_library
 from pgtrial.store.belongings import Belongings
-from pgtrial.store.state import State
 
 TEXT = """
 format = 1
@@ -37,13 +37,6 @@ work_mem = "8MB"
 """
 
 
-@pytest.fixture
-def state(tmp_path):
-    state = State.create(tmp_path)
-    yield state
-    state.close()
-
-
 def prepare(state, tmp_path, **options):
     return asyncio.run(preparing(state, tmp_path, **options))
 
@@ -52,17 +45,21 @@ def preparing(state, tmp_path, *, scale=1, more="", choice=BLOCKS, base=None, ho
     loaded = parse_experiment(TEXT.replace("SCALE", str(scale)) + more, "small.toml", tmp_path)
     plan = replace(make_plan(loaded.experiment), method=choice)
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
-    return prepare_throwaway(
-        plan,
-        tmp_path,
-        state,
-        Belongings.of(tmp_path),
+    task = Preparation(
+        plan=plan,
+        scripts=tmp_path,
+        state=state,
+        belongings=Belongings.of(tmp_path),
         host=host or LocalHost(),
+        here=LocalHost(),
         changes=changes,
         base=base or tmp_path / "work",
         may_run=False,
+        may_change=False,
+        caller={},
         tell=ignore,
     )
+    return prepare_throwaway(task)
 
 
 LOADED = "SELECT setting FROM pg_settings WHERE name = 'shared_preload_libraries'"

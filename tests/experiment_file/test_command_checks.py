@@ -127,8 +127,78 @@ def test_clients_of_which_nothing_tells_a_program_with_its_own_are_refused(
         found = find(text + more, tmp_path)
         assert list(found) == ([] if is_right else [path])
         if not is_right:
-            assert found[path].message == "k6 has the clients of its script or log, and nothing tells it of these"
+            assert found[path].message == "k6 has the clients of its script, and nothing tells it of these"
     assert find(text + "clients = 8\n", tmp_path) == {}
+
+
+def test_of_a_script_that_is_not_read_it_is_said_how_it_gets_its_clients(tmp_path: Path) -> None:
+    """Only files of the load are looked into, so one that is named with its whole path is told by the command."""
+    (tmp_path / "load.js").write_text("const vus = Number(__ENV.PGTRIAL_CLIENTS)\n")
+    text = f'[workload]\nkind = "command"\nresults = "k6"\ncommand = ["k6", "run", "{tmp_path}/load.js"]\n'
+
+    hint = find(text + "clients = [1, 8]\n", tmp_path)["workload.clients"].hint
+
+    told = '"-e", "PGTRIAL_CLIENTS={clients}"'
+    assert f'"{tmp_path}/load.js" is not one of files, and is not looked into' in hint
+    assert told in hint
+    assert find(text.replace('"run"', f'"run", {told}') + "clients = [1, 8]\n", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        'results = "pgreplay"\ncommand = ["pgreplay", "app.csv"]\n',
+        'results = "pgreplay"\ncommand = ["pgreplay", "-j", "{clients}", "app.csv"]\n',
+        'command = ["pgtrial", "replay", "app.csv"]\n',
+        'command = ["/opt/pgtrial/bin/pgtrial", "replay", "--database={clients}", "app.csv"]\n',
+        'command = ["python3", "-m", "pgtrial", "replay", "app.csv"]\n',
+    ],
+)
+def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load: str) -> None:
+    """No word of the command and no statement of the log changes that."""
+    (tmp_path / "app.csv").write_text("SELECT 'PGTRIAL_CLIENTS {clients}'\n")
+    text = f'[workload]\nkind = "command"\nfiles = "app.csv"\nwarmup = 0\n{load}'
+    levels, own = "clients = [2, 4]\n", "clients = 2\n[arms.c.workload]\nclients = 3\n"
+
+    for more, path in ((levels, "workload.clients"), (own, "arms.c.workload.clients")):
+        found = find(text + more, tmp_path)
+        assert list(found) == [path]
+        assert found[path].message == "a replay has the sessions of its log, and clients do not change them"
+        assert "the number of the log's sessions" in found[path].hint
+    assert find(text + "clients = 2\n", tmp_path) == {}
+    assert "a replay has the rate of its log" in find(text + "rate = 50\n", tmp_path)["workload.rate"].message
+    assert "at the times of its log" in find(text + "[limits]\nprove = true\n", tmp_path)["limits.prove"].message
+
+
+@pytest.mark.parametrize(
+    "load", [results("pgreplay"), LOAD.replace('"python3", "load.py"', '"pgtrial", "replay", "a.csv"')]
+)
+@pytest.mark.parametrize(
+    ("warmup", "is_right"),
+    [
+        ("", False),
+        ('warmup = "auto"\n', False),
+        ('warmup = { cap = "9s" }\n', False),
+        ("warmup = 0\n", True),
+        ('warmup = "3s"\n', True),
+    ],
+)
+def test_a_replay_is_not_warmed_up_until_it_is_steady(load: str, warmup: str, is_right: bool) -> None:
+    """Its throughput is that of its log, and what the beginning of it writes would be written twice."""
+    found = find(load + warmup)
+
+    assert list(found) == ([] if is_right else ["workload.warmup" if warmup else "workload"])
+    for problem in found.values():
+        assert problem.message == "a replay has the throughput of its log, which need not get steady"
+        assert "warmup = 0" in problem.hint
+
+
+def test_an_arm_that_replays_has_no_clients_of_its_own_either() -> None:
+    replay = '[arms.c.workload]\ncommand = ["pgtrial", "replay", "app.csv"]\n'
+
+    found = find(LOAD + "clients = [2, 4]\nwarmup = 0\n" + replay)
+
+    assert found["workload.clients"].message == "a replay has the sessions of its log, and clients do not change them"
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -175,6 +245,16 @@ def test_turns_of_results_that_do_not_tell_of_each_request_are_refused(results: 
 
     with pytest.raises(SpecError, match="do not say when each request ended"):
         make_plan(experiment, None)
+
+
+def test_a_replay_takes_no_turns_for_it_catches_up_what_was_due_while_it_stood_still() -> None:
+    replay = LOAD.replace('["python3", "load.py"]', '["pgtrial", "replay", "app.csv"]')
+    text = f"{HEAD}{replay}warmup = 0\n{ARMS}[design]\n"
+
+    with pytest.raises(SpecError, match="a replay goes by the times of its log"):
+        make_plan(parse_experiment(f'{text}method = "interleaved"\n', "x", Path("/")).experiment, None)
+    plan = make_plan(parse_experiment(f'{text}method = "auto"\n', "x", Path("/")).experiment, None)
+    assert not next(one for one in plan.judgements if one.method == "interleaved").valid
 
 
 @pytest.mark.parametrize("method", ["interleaved", "auto"])

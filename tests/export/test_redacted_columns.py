@@ -4,7 +4,7 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.export.redacted_files import learn_columns, redact_columns
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
@@ -25,7 +25,7 @@ def plain(value: object) -> object:
 
 
 def redact(path: Path, *kinds: Redaction) -> list[dict[str, object]]:
-    known = Known(kinds=frozenset(kinds))
+    known = PrivateNames(kinds=frozenset(kinds))
     learn_columns(path, known)
     out = path.parent / "out" / path.name
     out.parent.mkdir(exist_ok=True)
@@ -107,4 +107,4 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 no")
 
     with pytest.raises(StoreError, match=layout.WAITS):
-        learn_columns(path, Known(kinds=frozenset(Redaction)))
+        learn_columns(path, PrivateNames(kinds=frozenset(Redaction)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.export.redacted_files import learn_log, redact_log
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 from pgtrial.store.server_log.facts import LogEventKind, read_fact
 from pgtrial.store.server_log.stored import read_log
 
@@ -56,7 +56,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def redact(log: Path, *kinds: Redaction) -> str:
-    known = Known(kinds=frozenset(kinds))
+    known = PrivateNames(kinds=frozenset(kinds))
     learn_log(log, known)
     out = log.with_name("out.jsonl")
     redact_log(log, out, Names(known=known), UTC)

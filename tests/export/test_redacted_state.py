@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.export.redacted_files import copy_state, learn_state, redact_state
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Severity
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 def redacted(folder: Path, *kinds: Redaction, is_of_program: bool = False) -> Path:
     out = folder.parent / layout.STATE
     copy_state(folder, out)
-    known = Known(kinds=frozenset(kinds))
+    known = PrivateNames(kinds=frozenset(kinds))
     learn_state(out, known)
     redact_state(out, Names(known=known), is_of_program=is_of_program)
     return out

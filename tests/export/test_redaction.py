@@ -1,13 +1,13 @@
 import pytest
 
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 
 ALL = frozenset(Redaction)
 
 
 def names(*texts: str, kinds: frozenset[Redaction] = ALL, kept: frozenset[str] = frozenset(), query: str = "") -> Names:
     """Names that know what the texts give away."""
-    known = Known(kinds=kinds)
+    known = PrivateNames(kinds=kinds)
     for text in texts:
         known.learn(text)
     if query:

@@ -136,14 +136,18 @@ def listener() -> Iterator[tuple[int, int]]:
         process.kill()
 
 
+def answers(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
+        asking.sendall(b"x")
+        return asking.recv(1) == b"x"
+
+
 def test_it_answers_who_asks_it_and_stands_still_again(listener, often):
     pid, port = listener
     with Freezer(pid) as freezer:
         freezer.tell(MEASURE)
         assert_frozen(pid)
-        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
-            asking.sendall(b"x")
-            assert asking.recv(1) == b"x"
+        assert answers(port)
         assert_frozen(pid)
 
 
@@ -153,9 +157,7 @@ def test_how_long_it_is_kept_awake_while_a_run_is_measured_is_known(listener, of
         freezer.tell(MEASURE)
         for _ in range(3):
             assert_frozen(pid)
-            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
-                asking.sendall(b"x")
-                assert asking.recv(1) == b"x"
+            assert answers(port)
         assert_frozen(pid)
         awake = freezer.take_awake()
 
@@ -168,9 +170,7 @@ def test_what_was_on_its_way_as_it_was_stopped_does_not_count(listener, often):
     with Freezer(pid) as freezer:
         freezer.tell(MEASURE)
         assert_frozen(pid)
-        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
-            asking.sendall(b"x")
-            assert asking.recv(1) == b"x"
+        assert answers(port)
         assert_frozen(pid)
 
         assert freezer.take_awake() == 0.0

@@ -21,7 +21,7 @@ from pgtrial.fleet import joined
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
 from pgtrial.fleet.joined import Joined, OfferedHosts, ask_for_hosts
-from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.machines import HostMachine
 from pgtrial.fleet.offers import Offer
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
 from support.waiting import PATIENCE, wait_until
@@ -233,7 +233,7 @@ def test_the_clock_of_a_worker_is_compared_with_ours(tmp_path, monkeypatch):
     host = FleetHost(name="a", local=True)
     offer = Offer(host=host, address="tls://w", resource="host:a")
 
-    async def ask() -> Machine:
+    async def ask() -> HostMachine:
         found = Joined(folder=tmp_path, places=tmp_path, hosts=OfferedHosts(fleet=Fleet(host=(host,))), longest=1.0)
         found._offers["a"] = offer
         return await found.ask_machine(host)
@@ -258,7 +258,7 @@ def test_one_machine_under_two_names_is_one_however_long_it_takes_to_reach_it(tm
     monkeypatch.setattr(joined, "time", SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0]))
     near, far = FleetHost(name="near", local=True), FleetHost(name="far", ssh="ssh://near")
 
-    async def ask() -> list[Machine]:
+    async def ask() -> list[HostMachine]:
         hosts = OfferedHosts(fleet=Fleet(host=(near, far)))
         found = Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0)
         for host in (near, far):

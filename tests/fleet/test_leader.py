@@ -32,7 +32,7 @@ from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs
 from pgtrial.fleet.host_folders import fleet_directory, host_folders, keep_hosts, kept_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList, parse_fleet
-from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.machines import HostMachine
 from pgtrial.hosts.clock import ClockOffset
 from pgtrial.model.run import RunState, Slot
 from pgtrial.store import layout
@@ -73,7 +73,7 @@ class Simulated:
     """A cluster whose hosts do what they are told in ``deeds``, in order, and then well."""
 
     def __init__(self, deeds: Mapping[str, list[str]], *, killed_at: int | None = None) -> None:
-        self.asks: Callable[[FleetHost], Awaitable[Machine]] = own_machine
+        self.asks: Callable[[FleetHost], Awaitable[HostMachine]] = own_machine
         self.deeds = {host: list(each) for host, each in deeds.items()}
         self.killed_at = killed_at
         self.asked: list[tuple[str, int]] = []
@@ -99,7 +99,7 @@ class Simulated:
     def stop_waiting(self) -> None:
         pass
 
-    async def ask_machine(self, host: FleetHost) -> Machine:
+    async def ask_machine(self, host: FleetHost) -> HostMachine:
         return await self.asks(host)
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
@@ -175,13 +175,13 @@ def main_folder():
         yield folder
 
 
-async def own_machine(host: FleetHost) -> Machine:
+async def own_machine(host: FleetHost) -> HostMachine:
     """Each host is a machine of its own."""
     return machine(host.where)
 
 
-def machine(boot: str, *, network: str = "net:[1]", ahead: float = 0.0) -> Machine:
-    return Machine(boot=boot, begun=100.0, network=network, clock=ClockOffset(offset=ahead, error=0.001))
+def machine(boot: str, *, network: str = "net:[1]", ahead: float = 0.0) -> HostMachine:
+    return HostMachine(boot=boot, begun=100.0, network=network, clock=ClockOffset(offset=ahead, error=0.001))
 
 
 def lead(
@@ -191,7 +191,7 @@ def lead(
     *,
     path: Path | None = None,
     scheduler: str | None = None,
-    ask_machine: Callable[[FleetHost], Awaitable[Machine]] = own_machine,
+    ask_machine: Callable[[FleetHost], Awaitable[HostMachine]] = own_machine,
 ) -> list[str]:
     cluster.asks = ask_machine
     told: list[str] = []
@@ -711,7 +711,7 @@ def test_a_host_that_could_not_be_put_back_while_it_was_cut_off_is_before_it_get
 
 
 def test_a_machine_under_two_addresses_gets_blocks_under_one_of_them():
-    async def same(_host: FleetHost) -> Machine:
+    async def same(_host: FleetHost) -> HostMachine:
         return machine("boot")
 
     with main_folder() as folder:
@@ -728,7 +728,7 @@ def test_a_machine_under_two_addresses_gets_blocks_under_one_of_them():
 
 
 def test_hosts_that_share_a_kernel_are_said_to_disturb_each_other():
-    async def container(host: FleetHost) -> Machine:
+    async def container(host: FleetHost) -> HostMachine:
         return machine("boot", network=f"net:[{host.name}]")
 
     with main_folder() as folder:
@@ -740,7 +740,7 @@ def test_hosts_that_share_a_kernel_are_said_to_disturb_each_other():
 
 
 def test_a_clock_that_is_off_is_said():
-    async def behind(host: FleetHost) -> Machine:
+    async def behind(host: FleetHost) -> HostMachine:
         return machine(host.where, ahead=-5.0 if host.name == "b" else 0.9)
 
     with main_folder() as folder:
@@ -751,7 +751,7 @@ def test_a_clock_that_is_off_is_said():
 
 
 def test_a_clock_of_a_worker_elsewhere_is_said():
-    async def elsewhere(host: FleetHost) -> Machine:
+    async def elsewhere(host: FleetHost) -> HostMachine:
         ahead = 5.0 if host.name == "b" else 0.9
         return replace(machine(host.where, ahead=-3.0), worker=ClockOffset(offset=ahead, error=0.01))
 
@@ -768,7 +768,7 @@ def test_a_clock_of_a_worker_elsewhere_is_said():
 
 
 def test_a_clock_that_may_be_right_is_not_said_to_be_wrong():
-    async def unsure(host: FleetHost) -> Machine:
+    async def unsure(host: FleetHost) -> HostMachine:
         return replace(machine(host.where), clock=ClockOffset(offset=1.5, error=1.0))
 
     with main_folder() as folder:
@@ -808,7 +808,7 @@ def test_how_to_put_back_a_host_is_said_by_where_its_journal_is(scheduler: str |
 
 
 def test_a_host_that_cannot_be_asked_gets_its_block_which_says_why():
-    async def away(host: FleetHost) -> Machine:
+    async def away(host: FleetHost) -> HostMachine:
         raise ConnectError(f'cannot reach "{host.where}"')
 
     with main_folder() as folder:
@@ -863,7 +863,7 @@ class Stopped(Simulated):
         await self.at("leaving")
         return {}
 
-    async def ask_machine(self, host: FleetHost) -> Machine:
+    async def ask_machine(self, host: FleetHost) -> HostMachine:
         await self.at("asking")
         return await super().ask_machine(host)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.hosts.linux.devices import BlockDevice, device_names, devices_under, disks_under, find_device
+from pgtrial.hosts.linux.devices import DeviceTree, device_names, devices_under, disks_under, find_device
 from pgtrial.hosts.operations import Operations
 from support.programs import skip_for_want
 
@@ -76,7 +76,7 @@ def test_whole_disk_is_itself(machine: Machine):
 
     found = devices_under(machine.tree, DATA)
 
-    assert found.devices == (BlockDevice(name="vda"),)
+    assert found.devices == (DeviceTree(name="vda"),)
     assert (found.reason, found.read_ahead) == ("", None)
     assert disks_under(machine.tree, f"{DATA}/file") == ("vda",)
 
@@ -85,7 +85,7 @@ def test_partition_is_its_disk(machine: Machine):
     machine.partition(machine.disk("nvme0n1"), "nvme0n1p2", number="259:2")
     machine.mount("259:2")
 
-    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="nvme0n1"),)
+    assert devices_under(machine.tree, DATA).devices == (DeviceTree(name="nvme0n1"),)
 
 
 def test_volume_over_an_encrypted_partition_and_a_disk(machine: Machine):
@@ -95,9 +95,9 @@ def test_volume_over_an_encrypted_partition_and_a_disk(machine: Machine):
 
     (volume,) = devices_under(machine.tree, DATA).devices
 
-    assert volume == BlockDevice(
+    assert volume == DeviceTree(
         name="dm-1",
-        below=(BlockDevice(name="dm-0", below=(BlockDevice(name="sda"),)), BlockDevice(name="sdb")),
+        below=(DeviceTree(name="dm-0", below=(DeviceTree(name="sda"),)), DeviceTree(name="sdb")),
     )
     assert volume.disks == ("sda", "sdb")
 
@@ -107,7 +107,7 @@ def test_array_of_two_partitions_of_one_disk_has_it_once(machine: Machine):
     machine.stacked("md0", machine.partition(disk, "sda1"), machine.partition(disk, "sda2"), number="9:0")
     machine.mount("9:0")
 
-    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="md0", below=(BlockDevice(name="sda"),)),)
+    assert devices_under(machine.tree, DATA).devices == (DeviceTree(name="md0", below=(DeviceTree(name="sda"),)),)
 
 
 def test_loop_device_is_named_with_the_disk_below_it(machine: Machine):
@@ -119,7 +119,7 @@ def test_loop_device_is_named_with_the_disk_below_it(machine: Machine):
 
     (loop,) = devices_under(machine.tree, DATA).devices
 
-    assert loop == BlockDevice(name="loop3", below=(BlockDevice(name="vda"),), is_loop=True)
+    assert loop == DeviceTree(name="loop3", below=(DeviceTree(name="vda"),), is_loop=True)
     assert loop.disks == ("vda",)
 
 
@@ -130,7 +130,7 @@ def test_loop_device_that_is_given_back_meanwhile_is_none(machine: Machine, monk
     exists = machine.tree.exists
     monkeypatch.setattr(machine.tree, "exists", lambda path: path.endswith("/backing_file") or exists(path))
 
-    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="vda"),)
+    assert devices_under(machine.tree, DATA).devices == (DeviceTree(name="vda"),)
 
 
 @pytest.mark.parametrize("file", ["/images/gone.img (deleted)", "/dev/shm/data.img"])
@@ -139,7 +139,7 @@ def test_loop_device_whose_file_is_on_no_disk_is_the_bottom(machine: Machine, fi
     machine.loop("loop3", file, number="7:3")
     machine.mount("7:3")
 
-    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="loop3", is_loop=True),)
+    assert devices_under(machine.tree, DATA).devices == (DeviceTree(name="loop3", is_loop=True),)
     assert disks_under(machine.tree, DATA) == ("loop3",)
 
 
@@ -166,7 +166,7 @@ def test_btrfs_is_found_by_its_mount_with_all_its_devices(machine: Machine):
 
     found = devices_under(machine.tree, DATA)
 
-    assert found.devices == (BlockDevice(name="sda"), BlockDevice(name="sdb"))
+    assert found.devices == (DeviceTree(name="sda"), DeviceTree(name="sdb"))
     assert machine.tree.read(found.read_ahead) == "4096\n"
 
 
@@ -175,7 +175,7 @@ def test_btrfs_that_the_kernel_shows_nothing_of_is_on_the_device_of_its_mount(ma
     machine.mount("8:32", at="/dev/sdc")
     machine.tree.add({"/dev/sdc": "", "/proc/self/mountinfo": "27 1 0:44 / / rw - btrfs /dev/sdc rw\n"})
 
-    assert devices_under(machine.tree, DATA).devices == (BlockDevice(name="sdc"),)
+    assert devices_under(machine.tree, DATA).devices == (DeviceTree(name="sdc"),)
 
 
 def test_upper_one_of_two_mounts_over_each_other_counts(machine: Machine):
@@ -221,7 +221,7 @@ def test_directory_that_is_not_there_has_a_reason(machine: Machine):
 def test_device_is_found_by_the_name_of_its_partition_too(machine: Machine):
     machine.partition(machine.disk("sda"), "sda1")
 
-    assert find_device(machine.tree, "sda") == find_device(machine.tree, "sda1") == BlockDevice(name="sda")
+    assert find_device(machine.tree, "sda") == find_device(machine.tree, "sda1") == DeviceTree(name="sda")
 
 
 @pytest.mark.parametrize("name", ["sdb", "..", "../../devices", "sda/sda1", "", "*"])

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,26 +13,53 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.knobs.slowdown import build_library, generator_environment, require_loaded, server_environment
+from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.processes import end_process
+from pgtrial.knobs import slowdown
+from pgtrial.knobs.slowdown import (
+    build_library,
+    generator_environment,
+    require_generator_loaded,
+    require_loaded,
+    server_environment,
+)
 from support.programs import needs_compiler
 
 # Calls that take a known time of waiting, and none of the CPU. Behind the library, which finds them instead of libc's.
 _SLOW_CALLS = """
 #define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
-int fsync(int file) { (void)file; usleep(20000); return 0; }
-ssize_t pread64(int file, void *to, size_t size, off64_t at)
-{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
-ssize_t pread(int file, void *to, size_t size, off_t at)
-{ (void)file; (void)to; (void)size; (void)at; usleep(20000); return 0; }
+int fsync(int file)
+{
+    (void)file;
+    usleep(atoi(getenv("WAIT")));
+    if (getenv("STOP"))
+        raise(SIGSTOP);
+    return 0;
+}
+#define TRANSFER(name, type, offset) \\
+    ssize_t name(int file, type memory, size_t size, offset at) \\
+    { (void)file; (void)memory; (void)size; (void)at; usleep(atoi(getenv("WAIT"))); return 0; }
+TRANSFER(pread, void *, off_t)
+TRANSFER(pread64, void *, off64_t)
+TRANSFER(pwrite, const void *, off_t)
+TRANSFER(pwrite64, const void *, off64_t)
 """
 _WAIT = """
 import os, sys, time
-file = os.open(sys.argv[1], os.O_RDONLY)
+file = os.open(sys.argv[1], os.O_RDWR | (os.O_DSYNC if "O_DSYNC" in sys.argv[2] else 0))
 begun = time.monotonic()
-for _ in range(5):
-    os.fsync(file) if sys.argv[2] == "flush" else os.pread(file, 1, 0)
+for _ in range(int(sys.argv[3])):
+    match sys.argv[2]:
+        case "fsync":
+            os.fsync(file)
+        case "pread":
+            os.pread(file, 1, 0)
+        case _:
+            os.pwrite(file, b"x", 0)
 print(time.monotonic() - begun)
 """
 # CPU time of a thread before and after a call at which it is paid for; in a child, whose clock begins at zero.
@@ -75,6 +103,67 @@ after = "import select, time; begun = time.thread_time(); select.poll().poll(0);
 os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", after])
 """
 
+# Two threads that want one lock, and do as much while they hold it as afterwards, before they call a peer: copying
+# memory, as a server does. Prints the share of their CPU time in which they held it.
+_HOLD_A_LOCK = """
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static double cpu_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+static void work(void)
+{
+    static __thread char from[1024], to[1024];
+    for (int i = 0; i < 8000; i++) {
+        memcpy(to, from, sizeof to - i % 2);
+        from[i % 1024] = to[i / 8];
+    }
+}
+static void *take_turns(void *times)
+{
+    double *held = times, *all = held + 1;
+    for (int turn = 0; turn < 500; turn++) {
+        pthread_mutex_lock(&lock);
+        *held -= cpu_time();
+        work();
+        *held += cpu_time();
+        pthread_mutex_unlock(&lock);
+        work();
+        poll(NULL, 0, 0);
+    }
+    *all = cpu_time();
+    return NULL;
+}
+int main(void)
+{
+    double own[2] = {0, 0}, others[2] = {0, 0};
+    pthread_t other;
+    pthread_create(&other, NULL, take_turns, others);
+    take_turns(own);
+    pthread_join(other, NULL);
+    printf("%g", (own[0] + others[0]) / (own[1] + others[1]));
+}
+"""
+
+# CPU time of a known amount of work: of the program's own, or of the kernel for it.
+_WORK = """
+import os, sys, time
+text, (read, write) = bytes(400), os.pipe()
+begun = time.thread_time()
+for _ in range(200_000 if sys.argv[1] == "own" else 0):
+    text[1:] + text
+for _ in range(0 if sys.argv[1] == "own" else 20_000):
+    os.write(write, text), os.read(read, 400), os.stat("/")
+print(time.thread_time() - begun)
+"""
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -90,6 +179,15 @@ def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def lock_holder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("lock")
+    source, made = directory / "lock.c", directory / "lock"
+    source.write_text(_HOLD_A_LOCK)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-o", made, source, "-lpthread"], check=True, timeout=60)
+    return made
+
+
 def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
     environment = {**os.environ, "LD_PRELOAD": preload, **factors}
     command = [sys.executable, "-I", "-S", "-c", script, *arguments]
@@ -97,10 +195,62 @@ def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "kind"), [("PGTRIAL_SLOW_FLUSH", "flush"), ("PGTRIAL_SLOW_FILES", "files")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("FLUSH", "fsync"), ("FLUSH", "pwrite of O_DSYNC"), ("FILES", "pread"), ("FILES", "pwrite")]
+)
 def test_waits_are_as_many_times_as_long(library: Path, slow_calls: Path, name: str, kind: str) -> None:
-    elapsed = float(run(_WAIT, str(slow_calls), kind, preload=f"{library}:{slow_calls}", **{name: "3"}))
+    factors = {f"PGTRIAL_SLOW_{name}": "3"}
+    elapsed = float(run(_WAIT, str(slow_calls), kind, "5", preload=f"{library}:{slow_calls}", WAIT="20000", **factors))
     assert elapsed >= 5 * 0.058  # the CPU time of a call is no waiting
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "kind"), [("FILES", "pwrite of O_DSYNC"), ("FLUSH", "pwrite")])
+def test_a_write_that_waits_until_it_is_flushed_is_a_flush_and_no_other_is(
+    library: Path, slow_calls: Path, name: str, kind: str
+) -> None:
+    """As by wal_sync_method = open_datasync and open_sync."""
+    factors = {f"PGTRIAL_SLOW_{name}": "10"}
+    elapsed = float(run(_WAIT, str(slow_calls), kind, "5", preload=f"{library}:{slow_calls}", WAIT="20000", **factors))
+    assert elapsed < 0.8  # not 1
+
+
+@needs_compiler
+def test_a_long_wait_is_as_many_times_as_long(library: Path, slow_calls: Path) -> None:
+    environment = {"preload": f"{library}:{slow_calls}", "WAIT": "300000", "PGTRIAL_SLOW_FLUSH": "3"}
+    assert float(run(_WAIT, str(slow_calls), "fsync", "1", **environment)) >= 0.89
+
+
+@needs_compiler
+def test_the_time_for_which_a_process_is_stopped_is_no_waiting(library: Path, slow_calls: Path) -> None:
+    """What it waits for goes on while another arm has its turn, and may have come to its end."""
+    environment = {"LD_PRELOAD": f"{library}:{slow_calls}", "WAIT": "300000", "STOP": "1", "PGTRIAL_SLOW_FLUSH": "10"}
+    command = [sys.executable, "-I", "-S", "-c", _WAIT, str(slow_calls), "fsync", "1"]
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True) as process:
+        os.waitpid(process.pid, os.WUNTRACED)
+        process.send_signal(signal.SIGCONT)
+        assert float(process.communicate(timeout=60)[0]) < 1.0  # not 3
+
+
+@needs_compiler
+def test_the_holder_of_a_lock_burns_while_others_wait_for_it(library: Path, lock_holder: Path) -> None:
+    def held(factor: str) -> float:
+        environment = {**os.environ, "LD_PRELOAD": str(library), "PGTRIAL_SLOW_CPU": factor}
+        run = subprocess.run([lock_holder], env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
+        return float(run.stdout)
+
+    assert held("2") == pytest.approx(held("1"), abs=0.05)
+
+
+@needs_compiler
+@pytest.mark.parametrize("whose", ["own", "kernel"])
+def test_as_much_is_burned_as_is_declared(library: Path, whose: str) -> None:
+    times: dict[str, float] = {}
+    for factor in ("1", "1.5") * 5:
+        used = float(run(_WORK, whose, preload=str(library), PGTRIAL_SLOW_CPU=factor))
+        times[factor] = min(times.get(factor, used), used)  # the least: a cold cache makes it longer
+
+    assert times["1.5"] / times["1"] == pytest.approx(1.5, rel=0.08)
 
 
 @needs_compiler
@@ -169,6 +319,46 @@ def test_path_that_the_loader_would_split_is_refused(tmp_path: Path) -> None:
 def test_program_without_the_library_is_found_out(library: Path) -> None:
     with pytest.raises(SettingError, match="does not load the library"):
         require_loaded(LocalHost(), os.getpid(), library)
+
+
+# A program without a loader, as those in Go mostly are.
+_STATIC = "void _start(void) { for (;;) ; }"
+
+
+@pytest.fixture(scope="module")
+def static_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("static")
+    source, made = directory / "static.c", directory / "static"
+    source.write_text(_STATIC)
+    subprocess.run(["cc", "-nostdlib", "-static", "-o", made, source], check=True, timeout=60)
+    return made
+
+
+@needs_compiler
+def test_generator_that_does_not_load_the_library_is_refused(
+    library: Path, static_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What starts it, of which it takes the place, has the library."""
+    monkeypatch.setattr(slowdown, "_PATIENCE", 0.5)
+
+    async def look(*command: Path | str) -> None:
+        host = LocalHost()
+        environment = generator_environment({"generator": "1.5"}, library, host)
+        process = await host.start(command, role=LOAD, environment=environment)
+        try:
+            await require_generator_loaded(host, str(library), lambda: [process.pid])
+        finally:
+            await end_process(process)
+
+    asyncio.run(look("sleep", "60"))
+    with pytest.raises(SettingError, match=r'load generator cannot be varied: "static" does not load') as raised:
+        asyncio.run(look(static_program))
+    assert "leave out generator" in (raised.value.hint or "")
+
+
+@needs_compiler
+def test_generator_that_has_ended_says_itself_why(library: Path) -> None:
+    asyncio.run(require_generator_loaded(LocalHost(), str(library), lambda: [2**22 + 1]))
 
 
 def test_server_and_generator_have_factors_of_their_own() -> None:

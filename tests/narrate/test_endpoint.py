@@ -11,16 +11,16 @@ from pgtrial.narrate.endpoint import (
     TRIES,
     URL,
     Answer,
+    ChatMessage,
     Endpoint,
     EndpointError,
     EndpointUsageError,
-    Message,
     ask,
     read_endpoint,
 )
 
 SECRET = "sk-very-secret-0123456789"
-QUESTION = (Message(role="system", content="rules"), Message(role="user", content="facts"))
+QUESTION = (ChatMessage(role="system", content="rules"), ChatMessage(role="user", content="facts"))
 
 
 def put(stand_in, *, key: str = SECRET, timeout: float = 5, pauses: list[float] | None = None) -> Answer:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.findings.message import message, verbatim
-from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.questions import DataFit, HugePageFindings, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.model.verdict import Decision
 
 MB = 1024.0**2
@@ -88,7 +88,7 @@ def _load(level: int, reads: float, standing: DiskStanding) -> DiskLoad:
     )
 
 
-def make_pages(name_of: Mapping[str, str]) -> HugePages:
+def make_pages(name_of: Mapping[str, str]) -> HugePageFindings:
     """Gains of one page size at two data sizes and two load levels."""
     gains = []
     for arm, scale, ratios in (("off", 10, (1.05, 1.02, 1.08)), ("placebo", 100, (1.0, 1.01, 0.99))):
@@ -109,7 +109,7 @@ def make_pages(name_of: Mapping[str, str]) -> HugePages:
                     blocks=6,
                 )
             )
-    return HugePages(
+    return HugePageFindings(
         gains=tuple(gains),
         fits=(
             _fit((name_of["on"], name_of["off"]), 10, 150 * MB, fits=True),

@@ -3,7 +3,7 @@ import json
 import pytest
 import vl_convert
 
-from pgtrial.findings.disks import DiskStanding
+from pgtrial.findings.storage import DiskStanding
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
 from pgtrial.report.html import render_html, script_json, template_environment

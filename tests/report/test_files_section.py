@@ -1,10 +1,10 @@
 import pytest
 
 from pgtrial.findings.causes import Causes
-from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections.storage import FILES
 from pgtrial.report.words import format_metric, latency_of, metric_label, throughput_of

@@ -3,7 +3,7 @@ import pytest
 from pgtrial.findings.findings import ClaimPart, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
+from pgtrial.report.gate import CaseResult, GateCase, gate_verdict, list_cases, unfinished_text
 from pgtrial.report.words import primary_effect
 
 
@@ -18,7 +18,7 @@ def with_verdict(findings: Findings, verdict: Verdict, *, complete: bool = True)
     )
 
 
-def find(findings: Findings, key: str) -> Case:
+def find(findings: Findings, key: str) -> GateCase:
     (found,) = [case for case in list_cases(findings) if case.key == key]
     return found
 
@@ -26,10 +26,10 @@ def find(findings: Findings, key: str) -> Case:
 @pytest.mark.parametrize(
     ("verdict", "outcome", "kind"),
     [
-        (Verdict.SUPPORTED, Outcome.PASSED, ""),
-        (Verdict.REFUTED, Outcome.FAILED, "refuted"),
-        (Verdict.INCONCLUSIVE, Outcome.FAILED, "inconclusive"),
-        (Verdict.INVALID, Outcome.BROKEN, "invalid"),
+        (Verdict.SUPPORTED, CaseResult.PASSED, ""),
+        (Verdict.REFUTED, CaseResult.FAILED, "refuted"),
+        (Verdict.INCONCLUSIVE, CaseResult.FAILED, "inconclusive"),
+        (Verdict.INVALID, CaseResult.BROKEN, "invalid"),
     ],
 )
 def test_the_claim_passes_only_if_it_is_supported(sample, verdict, outcome, kind):
@@ -37,7 +37,7 @@ def test_the_claim_passes_only_if_it_is_supported(sample, verdict, outcome, kind
 
     assert (claim.outcome, claim.kind) == (outcome, kind)
     assert claim.name == "claim: synchronous_commit = off is faster for small updates"
-    assert claim.message == ("" if outcome is Outcome.PASSED else say(sample.hypothesis.reason))
+    assert claim.message == ("" if outcome is CaseResult.PASSED else say(sample.hypothesis.reason))
     assert claim.figures["verdict"] == verdict
 
 
@@ -47,7 +47,7 @@ def test_a_claim_that_was_not_tested_fails_as_that(sample):
 
     claim = find(untested.model_copy(update={"hypothesis": asked}), "claim")
 
-    assert (claim.outcome, claim.kind) == (Outcome.FAILED, "not tested")
+    assert (claim.outcome, claim.kind) == (CaseResult.FAILED, "not tested")
     assert claim.figures["verdict"] == "inconclusive"
 
 
@@ -65,7 +65,7 @@ def test_an_experiment_that_is_not_finished_has_not_decided_anything(sample, ver
     assert gate_verdict(early) is expected
     assert unfinished_text(early) == "3 of 6 blocks complete"
     schedule = find(early, "schedule")
-    assert (schedule.outcome, schedule.kind) == (Outcome.BROKEN, "unfinished")
+    assert (schedule.outcome, schedule.kind) == (CaseResult.BROKEN, "unfinished")
     if expected is Verdict.INCONCLUSIVE:
         assert find(early, "claim").message.startswith(
             "The experiment is not finished: 3 of 6 blocks complete. So far: "
@@ -75,15 +75,15 @@ def test_an_experiment_that_is_not_finished_has_not_decided_anything(sample, ver
 def test_an_experiment_that_its_rule_has_ended_is_finished(stopped):
     assert gate_verdict(stopped) is Verdict.SUPPORTED
     assert unfinished_text(stopped) == ""
-    assert find(stopped, "schedule").outcome is Outcome.PASSED
+    assert find(stopped, "schedule").outcome is CaseResult.PASSED
 
 
 def test_what_nobody_claimed_does_not_fail_whichever_way_it_goes(sample):
     decisions = {
-        Decision.BETTER: Outcome.PASSED,
-        Decision.EQUIVALENT: Outcome.PASSED,
-        Decision.WORSE: Outcome.PASSED,
-        Decision.INCONCLUSIVE: Outcome.SKIPPED,
+        Decision.BETTER: CaseResult.PASSED,
+        Decision.EQUIVALENT: CaseResult.PASSED,
+        Decision.WORSE: CaseResult.PASSED,
+        Decision.INCONCLUSIVE: CaseResult.SKIPPED,
     }
     for decision, outcome in decisions.items():
         changed = sample.model_copy(
@@ -101,11 +101,11 @@ def test_a_placebo_that_differs_is_a_failure(sample):
     )
     case = find(changed, "effect.placebo.pgbench.tps.all")
 
-    assert (case.outcome, case.kind) == (Outcome.FAILED, "false alarm")
+    assert (case.outcome, case.kind) == (CaseResult.FAILED, "false alarm")
     assert case.name == "placebo: throughput of placebo, all load levels"
     assert case.message.startswith("A difference was found where there is none")
     assert case.message.endswith(": worse")
-    assert find(sample, "effect.placebo.pgbench.tps.all").outcome is Outcome.PASSED
+    assert find(sample, "effect.placebo.pgbench.tps.all").outcome is CaseResult.PASSED
 
 
 def test_a_placebo_that_differs_in_a_latency_alone_says_so_of_the_latency(sample):
@@ -117,7 +117,7 @@ def test_a_placebo_that_differs_in_a_latency_alone_says_so_of_the_latency(sample
     )
     changed = sample.model_copy(update={"placebo": placebo})
 
-    assert find(changed, "effect.placebo.pgbench.tps.all").outcome is Outcome.PASSED
+    assert find(changed, "effect.placebo.pgbench.tps.all").outcome is CaseResult.PASSED
     assert find(changed, "effect.placebo.pgbench.latency_p99.all").message.startswith(
         "A difference was found where there is none"
     )
@@ -127,9 +127,9 @@ def test_declared_criteria_are_listed_with_their_ratios(sample):
     criteria = [case for case in list_cases(sample) if case.key.startswith("criterion.")]
 
     assert criteria
-    assert {case.outcome for case in criteria} <= {Outcome.PASSED, Outcome.SKIPPED}
+    assert {case.outcome for case in criteria} <= {CaseResult.PASSED, CaseResult.SKIPPED}
     assert all(case.key.split(".")[1] != sample.hypothesis.control for case in criteria)
-    assert all("ratio" in case.figures for case in criteria if case.outcome is Outcome.PASSED)
+    assert all("ratio" in case.figures for case in criteria if case.outcome is CaseResult.PASSED)
 
 
 def test_the_claims_own_effect_is_not_listed_twice(sample):
@@ -164,9 +164,9 @@ def test_what_is_decided_of_the_claim_is_told_in_the_words_of_the_summary(sample
 @pytest.mark.parametrize(
     ("verdict", "complete", "outcome", "word"),
     [
-        (Verdict.SUPPORTED, True, Outcome.PASSED, "not worse"),
-        (Verdict.INCONCLUSIVE, True, Outcome.SKIPPED, "inconclusive"),
-        (Verdict.SUPPORTED, False, Outcome.SKIPPED, "inconclusive"),
+        (Verdict.SUPPORTED, True, CaseResult.PASSED, "not worse"),
+        (Verdict.INCONCLUSIVE, True, CaseResult.SKIPPED, "inconclusive"),
+        (Verdict.SUPPORTED, False, CaseResult.SKIPPED, "inconclusive"),
     ],
 )
 def test_a_part_of_the_claim_is_known_where_its_verdict_is(sample, verdict, complete, outcome, word):
@@ -188,8 +188,8 @@ def test_a_part_of_the_claim_is_known_where_its_verdict_is(sample, verdict, comp
 
 def test_an_experiment_without_a_run_is_invalid_and_has_no_effects(minimal):
     assert [(case.key, case.outcome) for case in list_cases(minimal)] == [
-        ("claim", Outcome.BROKEN),
-        ("schedule", Outcome.BROKEN),
+        ("claim", CaseResult.BROKEN),
+        ("schedule", CaseResult.BROKEN),
     ]
 
 

@@ -8,10 +8,10 @@ import vl_convert
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
-from pgtrial.report.charts.hosts import hosts_chart
 from pgtrial.report.html import render_html
 from pgtrial.report.markdown import render_summary
 from pgtrial.report.sections import shown_sections
+from pgtrial.report.sections.hosts import hosts_chart
 from pgtrial.report.text import render_text
 from support import EXPERIMENT, Simulation, write_result_folder
 

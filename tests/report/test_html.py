@@ -5,8 +5,8 @@ from jinja2 import UndefinedError
 
 from pgtrial.findings.findings import Difference, Fact, Findings
 from pgtrial.findings.message import message
+from pgtrial.findings.questions import Drift, Soak, SoakArm
 from pgtrial.findings.record import Estimate
-from pgtrial.findings.soak import Drift, Soak, SoakArm
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.markdown import render_summary

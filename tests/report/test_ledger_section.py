@@ -3,8 +3,8 @@
 import pytest
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import message
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.tornado import tornado_chart
 from pgtrial.report.html import render_html

@@ -7,8 +7,7 @@ import pytest
 from markupsafe import Markup
 
 from pgtrial.findings.causes import Level, Resource
-from pgtrial.findings.disks import DiskStanding
-from pgtrial.findings.files import FileLimit
+from pgtrial.findings.storage import DiskStanding, FileLimit
 from pgtrial.language import Language, speak
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

@@ -1,7 +1,7 @@
 """A soak of which no window is finished says so, and why, instead of showing an empty table."""
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.soak import Soak
+from pgtrial.findings.questions import Soak
 from pgtrial.model.run import RunState
 from pgtrial.report.markdown import render_summary
 from pgtrial.report.sections.soak import SOAK

@@ -48,17 +48,17 @@ def test_runs_without_dips_or_events_do_not_count():
     assert align(others) is None
 
 
-def test_a_moment_reaches_as_far_as_stated():
-    run = Marked(seconds=100, events=[(50, 50)], dips=[(53, 55)])
+@pytest.mark.parametrize(("start", "overlap"), [(48, 1), (50, 1), (51, 0), (53, 0)])
+def test_a_moment_reaches_a_second_to_both_sides(start, overlap):
+    run = Marked(seconds=100, events=[(50, 50)], dips=[(start, start + 2)])
 
-    assert align([run], reach=1).overlap == 0
-    assert align([run], reach=4).overlap == 1
+    assert align([run]).overlap == overlap
 
 
 def test_what_lies_outside_of_the_run_does_not_count():
     run = Marked(seconds=30, events=[(-5, 2), (28, 60)], dips=[(29, 45)])
 
-    assert (align([run], reach=0).overlap, align([run], reach=0).dip_seconds) == (1, 1)
+    assert (align([run]).overlap, align([run]).dip_seconds) == (1, 1)
 
 
 def test_dips_that_follow_events_are_aligned():

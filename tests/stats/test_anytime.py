@@ -7,11 +7,10 @@ from scipy import integrate, stats
 
 from pgtrial.design.plan import plan_schedule
 from pgtrial.model.arm import Arm, Role
-from pgtrial.stats.anytime import anytime_t, widen
 from pgtrial.stats.crossover import fit_crossover
 from pgtrial.stats.interval import t_quantile
 from pgtrial.stats.paired import compare_blocks
-from pgtrial.stats.sequential import nominal_levels
+from pgtrial.stats.sequential import anytime_t, nominal_levels, widen
 
 ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
 

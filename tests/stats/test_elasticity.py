@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pgtrial.design.limits import two_level_design
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.elasticity import fit_elasticities, predict_log_ratio
 
 
@@ -31,7 +32,7 @@ def test_throughput_without_noise_gives_its_exponents() -> None:
     fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ truth, (3, 1)))
     assert [one.value for one in fitted.each] == pytest.approx(truth)
     assert fitted.total.value == pytest.approx(1.0)
-    assert fitted.each[0].interval is None
+    assert fitted.each[0].low is None
     assert fitted.misfit_p is None
 
 
@@ -48,12 +49,10 @@ def test_known_numbers_give_the_least_squares_of_a_textbook() -> None:
     variance = 8 * 0.025**2 / 3
     error = math.sqrt(variance / 2) / step
     assert fitted.degrees == 3
-    interval = fitted.each[0].interval
-    assert interval is not None
-    assert interval.high - first == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 3) * error)
-    total = fitted.total.interval
-    assert total is not None
-    assert total.high - fitted.total.value == pytest.approx(stats.t.ppf(0.975, 3) * error * math.sqrt(2))
+    assert fitted.each[0].high is not None
+    assert fitted.each[0].high - first == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 3) * error)
+    assert fitted.total.high is not None
+    assert fitted.total.high - fitted.total.value == pytest.approx(stats.t.ppf(0.975, 3) * error * math.sqrt(2))
 
 
 @pytest.mark.parametrize("customers", [1, 4, 8])
@@ -100,7 +99,7 @@ def test_points_that_do_not_tell_resources_apart_are_refused() -> None:
 def test_one_block_has_no_interval() -> None:
     log_times = _design(2) * math.log(1.5)
     fitted = fit_elasticities(log_times, np.array([[0.0, -0.1, -0.2, -0.4]]))
-    assert fitted.total.interval is None
+    assert fitted.total.high is None
     assert fitted.lead_p is None
 
 
@@ -120,9 +119,8 @@ def test_intervals_cover_together_and_a_false_lead_is_rare() -> None:
     for _ in range(runs):
         blocks = rng.normal(0, 0.3, (6, 1))
         fitted = fit_elasticities(log_times, blocks - log_times @ truth + rng.normal(0, 0.05, (6, 8)))
-        intervals = [one.interval for one in fitted.each]
-        covered += all(i is not None and i.low <= t <= i.high for i, t in zip(intervals, truth, strict=True))
-        sums += fitted.total.interval is not None and fitted.total.interval.low <= 1 <= fitted.total.interval.high
+        covered += all(one.side(t) == 0 for one, t in zip(fitted.each, truth, strict=True))
+        sums += fitted.total.side(1) == 0
         leads += fitted.lead_p is not None and fitted.lead_p < 0.05
     assert covered >= stats.binom.ppf(0.001, runs, 0.95)
     assert stats.binom.ppf(0.001, runs, 0.95) <= sums <= stats.binom.ppf(0.999, runs, 0.95)
@@ -134,7 +132,7 @@ def test_prediction_is_the_product_of_powers_of_the_changes() -> None:
     fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ np.array([0.7, 0.3]), (2, 1)))
     found = predict_log_ratio(fitted, np.log([0.5, 2.0]), confidence=0.9)
     assert found.value == pytest.approx(0.7 * math.log(2) - 0.3 * math.log(2))
-    assert found.interval is None
+    assert found.low is None
 
 
 @pytest.mark.simulated
@@ -144,10 +142,16 @@ def test_predictions_cover_what_an_experiment_of_as_many_blocks_finds() -> None:
     truth, step, runs, covered = np.array([0.6, 0.3, 0.1]), np.log([0.7, 1.0, 1.3]), 2000, 0
     for _ in range(runs):
         fitted = fit_elasticities(log_times, -log_times @ truth + rng.normal(0, 0.05, (6, 8)))
-        interval = predict_log_ratio(fitted, step, confidence=0.9).interval
+        predicted = predict_log_ratio(fitted, step, confidence=0.9)
         later = -float(step @ truth) + rng.normal(0, 0.05, (6, 2)) @ np.array([-1.0, 1.0])
-        covered += interval is not None and interval.low <= later.mean() <= interval.high
+        covered += predicted.side(float(later.mean())) == 0
     assert stats.binom.ppf(0.001, runs, 0.9) <= covered <= stats.binom.ppf(0.999, runs, 0.9)
+
+
+def _half(one: Estimate) -> float:
+    assert one.low is not None
+    assert one.high is not None
+    return (one.high - one.low) / 2
 
 
 def test_sum_and_lead_are_of_times_alone() -> None:
@@ -160,12 +164,9 @@ def test_sum_and_lead_are_of_times_alone() -> None:
     slopes = -np.linalg.lstsq(design, (logs - logs.mean(axis=1, keepdims=True)).ravel(), rcond=None)[0][1:]
     assert [one.value for one in fitted.each] == pytest.approx(slopes)
     assert fitted.total.value == pytest.approx(slopes[:2].sum())
-    interval, alone = fitted.total.interval, fitted.each[0].interval
-    assert interval is not None
-    assert alone is not None
     # The columns are orthogonal, so the error of the sum of two is that of one times the root of 2.
-    half = (alone.high - alone.low) / 2 / stats.t.ppf(1 - 0.05 / 6, fitted.degrees) * math.sqrt(2)
-    assert (interval.high - interval.low) / 2 == pytest.approx(half * stats.t.ppf(0.975, fitted.degrees))
+    half = _half(fitted.each[0]) / stats.t.ppf(1 - 0.05 / 6, fitted.degrees) * math.sqrt(2)
+    assert _half(fitted.total) == pytest.approx(half * stats.t.ppf(0.975, fitted.degrees))
     error = half / math.sqrt(2)
     lead = (slopes[1] - slopes[0]) / (error * math.sqrt(2))
     assert fitted.lead_p == pytest.approx(stats.t.sf(lead, fitted.degrees))

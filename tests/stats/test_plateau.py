@@ -199,13 +199,6 @@ def test_bytes_per_second_are_judged_by_their_requests():
     assert not find_plateau(asked, request=request).is_plateau
 
 
-def test_means_over_longer_times_are_judged_by_all_of_their_requests():
-    means = demand(3000, 3000).reshape(-1, 10).mean(axis=1)
-
-    assert not find_plateau(means, seconds=10).is_plateau
-    assert find_plateau(means, seconds=10).free_steadiness == pytest.approx(1 / math.sqrt(30000), rel=0.02)
-
-
 def test_missing_values_are_left_out():
     values = limited(demand(6000))
     gapped = np.insert(values, [5, 80], math.nan)

@@ -14,7 +14,7 @@ from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.interval import mean_and_sd, t_interval
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import (
-    Needed,
+    MoreBlocks,
     blocks_needed,
     detectable_ratio,
     find_equivalence_power,
@@ -152,12 +152,12 @@ def test_another_attempt_needs_what_its_own_confidence_asks_for():
 def test_decided_already_and_out_of_reach_are_told_apart():
     decided = compare_blocks([100] * 6, [150, 151, 149, 150, 152, 148])
 
-    assert blocks_needed(decided, bounds=within(0.03), better=Better.HIGHER) == Needed(blocks=None, reachable=True)
-    assert blocks_needed(decided, expect="worse", bounds=within(0.03), better=Better.HIGHER) == Needed(
+    assert blocks_needed(decided, bounds=within(0.03), better=Better.HIGHER) == MoreBlocks(blocks=None, reachable=True)
+    assert blocks_needed(decided, expect="worse", bounds=within(0.03), better=Better.HIGHER) == MoreBlocks(
         blocks=None, reachable=True
     )
     on_the_bound = observed(1.03, 0.05)
-    assert blocks_needed(on_the_bound, bounds=within(0.03), better=Better.HIGHER, cap=300) == Needed(
+    assert blocks_needed(on_the_bound, bounds=within(0.03), better=Better.HIGHER, cap=300) == MoreBlocks(
         blocks=None, reachable=False
     )
 
@@ -190,7 +190,9 @@ def power_of(mean, sd, blocks):
     [compare_blocks([100], [110]), compare_blocks([], []), compare_blocks([100, 100], [110, 110])],
 )
 def test_without_an_interval_there_is_no_forecast(comparison):
-    assert blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER) == Needed(blocks=None, reachable=False)
+    assert blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER) == MoreBlocks(
+        blocks=None, reachable=False
+    )
 
 
 def test_what_cannot_be_decided_is_out_of_reach():
@@ -207,8 +209,8 @@ def test_cap_counts_all_blocks():
 
     exactly = blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=6 + needed)
     below = blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=5 + needed)
-    assert exactly == Needed(blocks=needed, reachable=True)
-    assert below == Needed(blocks=None, reachable=False)
+    assert exactly == MoreBlocks(blocks=needed, reachable=True)
+    assert below == MoreBlocks(blocks=None, reachable=False)
     assert not blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=3).reachable
 
 

@@ -4,7 +4,6 @@ from scipy import special, stats
 
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.sequential import (
-    Spending,
     hide_interval,
     most_lean,
     nominal_confidence,
@@ -13,13 +12,8 @@ from pgtrial.stats.sequential import (
     spent,
 )
 
-OBRIEN_FLEMING, POCOCK, POWER = Spending.OBRIEN_FLEMING, Spending.POCOCK, Spending.POWER
-
 # Lan & DeMets, five equally spaced looks, two-sided 0.05, values of the normal distribution.
-PUBLISHED = {
-    OBRIEN_FLEMING: (4.8769, 3.3569, 2.6803, 2.2898, 2.0310),
-    POCOCK: (2.4380, 2.4268, 2.4101, 2.3966, 2.3859),
-}
+PUBLISHED = (4.8769, 3.3569, 2.6803, 2.2898, 2.0310)
 
 
 def running_t(values):
@@ -41,24 +35,19 @@ def bounds(probability, trials):
     return tuple(stats.binom.ppf((0.0005, 0.9995), trials, probability) / trials)
 
 
-@pytest.mark.parametrize("spending", PUBLISHED)
-def test_the_levels_approach_the_published_normal_ones_as_blocks_grow(spending):
+def test_the_levels_approach_the_published_normal_ones_as_blocks_grow():
     def as_normal(cap):
         looks = tuple(cap * k // 5 for k in range(1, 6))
-        return special.ndtri(1 - np.array(nominal_levels(looks, cap, alpha=0.05, spending=spending)) / 2)
+        return special.ndtri(1 - np.array(nominal_levels(looks, cap, alpha=0.05)) / 2)
 
     # The difference falls with the number of blocks, so two of them tell the limit (Richardson).
     limit = (4 * as_normal(100) - as_normal(25)) / 3
-    assert limit == pytest.approx(PUBLISHED[spending], abs=1.5e-3)
+    assert limit == pytest.approx(PUBLISHED, abs=1.5e-3)
 
 
-@pytest.mark.parametrize(
-    ("share", "spending", "expected"),
-    [(0.2, OBRIEN_FLEMING, 1.0776e-06), (0.5, OBRIEN_FLEMING, 0.00305), (0.2, POCOCK, 0.01477), (0.5, POWER, 0.0125)],
-)
-def test_spending_functions(share, spending, expected):
-    assert spent(share, alpha=0.05, spending=spending) == pytest.approx(expected, rel=2e-3)
-    assert spent(1.0, alpha=0.05, spending=spending) == pytest.approx(0.05)
+@pytest.mark.parametrize(("share", "expected"), [(0.2, 1.0776e-06), (0.5, 0.00305), (1.0, 0.05)])
+def test_what_may_be_spent(share, expected):
+    assert spent(share, alpha=0.05) == pytest.approx(expected, rel=2e-3)
 
 
 def test_one_look_is_an_ordinary_interval():
@@ -67,23 +56,22 @@ def test_one_look_is_an_ordinary_interval():
 
 def test_two_values_then_three_agree_with_direct_integration():
     # Three values are a direction on the sphere, equally likely all over: here a grid of them, even in height and turn.
-    first, second = nominal_levels((2, 3), 3, alpha=0.2, spending=POCOCK)
+    first, second = nominal_levels((2, 3), 3, alpha=0.2)
     height = (np.arange(1000) + 0.5) / 1000
     turn = 2 * np.pi * (np.arange(1000) + 0.3) / 1000
     flat = np.sqrt(1 - height**2)[:, None]
     values = np.stack([flat * np.cos(turn), flat * np.sin(turn), np.repeat(height[:, None], 1000, axis=1)], axis=-1)
     t = running_t(values.reshape(-1, 3))[0]
 
-    assert first == pytest.approx(spent(2 / 3, alpha=0.2, spending=POCOCK), rel=1e-6)
+    assert first == pytest.approx(spent(2 / 3, alpha=0.2), rel=1e-6)
     assert crossings((2, 3), (first, second), t).mean() == pytest.approx(0.2, abs=1e-3)
 
 
-@pytest.mark.parametrize("spending", Spending)
 @pytest.mark.parametrize("looks", [(6, 7, 8), tuple(range(6, 25)), (6, 12, 40)])
-def test_the_error_of_all_looks_together_is_the_promised_one(looks, spending):
+def test_the_error_of_all_looks_together_is_the_promised_one(looks):
     experiments = 20_000
     values = np.random.default_rng([1, looks[-1]]).normal(size=(experiments, looks[-1]))
-    levels = nominal_levels(looks, looks[-1], alpha=0.05, spending=spending)
+    levels = nominal_levels(looks, looks[-1], alpha=0.05)
 
     low, high = bounds(0.05, experiments)
     assert low <= crossings(looks, levels, running_t(values)[0]).mean() <= high
@@ -94,10 +82,8 @@ def test_two_one_sided_tests_at_these_levels_keep_to_the_error_as_well():
     t = running_t(np.random.default_rng(2).normal(size=(experiments, looks[-1])))[0]
 
     # The truth lies on one of the bounds: equivalence is found when t falls below the one-sided cut at any look.
-    for spending in (OBRIEN_FLEMING, POCOCK):
-        levels = np.array(nominal_levels(looks, looks[-1], alpha=0.05, spending=spending))
-        cuts = stats.t.isf(levels, np.array(looks) - 1)
-        assert (t[:, np.array(looks) - 1] < -cuts).any(axis=1).mean() <= bounds(0.05, experiments)[1]
+    cuts = stats.t.isf(np.array(nominal_levels(looks, looks[-1], alpha=0.05)), np.array(looks) - 1)
+    assert (t[:, np.array(looks) - 1] < -cuts).any(axis=1).mean() <= bounds(0.05, experiments)[1]
 
 
 def test_levels_taken_from_the_normal_distribution_would_not_do():
@@ -110,7 +96,7 @@ def test_levels_taken_from_the_normal_distribution_would_not_do():
 
     assert (z > stats.norm.isf(shortcut / 2)).any(axis=1).mean() == pytest.approx(0.05, abs=0.003)
     assert crossings(looks, shortcut, t).mean() > 0.055
-    assert crossings(looks, nominal_levels(looks, 6, alpha=0.05, spending=POCOCK), t).mean() <= bounds(0.05, 100_000)[1]
+    assert crossings(looks, nominal_levels(looks, 6, alpha=0.05), t).mean() <= bounds(0.05, 100_000)[1]
 
 
 def test_arms_share_the_error_of_the_rule():
@@ -129,7 +115,6 @@ def test_no_interval_before_the_first_look_nor_while_nothing_may_be_spent():
     assert nominal_confidence(looks, blocks=5, confidence=0.95) is None
     assert nominal_confidence(looks, blocks=7, confidence=0.95) is None
     assert nominal_confidence(looks, blocks=8, confidence=0.95) is not None
-    assert nominal_confidence(looks, blocks=6, confidence=0.95, spending=POCOCK) is not None
 
 
 def test_an_end_between_the_looks_is_one_more_look():
@@ -190,12 +175,11 @@ def test_intervals_that_end_by_their_width_cover_at_every_confidence(alpha, cap)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spending", Spending)
 @pytest.mark.parametrize("cap", [6, 8, 12, 20, 40])
-def test_the_error_of_looking_after_every_block(spending, cap):
+def test_the_error_of_looking_after_every_block(cap):
     experiments, looks = 200_000, tuple(range(2, cap + 1))
     values = np.random.default_rng([7, cap]).normal(size=(experiments, cap))
-    levels = nominal_levels(looks, cap, alpha=0.05, spending=spending)
+    levels = nominal_levels(looks, cap, alpha=0.05)
 
     low, high = bounds(0.05, experiments)
     assert low <= crossings(looks, levels, running_t(values)[0]).mean() <= high

@@ -3,10 +3,9 @@ import math
 import numpy as np
 import pytest
 
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.interval import mean_and_sd, t_interval
-from pgtrial.stats.slices import Estimate, average_estimates, pool_groups, sd_interval
-
-NONE = Estimate(value=None, low=None, high=None, blocks=0)
+from pgtrial.stats.slices import average_estimates, pool_groups, sd_interval
 
 
 def test_chi_square_interval_has_the_published_quantiles() -> None:
@@ -56,17 +55,18 @@ def test_without_spread_there_is_no_interval() -> None:
     assert pooled.mean_interval(0.95) is None
 
 
-def of(values: list[float], confidence: float = 0.95) -> Estimate:
+def of(values: list[float]) -> tuple[int, Estimate]:
     mean, sd = mean_and_sd(values)
-    interval = t_interval(mean, sd, len(values), confidence=confidence)
-    return Estimate(value=mean, low=interval.low, high=interval.high, blocks=len(values))
+    interval = t_interval(mean, sd, len(values), confidence=0.95)
+    return len(values), Estimate(value=mean, low=interval.low, high=interval.high)
 
 
 def test_the_average_of_one_estimate_is_that_estimate() -> None:
-    one = of([1.0, 2.0, 4.0])
-    found = average_estimates([one, NONE], confidence=0.95, wanted=0.95)
+    _, one = of([1.0, 2.0, 4.0])
+    found = average_estimates([of([1.0, 2.0, 4.0])], confidence=0.95, wanted=0.95)
 
-    assert (found.value, found.blocks) == (one.value, 3)
+    assert found is not None
+    assert found.value == one.value
     assert (found.low, found.high) == (pytest.approx(one.low), pytest.approx(one.high))
 
 
@@ -78,12 +78,15 @@ def test_the_average_of_two_samples_has_welchs_interval() -> None:
     degrees = (s1**2 / 4 + s2**2 / 4) ** 2 / ((s1**2 / 4) ** 2 / 3 + (s2**2 / 4) ** 2 / 3)
     expected = t_interval((m1 + m2) / 2, math.sqrt(variance * (degrees + 1)), degrees + 1, confidence=0.99)
 
+    assert found is not None
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
 def test_an_estimate_without_interval_leaves_none() -> None:
-    single = Estimate(value=3.0, low=None, high=None, blocks=1)
-    found = average_estimates([of([1.0, 2.0, 3.0]), single], confidence=0.95, wanted=0.95)
+    single = (1, Estimate(value=3.0))
 
-    assert (found.value, found.low, found.high) == (2.25, None, None)
-    assert average_estimates([NONE], confidence=0.95, wanted=0.95) == NONE
+    assert average_estimates([of([1.0, 2.0, 3.0]), single], confidence=0.95, wanted=0.95) == Estimate(value=2.25)
+
+
+def test_of_no_estimate_there_is_no_average() -> None:
+    assert average_estimates([], confidence=0.95, wanted=0.95) is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.collectors import blocking, pg_replication_slots
+from pgtrial.collectors import blocking, server_views
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
 from pgtrial.watch.counters import COUNTERS
@@ -56,7 +56,7 @@ def write(
         totals["blks_hit"] += STEP * 400 * noise.uniform(0.9, 1.1) * (blocks if is_b else 1.0)
         totals["sessions"] += noise.poisson(STEP * opened * is_b)
         in_slot += STEP * held * noise.uniform(0.5, 1.5) * is_b
-        rows.samples.append(Sample(t, pg_replication_slots.HELD, "", in_slot))
+        rows.samples.append(Sample(t, server_views.HELD, "", in_slot))
         rows.samples += [Sample(t, f"pg_stat_database.{name}", "", value) for name, value in totals.items()]
         rows.samples.append(Sample(t, "sessions.polls", "", float(STEP)))
         for query, sessions in always:  # polled in five polls, on average

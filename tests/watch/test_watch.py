@@ -31,7 +31,7 @@ from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
 from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
-from pgtrial.watch.reach import find_first_process, reach
+from pgtrial.watch.reach import Reached, find_first_process, reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS as COMMITS_METRIC
 from pgtrial.watch.series import read_polls, read_rates
@@ -402,19 +402,31 @@ def test_a_role_that_is_no_monitor_is_told_what_it_does_not_see(
     assert "(GRANT pg_monitor TO anybody)" in capfd.readouterr().err
 
 
+@contextmanager
+def watching_here(root: Path, server: str, first: Reached, *, machine: str | None = None) -> Iterator[list[str]]:
+    """A watch in this process, and what it says meanwhile."""
+    said: list[str] = []
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=0.1, machine=machine)
+        watcher = Watcher(server, {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            yield said
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
+
+
 def test_a_server_that_falls_silent_is_connected_to_anew(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a failover, or when the network is gone: nobody closes the connection."""
     monkeypatch.setattr(loop, "_MOST_SILENCE", 2 * INTERVAL)
-    root, said = tmp_path / "w", []
-    first = reach(dsn(shop), {})
+    root, first = tmp_path / "w", reach(dsn(shop), {})
     assert first.server_pid is not None
-    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1)
-        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
-        thread = threading.Thread(target=watcher.run)
-        thread.start()
+    with watching_here(root, dsn(shop), first) as said:
         stopped: list[int] = []
         try:
             wait_until(lambda: rows(root, SAMPLES, COMMITS), bool)
@@ -428,9 +440,6 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
             for pid in stopped:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
-            watcher.stop()
-            thread.join(60)
-    assert watcher.error is None
     assert rows(root, SAMPLES, "SELECT 1 FROM {files} WHERE metric = 'watch.unanswered'")
     assert any("connection to the server is lost" in text for text in said)
 
@@ -489,16 +498,12 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_MOST_SILENCE", 6.0)
-    root, said, network = tmp_path / "w", [], Network(shop)
+    root, network = tmp_path / "w", Network(shop)
     over_tcp = psycopg.conninfo.make_conninfo(dsn(shop), host="127.0.0.1", port=network.port)
     try:
         first = reach(over_tcp, {})
         assert first.server_pid is not None
-        with load(shop), open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-            options, recorder = Options(interval=INTERVAL, poll=0.1), Recorder(folder, tell=said.append)
-            watcher = Watcher(over_tcp, {}, first, recorder, options=options, tell=said.append)
-            thread = threading.Thread(target=watcher.run)
-            thread.start()
+        with load(shop), watching_here(root, over_tcp, first) as said:
             try:
                 began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
                 network.cut()
@@ -511,11 +516,8 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
                 )
             finally:
                 network.mend()
-                watcher.stop()
-                thread.join(60)
     finally:
         network.close()
-    assert watcher.error is None
     assert any("connected to PostgreSQL" in text for text in said)
     times = [t for t, _ in rows(root, SAMPLES, COMMITS)]
     assert [t for t in times if cut < t < mended] == []  # what is answered late is of nobody knows when
@@ -589,25 +591,15 @@ def test_a_machine_that_is_lost_is_a_gap_of_the_machine_alone_and_comes_back(
     monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
     monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 30 * INTERVAL)
     monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 30 * INTERVAL)
-    root, said = tmp_path / "w", []
-    first = reach(dsn(shop), {}, machine=sshd.address)
+    root, first = tmp_path / "w", reach(dsn(shop), {}, machine=sshd.address)
     assert first.remote is not None
-    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
-        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
-        thread = threading.Thread(target=watcher.run)
-        thread.start()
-        try:
-            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
-            os.kill(first.remote.host.connection.pid, signal.SIGKILL)
-            wait_until(lambda: any("the reader on the server's machine ended" in text for text in said))
-            lost = time.time()
-            wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > lost)
-            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: found[-1][0] > lost)
-        finally:
-            watcher.stop()
-            thread.join(60)
-    assert watcher.error is None
+    with watching_here(root, dsn(shop), first, machine=sshd.address) as said:
+        wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+        os.kill(first.remote.host.connection.pid, signal.SIGKILL)
+        wait_until(lambda: any("the reader on the server's machine ended" in text for text in said))
+        lost = time.time()
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > lost)
+        wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: found[-1][0] > lost)
     assert not any("connection to the server is lost" in text for text in said)
     wait_until(lambda: not _readers())
 
@@ -619,22 +611,12 @@ def test_a_machine_that_cannot_be_read_leaves_the_server_watched_and_is_tried_ag
     monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
     monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 10 * INTERVAL)
     monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 10 * INTERVAL)
-    root, said = tmp_path / "w", []
-    first = reach(dsn(shop), {}, machine=sshd.address)
+    root, first = tmp_path / "w", reach(dsn(shop), {}, machine=sshd.address)
     assert first.remote is not None
     refusing = replace(first.remote.reader, command=("sh", "-c", "echo open failed >&2; exit 1"))
     first = replace(first, remote=replace(first.remote, reader=refusing))
-    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
-        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
-        thread = threading.Thread(target=watcher.run)
-        thread.start()
-        try:
-            machine = wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
-        finally:
-            watcher.stop()
-            thread.join(60)
-    assert watcher.error is None
+    with watching_here(root, dsn(shop), first, machine=sshd.address) as said:
+        machine = wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
     before = [t for t, _ in rows(root, SAMPLES, COMMITS) if t < machine[0][0] - 2 * INTERVAL]
     assert len(before) >= 5
     assert said[0] == "the reader on the server's machine ended: open failed: without its machine for now"

@@ -11,7 +11,7 @@ from pgtrial.engine.folder import lock_folder
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.web.folders import Place, Shelf, find_places, find_root, open_inside
+from pgtrial.web.folders import ServedFolder, Shelf, find_places, find_root, open_inside
 from support import write_result_folder
 
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
     return find_root(tmp_path / "results")
 
 
-def read(place: Place, name: str) -> bytes | None:
+def read(place: ServedFolder, name: str) -> bytes | None:
     with open_inside(place, name) as opened:
         return None if opened is None else opened[0].read()
 

@@ -2,6 +2,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,19 +11,24 @@ import pytest
 
 from pgtrial.engine.loads.command import CommandLoad
 from pgtrial.engine.loads.generators import run_generators
-from pgtrial.errors import SpecError, WorkloadError
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.errors import SettingError, SpecError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
-from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import find_marked
+from pgtrial.knobs.slowdown import build_library, generator_environment
+from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.settings import Setting
 from pgtrial.store.command_line import LONGEST_WHOLE, LineError, parse_line
 from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.workloads.adapters import pgreplay, sysbench
 from pgtrial.workloads.base import Generator
 from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
+from support import wait_until
 from support.experiments import load_experiment
-from support.programs import needs_program
+from support.programs import needs_compiler, needs_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "commands"
 SERVER = {"PGHOST": "/run/pg", "PGPORT": "5433", "PGUSER": "me", "PGDATABASE": "shop"}
@@ -364,3 +371,55 @@ def test_a_program_that_stands_still_counts_that_as_latency(work, accounts, tabl
     told = [parse_line(line) for line in (tmp_path / "record").read_text().splitlines()]
     assert stopped
     assert max(latency for each in told for latency, _ in each.latencies) > 0.9 * stands_still
+
+
+@pytest.fixture
+def open_place():
+    """A directory that the account of the load may enter, whose programs may be executed."""
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        yield place
+
+
+@needs_compiler
+@pytest.mark.parametrize(("child", "is_loaded"), [("sleep 60", True), ("./static", False)])
+def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_refused(open_place, child, is_loaded):
+    """A shell has the library, and what it starts may not."""
+    host, mark = LocalHost(mark=str(open_place)), str(open_place)
+    library = asyncio.run(build_library(host, open_place))
+    source = open_place / "static.c"
+    source.write_text("void _start(void) { for (;;) ; }")
+    subprocess.run(["cc", "-nostdlib", "-static", "-o", open_place / "static", source], check=True, timeout=60)
+    tell = '{"t": \'$(date +%s.%N)\', "latency": 0.001}'
+    script = f"cd {open_place}; {child} & while sleep 0.2; do echo '{tell}'; done"
+    load = CommandLoad(
+        account=server_account(),
+        workload=command("sh", "-c", script),
+        files={},
+        seed=1,
+        clients=1,
+        here=host,
+        there=host,
+        work=open_place,
+        mark=mark,
+    )
+    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
+    server = RunningServer(
+        settings={most.name: most},
+        changes=(),
+        version="16.2",
+        version_num=160000,
+        database="x",
+        control="",
+        conninfo=lambda database: database,
+        environment={**SERVER, **generator_environment({"generator": "1.5"}, library, host)},
+        directories=(),
+        groups=(),
+        confirmed=frozenset(),
+    )
+
+    with contextlib.nullcontext() if is_loaded else pytest.raises(SettingError, match='varied: "static" does not load'):
+        asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))
+
+    wait_until(lambda: find_marked(mark) == ())

@@ -17,6 +17,7 @@ from pgtrial.cli.main import main
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.postgres.production_effects import Effects
+from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.parameters import Role, read_shape
@@ -283,6 +284,26 @@ def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
         "INSERT INTO orders (customer) VALUES (:v0_1) RETURNING id;",
         "COMMIT;",
     ]
+    # Of customers each is there once; orders tell which of them order most.
+    assert files.how["s001"][0] == ("$1: new row orders.customer, as rows have it",)
+    assert files.how["s001"][1] == ("$1: new row orders.customer, as rows have it, the same as of another statement",)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "how"),
+    [
+        ("SELECT name FROM customer WHERE id = $1 AND name = $2 FOR UPDATE", 2, "equal customer.id, as rows have it"),
+        ("SELECT id FROM orders WHERE customer = $1", 1, "equal orders.customer, rows to the power of 0"),  # as counted
+    ],
+)
+def test_what_tells_more_of_a_key_than_new_rows_do_decides(text, parameters, how):
+    parts = [statement(text, parameters), statement("INSERT INTO orders (customer) VALUES ($1)", 1)]
+    load = load_of(*parts, statement("BEGIN"), statement("COMMIT"))
+
+    said = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).how["s001"]
+
+    assert said[0][0] == f"$1: {how}"
+    assert said[1] == (f"$1: {how}, the same as of another statement",)
 
 
 SCHEMA = """
@@ -365,6 +386,18 @@ def written(shop, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("written") / "load"
     assert main(["workload", shop.dsn("shop"), "--output", str(folder)]) == 0
     return folder
+
+
+def test_it_is_said_for_how_long_the_server_has_counted(shop, tmp_path, capsys):
+    """A mean of weeks is held against a load of a minute."""
+    began = "SELECT extract(epoch FROM now() - stats_reset) FROM pg_stat_statements_info"
+    least = float(shop.psql("shop", began))
+    assert main(["workload", shop.dsn("shop"), "--output", str(tmp_path / "load")]) == 0
+
+    said = capsys.readouterr().out
+    counted = json.loads((tmp_path / "load" / "workload.json").read_text())["counted_for"]
+    assert least <= counted <= float(shop.psql("shop", began))
+    assert f"its counts are of {format_duration(counted)}" in said
 
 
 def test_no_value_leaves_the_server(written):
@@ -559,6 +592,85 @@ def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role)
         asyncio.run(run(conninfo))
 
 
+EVENT = ("public", "event")
+EVENTS = Table(
+    rows=1200,
+    pages=10,
+    columns={
+        "id": Column(type=INT, is_unique=True, distinct=1200, sequence=("public", "event_id_seq")),
+        "customer": Column(type=INT, distinct=100),
+        "kind": Column(type="text", distinct=3),
+    },
+    unique=(("id",),),
+)
+MAKE_EVENTS = (
+    "CREATE TABLE event (id serial PRIMARY KEY, customer int, kind text)",
+    (
+        "INSERT INTO event (customer, kind) SELECT n % 100, CASE n % 3 WHEN 0 THEN 'cart' ELSE 'view' END "
+        "FROM generate_series(1, 1000) AS n"
+    ),
+    "INSERT INTO event (customer, kind) SELECT 7, 'pay' FROM generate_series(1, 200) AS n",
+)
+
+
+def drawn_of(served, asked: Statement, question: str, *settings: str) -> list[tuple]:
+    """The answer to a question about the parameters that the set-up draws, after some settings."""
+    load = replace(load_of(asked), tables={EVENT: EVENTS})
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup.splitlines()[1:]
+    changed = [next((each for each in settings if each.startswith(line[: line.find("=")])), line) for line in setup]
+    assert not set(settings) - set(changed)
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        for line in (*MAKE_EVENTS, *changed):
+            connection.execute(line)
+        return connection.execute(question).fetchall()
+
+
+def test_new_rows_are_as_those_that_were_written_while_counting(served):
+    """What an application writes today is as what it wrote last, and not as what it wrote over the years."""
+    new = "INSERT INTO event (customer, kind) VALUES ($1, $2)"
+    asked = replace(statement(new, calls=200, rows=200), types=(INT, "text"))
+
+    assert drawn_of(served, asked, "SELECT DISTINCT v0_1, v0_2 FROM pgtrial_workload.s001") == [("7", "pay")]
+    more = replace(asked, calls=700, rows=700)
+    ((old,),) = drawn_of(served, more, "SELECT count(DISTINCT v0_1) FROM pgtrial_workload.s001")
+    assert old == 100
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"), [(0, {"view", "cart", "pay"}), (1, {"view"}), (2, {"cart"}), (3, {"pay"}), (4, {"pay"})]
+)
+@pytest.mark.parametrize(
+    ("condition", "types", "kind"),
+    [
+        ("customer = $1 AND kind = $2", (INT, "text"), "v0_2"),
+        ("kind = $1 AND customer = $2", ("text", INT), "v0_1"),
+    ],
+)
+def test_a_statement_may_ask_for_one_state_only(served, condition, types, kind, only, kinds):  # noqa: PLR0917
+    """The states are numbered from the most common one on, and the last is that of higher numbers, too."""
+    asked = replace(statement(f"SELECT id FROM event WHERE {condition} LIMIT 1"), types=types)
+
+    turned = f"SET pgtrial_workload.s001_only = '{only}';"
+    found = drawn_of(served, asked, f"SELECT DISTINCT {kind} FROM pgtrial_workload.s001", turned)
+
+    assert {state for (state,) in found} == kinds
+
+
+@pytest.mark.parametrize(
+    ("condition", "types"),
+    [("kind = $1", ("text",)), ("customer = $1", (INT,)), ("customer = $1 AND kind > $2", (INT, "text"))],
+)
+def test_a_key_of_one_column_has_no_states(condition, types):
+    asked = replace(statement(f"SELECT id FROM event WHERE {condition} LIMIT 1"), types=types)
+    load = replace(load_of(asked), tables={EVENT: EVENTS})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "s001_keys" in setup
+    assert "s001_only" not in setup
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 
@@ -596,7 +708,7 @@ def test_a_copy_is_loaded_as_the_original(shop, written, capsys):
     assert re.match(r"s\d+: keys ", said)  # a look-up by a column that is not unique
     assert "failed" not in said
     truth = (written / "truth.md").read_text()
-    line = next(line for line in truth.splitlines() if "SELECT * FROM orders WHERE customer" in line)
+    line = next(line for line in truth.splitlines() if "| SELECT * FROM orders WHERE customer" in line)
     shares = [float(part.strip(" %")) for part in line.split("|")[3:5]]
     assert shares[0] == pytest.approx(shares[1], abs=10)  # of a few hundred calls
     assert not shop.psql("copy", "SELECT 1 FROM pg_namespace WHERE nspname = 'pgtrial_workload'")

@@ -4,13 +4,23 @@ import pytest
 
 from pgtrial.postgres.production import Statement
 from pgtrial.workloads.production.failures import Failure
-from pgtrial.workloads.production.record import FITTED, Match, Truth, nearest, only_scripts, truth_text
+from pgtrial.workloads.production.record import (
+    FITTED,
+    Drift,
+    Match,
+    Truth,
+    find_drifts,
+    nearest,
+    only_scripts,
+    truth_text,
+)
 
 RECORD = {
     "seconds": 2.0,
     "scripts": [{"name": "s001"}, {"name": "s002"}],
     "left_out": [],
     "hidden": 0,
+    "counted_for": None,
     "triggers": ["orders: trigger audit calls log_it"],
     "transactions": {"commits": 7, "explained": 7},
 }
@@ -28,6 +38,8 @@ def test_what_is_known_too_little_is_said():
     empty = Truth(draw="keys", matches=(), drawing=0.0, failures=(FAILURE,))
 
     said = truth_text(RECORD, (failing, empty), ())
+    assert "The original's are means of" not in said
+    assert "The original's are means of 1 h 5 min." in truth_text({**RECORD, "counted_for": 3900.0}, (), ())
 
     assert "Runs on a copy, too: orders: trigger audit calls log_it; look at its body.\n" in said
     assert "Transactions: 7 of 7 explicit ones told, by nothing but equal counts of calls" in said
@@ -36,6 +48,40 @@ def test_what_is_known_too_little_is_said():
     assert "blocks of a call by 0% at most" in of_rows
     assert "None of its scripts can be sent." in of_keys
     assert "at most" not in of_keys
+
+
+def counted(text: str, calls: int, blocks: int) -> Statement:
+    return Statement(text=text, calls=calls, rows=calls, hit=blocks, read=0, time=1.0)
+
+
+def test_blocks_that_depend_on_what_the_load_has_written_are_told():
+    """Of the newest rows of a customer there are ever more to go through; of a look-up by key there are not."""
+    newest, by_key, rare = "SELECT a FROM event", "SELECT a FROM t", "SELECT b FROM t"
+    times = {newest: 5.0, by_key: 4.6, rare: 0.2}
+    record = {
+        "scripts": [
+            {
+                "name": f"s00{number}",
+                "statements": [{"text": text, "calls": 9, "rows": 9, "hit": 9, "read": 0, "seconds": times[text]}],
+            }
+            for number, text in enumerate(times, start=1)
+        ]
+    }
+    looks = [
+        [counted(newest, calls, newest_blocks), counted(by_key, calls, 5 * calls), counted(rare, calls, calls**2)]
+        for calls, newest_blocks in ((1000, 10_000), (1200, 20_000), (1400, 50_000))
+    ]
+
+    (drift,) = find_drifts(record, *looks)
+
+    assert drift == Drift(script="s001", text=newest, first=50.0, second=150.0)
+    few = [[counted(newest, calls, calls**2)] for calls in (10, 60, 110)]
+    assert find_drifts(record, *few) == ()
+    truth = Truth(draw="rows", matches=(found("s001", 100),), drawing=0.0, drifts=(drift,))
+    assert (
+        "s001 goes through 50 blocks of a call in the first half of the time and through 150 in the second "
+        "(SELECT a FROM event)"
+    ) in truth_text(RECORD, (truth,), ())
 
 
 @pytest.mark.parametrize(("worse", "chosen"), [(100, "rows"), (5000, "keys")])

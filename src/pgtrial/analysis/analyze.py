@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial import __version__
-from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.causes.ledger import keep_ledger
 from pgtrial.analysis.causes.proofs import read_proofs
+from pgtrial.analysis.causes.waits import describe_waits
 from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.acceptance import judge_acceptance
@@ -37,17 +37,16 @@ from pgtrial.analysis.observations import (
 )
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.sampled import observe_samples
+from pgtrial.analysis.sampled import observe_samples, observe_scenarios
 from pgtrial.analysis.slices import describe_slices
 from pgtrial.analysis.soak import describe_soak
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.check import check_quality
-from pgtrial.analysis.waits import describe_waits
 from pgtrial.analysis.world.fingerprint import describe_world
 from pgtrial.analysis.world.settings import compare_settings
 from pgtrial.findings.findings import CalibratedNoise, Findings, Noise
-from pgtrial.findings.hosts import Hosts
+from pgtrial.findings.questions import Hosts
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.units import format_duration
 

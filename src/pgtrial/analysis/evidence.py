@@ -16,11 +16,9 @@ from pgtrial.model.fingerprint import Moment
 from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
+from pgtrial.stats.sequential import nominal_confidence, precision_confidence
 from pgtrial.store.plans import lacks_record, plan_of
 from pgtrial.store.state import STOPPED, State
-
-SPENDING = Spending.OBRIEN_FLEMING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +217,7 @@ def confidence_due(
         return confidence
     if design.stop == "precision":
         return precision_confidence(confidence)
-    return nominal_confidence(looks, blocks=blocks, confidence=confidence, comparisons=comparisons, spending=SPENDING)
+    return nominal_confidence(looks, blocks=blocks, confidence=confidence, comparisons=comparisons)
 
 
 def measured(run: RunRow) -> tuple[Phase, ...]:

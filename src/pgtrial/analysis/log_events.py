@@ -8,6 +8,7 @@ from functools import partial
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED, LogEvent, add_numbers, add_up, pair_entries
+from pgtrial.analysis.reduction import sum_by_key
 from pgtrial.analysis.slices import stretches, windows
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.over_time import LogSummary, Mark
@@ -149,10 +150,9 @@ def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> Messa
 def _describe_objects(events: Sequence[LogEvent]) -> Message:
     """Tables, or modes of locks, by the time they took: "public.t 3 times, 2.1 s; public.u once, 12 ms"."""
     counts: Counter[str] = Counter()
-    seconds: dict[str, float] = {}
     for event in events:
         counts[event.object] += event.count
-        seconds[event.object] = seconds.get(event.object, 0.0) + event.numbers.get("seconds", 0.0)
+    seconds = sum_by_key((event.object, event.numbers.get("seconds", 0.0)) for event in events)
     longest = sorted(counts, key=lambda name: (-seconds[name], name))
     parts = [_tell_object(name, counts[name], seconds[name]) for name in longest[:_NAMED]]
     if (left := len(longest) - _NAMED) > 0:

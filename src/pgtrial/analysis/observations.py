@@ -51,9 +51,7 @@ def observe_turns(evidence: Evidence, reduction: Reduction) -> tuple[Observation
     for arm in evidence.arms:
         if runs and evidence.rules.bears_late and arm != evidence.control:
             told += late_turns(evidence, reduction, arm.name).items()
-    return tuple(
-        _observation(runs[run], name, None, ALL, value) for run, found in told for name, value in found.items()
-    )
+    return tuple(observation(runs[run], name, None, ALL, value) for run, found in told for name, value in found.items())
 
 
 def observe_steps(evidence: Evidence, reduction: Reduction, observations: tuple[Observation, ...]) -> list[Observation]:
@@ -103,10 +101,10 @@ def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Itera
         levels[ALL] = _observe_all(evidence, reduction, run=run.id, levels=tuple(levels.values()))
     for level, values in levels.items():
         for (metric, scenario), value in values.items():
-            yield _observation(run, metric, scenario, level, value)
+            yield observation(run, metric, scenario, level, value)
 
 
-def _observation(run: RunRow, metric: str, scenario: str | None, level: int | str, value: float) -> Observation:
+def observation(run: RunRow, metric: str, scenario: str | None, level: int | str, value: float) -> Observation:
     return Observation(
         run=run.id,
         arm=run.slot.arm,

@@ -2,14 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.model.rules import Rules
 
+_Key = TypeVar("_Key")
+
 # (run's id, load level's index, scenario or None for all of them)
 Cell = tuple[int, int, str | None]
+
+
+def sum_by_key(parts: Iterable[tuple[_Key, float]]) -> dict[_Key, float]:
+    """By key the sum of its parts, in the order in which keys come first."""
+    sums: dict[_Key, float] = {}
+    for key, part in parts:
+        sums[key] = sums.get(key, 0.0) + part
+    return sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

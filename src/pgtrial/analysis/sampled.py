@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.observations import ALL, observation
+from pgtrial.analysis.reduction import Reduction, SessionGroup, sum_by_key
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.findings import Observation
+from pgtrial.findings.session_time import CPU, IDLE_IN_TRANSACTION
 from pgtrial.model import metrics
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import OF_DEVICES
-from pgtrial.model.series import find_metric
-from pgtrial.stats.dips import Dip, Steadiness, find_dips
+from pgtrial.model.series import WAIT, WAITS, find_metric
+from pgtrial.stats.dips import Steadiness, ThroughputDip, find_dips
 
 _EDGE = 10  # s at both ends of a load level, whose medians are compared
 
@@ -27,20 +29,13 @@ def observe_samples(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[
 
     What is of a device also goes by the name of the metric alone where it is the device that the data are on.
     """
+    runs = {run.id: run for run in evidence.valid}
     by_run: dict[int, list[Timeline]] = {}
     for each in timelines:
         by_run.setdefault(each.run, []).append(each)
     devices = {arm.name: find_device([each for each in timelines if each.arm == arm.name]) for arm in evidence.arms}
     return tuple(
-        Observation(
-            run=run,
-            arm=mine[0].arm,
-            block=mine[0].block,
-            metric=name,
-            scenario=None,
-            load_level=level,
-            value=value,
-        )
+        observation(runs[run], name, None, level, value)
         for run, mine in by_run.items()
         for level, values in _of_run(evidence, mine, devices[mine[0].arm]).items()
         for name, value in values.items()
@@ -49,11 +44,10 @@ def observe_samples(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[
 
 def find_device(timelines: Sequence[Timeline]) -> str:
     """The device with the most requests under way; "" where none was seen."""
-    means: dict[str, float] = {}
-    for each in timelines:
-        for (name, about), value in each.means.items():
-            if name == f"{OF_DEVICES}aqu":
-                means[about] = means.get(about, 0.0) + value
+    queue = f"{OF_DEVICES}aqu"
+    means = sum_by_key(
+        (about, value) for each in timelines for (name, about), value in each.means.items() if name == queue
+    )
     return max(means, key=lambda about: (means[about], about), default="")
 
 
@@ -92,12 +86,12 @@ def _series(timeline: Timeline, device: str) -> Mapping[str, float]:
     return {**together, **found}
 
 
-def _time_to_recover(dip: Dip) -> float:
+def _time_to_recover(dip: ThroughputDip) -> float:
     """From its lowest point; of one that does not recover in the measured time, as long as that was seen."""
     return dip.start + dip.length - dip.lowest_at if dip.recovery is None else dip.recovery
 
 
-def _deepest(of: Callable[[Dip], float | None]) -> Callable[[Steadiness], float]:
+def _deepest(of: Callable[[ThroughputDip], float | None]) -> Callable[[Steadiness], float]:
     return lambda steadiness: max((value for dip in steadiness.dips if (value := of(dip)) is not None), default=0.0)
 
 
@@ -152,3 +146,62 @@ def _together(levels: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, floa
             yield name, math.exp(math.fsum(math.log(max(value, _FLOORS[name])) for value in values) / len(values))
         else:
             yield name, math.fsum(values) / len(values)
+
+
+# Of each scenario that has sessions of its own: how many of them are in each wait.
+
+
+_ACTIVE = "active"
+
+
+def observe_scenarios(evidence: Evidence, reduction: Reduction) -> tuple[Observation, ...]:
+    """Average sessions of a scenario by type and by event of wait, by load level and over all of them, their mean.
+
+    A wait that another run of the scenario had is zero where it was not seen. () where one process of the load
+    generator runs all scenarios: nobody knows then whose a session is.
+    """
+    if not evidence.experiment.workload.has_own_sessions:
+        return ()
+    found = {
+        (run.id, level, scenario): _sessions_of(groups, scenario)
+        for (run_id, level), groups in reduction.sessions.items()
+        for run in evidence.valid
+        if run.id == run_id
+        for scenario in evidence.scenarios
+    }
+    return tuple(
+        observation
+        for scenario in evidence.scenarios
+        for observation in _of_scenario(evidence, scenario, {key: v for key, v in found.items() if key[2] == scenario})
+    )
+
+
+def _of_scenario(
+    evidence: Evidence, scenario: str, found: Mapping[tuple[int, int, str], Mapping[str, float]]
+) -> Iterator[Observation]:
+    names = sorted({name for values in found.values() for name in values})
+    for run in evidence.valid:
+        levels = [level.index for level in evidence.levels if (run.id, level.index, scenario) in found]
+        for name in names:
+            values = [found[run.id, level, scenario].get(name, 0.0) for level in levels]
+            for level, value in zip(levels, values, strict=True):
+                yield observation(run, name, scenario, level, value)
+            if values and len(values) == len(evidence.levels):
+                yield observation(run, name, scenario, ALL, sum(values) / len(values))
+
+
+def _sessions_of(groups: tuple[SessionGroup, ...], scenario: str) -> dict[str, float]:
+    """By the names of samples of all scenarios together (model/series.py)."""
+    mine = [group for group in groups if group.scenario == scenario]
+    active = (group for group in mine if group.state == _ACTIVE)
+    idle = sum((group.sessions for group in mine if group.state.startswith(IDLE_IN_TRANSACTION)), start=0.0)
+    return {
+        "sessions.active": 0.0,
+        "sessions.idle_in_transaction": idle,
+        **sum_by_key((name, group.sessions) for group in active for name in _names(group)),
+    }
+
+
+def _names(group: SessionGroup) -> tuple[str, ...]:
+    kind = group.wait_type or CPU
+    return "sessions.active", WAITS + kind, named((WAIT + kind, group.wait_event))

@@ -18,8 +18,8 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.experiment import count_windows
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
+from pgtrial.findings.questions import Drift, Soak, SoakArm
 from pgtrial.findings.record import Estimate
-from pgtrial.findings.soak import Drift, Soak, SoakArm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import PhaseName, RunRow
 from pgtrial.stats.trend import MOST, Trend, trend

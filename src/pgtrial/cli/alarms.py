@@ -27,13 +27,10 @@ _ALARM = 3  # exit code
 _LAST = 3600  # s
 
 
-def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | None) -> "Webhook | None":
+def _webhook(url: str) -> "Webhook | None":
     from pgtrial.watch.webhook import parse_webhook
 
-    try:
-        return parse_webhook(url) if url else None
-    except ValueError as err:
-        raise click.BadParameter(str(err)) from None
+    return parse_webhook(url) if url else None
 
 
 @click.command()
@@ -59,7 +56,7 @@ def _webhook(_context: click.Context, _parameter: click.Parameter, url: str | No
     metavar="URL",
     envvar="PGTRIAL_WEBHOOK",
     show_envvar=True,
-    callback=_webhook,
+    callback=options.parsed(_webhook),
     help="Post alarms that it has not got yet to this address, as JSON; https only, or this machine.",
 )
 def command(

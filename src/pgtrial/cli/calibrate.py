@@ -10,28 +10,16 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 from pgtrial.errors import PgTrialError, WorkloadError
-from pgtrial.units import format_duration, parse_duration
+from pgtrial.units import format_change, format_duration, format_share
 
 if TYPE_CHECKING:
     from pgtrial.design.calibration import CalibrationPlan, Part
     from pgtrial.engine.experiment import Permission
     from pgtrial.experiment_file.load import LoadedExperiment
-import textwrap
 
 from pgtrial.analysis.calibration.promise import Calibration, MethodCalibration, shown_label
-from pgtrial.cli.text import render_table
+from pgtrial.cli.text import fill, render_table
 from pgtrial.design.calibration import slice_text
-from pgtrial.units import format_change, format_share
-
-
-def _read_budget(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    try:
-        seconds = float(value) if value.replace(".", "", 1).isdecimal() else parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if seconds <= 0:
-        raise click.BadParameter("a budget must be above 0")
-    return seconds
 
 
 @click.command()
@@ -40,7 +28,7 @@ def _read_budget(_context: click.Context, _parameter: click.Parameter, value: st
     "--budget",
     default="10min",
     metavar="TIME",
-    callback=_read_budget,
+    callback=options.parsed(options.seconds_above_zero("a budget")),
     help="Total time, including preparing the data. Default: 10min.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -166,16 +154,14 @@ def _conclude(
 # A calibration as plain text of at most 80 columns.
 
 
-_WIDTH = 80
-
-
 def render_calibration(found: Calibration, folder: Path) -> str:
     """The table, the recommendation, the lines for [design], omissions and caveats."""
     times = [format_duration(one.seconds) for one in found.methods[0].forecast.detectable]
     heads = ("method", "blocks", "block", "SD per minute", *times)
     lines = [f"Noise of the control against itself ({found.metric})", ""]
-    lines += render_table(heads, [_row(one) for one in found.methods], width=_WIDTH)
-    lines += ["", *_fill(_explanation(found)), "", *_fill(_recommendation(found)), "", *_design(found)]
+    lines += render_table(heads, [_row(one) for one in found.methods])
+    texts = (fill(text, first="", indent="") for text in (_explanation(found), _recommendation(found)))
+    lines += [*(line for text in texts for line in ("", text)), "", *_design(found)]
     notes = [("*", f"{shown_label(one)}: {'; '.join(one.warnings)}") for one in found.methods if one.doubtful]
     notes += [("!", f"Not calibrated: {label}: {reason}") for label, reason in found.refused.items()]
     notes += [("!", f"{caveat.text} {caveat.hint}".strip()) for caveat in found.caveats]
@@ -184,14 +170,7 @@ def render_calibration(found: Calibration, folder: Path) -> str:
     if notes:
         lines.append("")
     for mark, note in notes:
-        lines += textwrap.wrap(
-            note,
-            _WIDTH,
-            initial_indent=f"  {mark} ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines.append(fill(note, first=f"  {mark} ", indent="    "))
     return "\n".join([*lines, "", f"calibration: {folder}"]) + "\n"
 
 
@@ -253,10 +232,6 @@ def _design(found: Calibration) -> list[str]:
     if advice.blocks is not None:
         lines.append(f"  blocks = {advice.blocks}")
     return lines
-
-
-def _fill(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _percent(share: float) -> str:

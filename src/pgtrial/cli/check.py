@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,7 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked, host_to_ask
 from pgtrial.cli.terminal import echo
-from pgtrial.cli.text import render_error
+from pgtrial.cli.text import WIDTH, fill, render_error
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
@@ -101,9 +100,9 @@ def command(
             else:
                 echo(f"not ready: {file}: {checked.missing}")
             for name, text in facts.items():
-                echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
+                echo(textwrap.fill(f"{name:<12} {text}", WIDTH, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:
-                echo(fill(f"note: {note}", 80, subsequent_indent="  "))
+                echo(textwrap.fill(f"note: {note}", WIDTH, subsequent_indent="  "))
     if not no_host:
         report = check_host(checked, host)
         answer |= {"host": host_data(report)}
@@ -146,7 +145,9 @@ def server_data(look: "ServerLook") -> dict[str, Any]:
 
 def render_server(look: "ServerLook") -> str:
     """Plain text of at most 80 columns, except for longer words and statements."""
-    lines = [fill(f"{name:<12} {text}", 80, subsequent_indent=" " * 13) for name, text in look.facts.items()]
+    lines = [
+        textwrap.fill(f"{name:<12} {text}", WIDTH, subsequent_indent=" " * 13) for name, text in look.facts.items()
+    ]
     if look.session:
         whose = (
             "every session of the load's role in its database"
@@ -154,21 +155,20 @@ def render_server(look: "ServerLook") -> str:
             else "the load's sessions, which nobody else feels"
         )
         text = f"Settings of {whose}: {', '.join(look.session)}."
-        lines.append(_fill(text, first="  ", indent="  "))
+        lines.append(fill(text))
     if look.shared:
         text = f"Changed for the whole server, which every application feels: {', '.join(look.shared)}."
-        lines.append(_fill(text, first="  ", indent="  "))
+        lines.append(fill(text))
     for caveat in look.caveats:
-        lines.append(_fill(caveat.text, first=f"  {_SYMBOLS[caveat.severity]} ", indent="    "))
+        lines.append(fill(caveat.text, first=f"  {_SYMBOLS[caveat.severity]} ", indent="    "))
         if caveat.hint:
-            lines.append(_fill(caveat.hint, first="    → ", indent="      "))
+            lines.append(fill(caveat.hint, first="    → ", indent="      "))
     return "\n".join([*lines, render_error(look.error).rstrip() if look.error else "  The experiment can run there."])
 
 
 # What check says of the host: what would disturb a measurement there, with what the file asks for in mind.
 
 
-_WIDTH = 80
 _SYMBOLS = {Severity.WARNING: "!", Severity.INFO: "i"}
 
 
@@ -237,15 +237,15 @@ def render_host(report: HostReport) -> str:
     """Plain text of at most 80 columns, except for longer words and commands."""
     name = "this host" if report.name == LOCAL else report.name
     if report.situation is None:
-        return _fill(f"{name}: not looked at: {report.unreachable}")
-    lines = [_fill(f"{name}: {_describe(report.situation)}", indent="  ")]
+        return fill(f"{name}: not looked at: {report.unreachable}", first="", indent="")
+    lines = [fill(f"{name}: {_describe(report.situation)}", first="")]
     if not report.remarks:
         lines.append("  Nothing was found that would disturb a measurement.")
     for remark in report.remarks:
-        lines.append(_fill(remark.text, first=f"  {_SYMBOLS[remark.severity]} ", indent="    "))
-        lines.append(_fill(remark.why, first="    ", indent="    "))
+        lines.append(fill(remark.text, first=f"  {_SYMBOLS[remark.severity]} ", indent="    "))
+        lines.append(fill(remark.why, first="    ", indent="    "))
         if remark.remedy:
-            lines.append(_fill(remark.remedy, first="    → ", indent="      "))
+            lines.append(fill(remark.remedy, first="    → ", indent="      "))
         lines += _command_lines(remark.command)
     return "\n".join(lines)
 
@@ -269,13 +269,7 @@ def _command_lines(command: str) -> Sequence[str]:
     if not command:
         return ()
     indent = " " * 8
-    if len(indent + command) <= _WIDTH:
+    if len(indent + command) <= WIDTH:
         return (indent + command,)
     pieces = command.replace(" | ", " |\0").replace(" && ", " &&\0").split("\0")
     return tuple(f"{indent}{'  ' if number else ''}{piece}" for number, piece in enumerate(pieces))
-
-
-def _fill(text: str, *, first: str = "", indent: str = "") -> str:
-    return textwrap.fill(
-        text, _WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ArmServer:
     """The server of some arms. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
 
     Unless it ``is_here``, made on this machine, they are those of pgbench. ``versions`` are the major versions that it
@@ -87,7 +87,7 @@ class Checked:
 
     loaded: LoadedExperiment
     plan: Plan
-    servers: tuple[Server, ...]
+    servers: tuple[ArmServer, ...]
     fio: str = ""
     without_fio: str = ""
     proofs: Mapping[str, "Checked"] = field(default_factory=dict)
@@ -273,7 +273,7 @@ def host_to_ask(checked: Checked, named: str | None) -> str | None:
     return wanted if wanted == LOCAL or named is not None else None
 
 
-def _lacking_extensions(plan: Plan, folder: Path, servers: Sequence[Server]) -> Iterator[str]:
+def _lacking_extensions(plan: Plan, folder: Path, servers: Sequence[ArmServer]) -> Iterator[str]:
     """What servers that are made here lack: creating it would fail after the data have been loaded in part."""
     programs = tuple(server.programs for server in servers if server.programs is not None and server.is_here)
     if not programs:
@@ -295,7 +295,7 @@ def _look_for_fio() -> tuple[str, str]:
         return "", error.message
 
 
-def _find_servers(experiment: Experiment, place: Place, *, may_run: bool) -> tuple[Server, ...]:
+def _find_servers(experiment: Experiment, place: Place, *, may_run: bool) -> tuple[ArmServer, ...]:
     """The servers that the arms need; that of [target] if the arms cannot be resolved. Where another machine leads
     the experiment, nothing is needed of this one.
     """
@@ -328,7 +328,7 @@ def _find_servers(experiment: Experiment, place: Place, *, may_run: bool) -> tup
         elif is_here and not is_unknown:
             versions = (programs.major if programs else VERSIONS[-1],)
         servers.append(
-            Server(
+            ArmServer(
                 arms=names,
                 programs=programs,
                 missing=missing,

@@ -22,7 +22,7 @@ from pgtrial.safe_text import parse_json
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
-    from pgtrial.findings.history import Entry
+    from pgtrial.findings.history import GateRun
 
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 # In which links lead to standard output and the like, and only root makes any; not below them, as in /dev/shm.
@@ -105,7 +105,7 @@ class Gate:
             if self.github:
                 yield Path(os.environ[GITHUB]), f"{summary}\n", True
 
-    def _read_history(self) -> "tuple[Entry, ...]":
+    def _read_history(self) -> "tuple[GateRun, ...]":
         """What earlier runs have noted; nothing in the first one."""
         from pgtrial.findings.history import LARGEST, parse_history
 

@@ -17,9 +17,8 @@ from typing import ClassVar, TextIO
 import click
 
 from pgtrial import __version__
-from pgtrial.cli.no_room import hint_no_room
 from pgtrial.cli.terminal import VisibleFormatter, echo, visible, visible_traceback
-from pgtrial.cli.text import NoSuchCommandError, render_error, render_no_room, render_usage
+from pgtrial.cli.text import NoSuchCommandError, hint_no_room, render_error, render_no_room, render_usage
 from pgtrial.errors import PgTrialError
 
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended

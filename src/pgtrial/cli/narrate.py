@@ -10,7 +10,6 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 from pgtrial.language import ENGLISH, Language, find_language, speak
-from pgtrial.units import parse_duration
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     from pgtrial.narrate.dossier import Dossier
 
 _STANDARD = "-"  # standard input or output
-
-
-def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    try:
-        seconds = float(value) if value.replace(".", "", 1).isdecimal() else parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if seconds <= 0:
-        raise click.BadParameter("a timeout must be above 0")
-    return seconds
 
 
 @click.command()
@@ -59,7 +48,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     "--timeout",
     default="2min",
     metavar="TIME",
-    callback=_read_timeout,
+    callback=options.parsed(options.seconds_above_zero("a timeout")),
     help="Time limit for the model's answer. Default: 2min.",
 )
 @options.language
@@ -123,13 +112,13 @@ def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Do
 
 def _ask(model: str | None, dossier: "Dossier", *, timeout: float) -> "ModelText":
     from pgtrial.narrate.dossier import ask_for_text
-    from pgtrial.narrate.endpoint import Answer, Message, ask, read_endpoint
+    from pgtrial.narrate.endpoint import Answer, ChatMessage, ask, read_endpoint
 
     endpoint = read_endpoint(os.environ)
     if endpoint.is_open:
         _warn("the endpoint's address begins with http://, so the facts go there unencrypted")
 
-    def ask_endpoint(messages: tuple[Message, ...]) -> Answer:
+    def ask_endpoint(messages: tuple[ChatMessage, ...]) -> Answer:
         return ask(endpoint, messages, model=model or "", timeout=timeout)
 
     return ask_for_text(dossier, ask_endpoint, warn=_warn)

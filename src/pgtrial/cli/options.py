@@ -5,13 +5,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from pgtrial.cli.gate import Gate, check_gate_name, pipeline_commit
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
 
+_T = TypeVar("_T")
 _DAY = 86400  # s
 _LEAST_DAYS, _MOST_DAYS = 7, 365  # of a contract, of which a bootstrap of two weeks can still tell something
 
@@ -169,18 +170,40 @@ class WhichAlarm:
     one_in: float | None
 
 
-def contract_days(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
-    """The days of a contract; None where none was asked for."""
+def parsed(parse: Callable[[str], _T]) -> Callable[[click.Context, click.Parameter, str | None], _T | None]:
+    """A callback that reads an option's text by ``parse``, whose ValueError says what is wrong with it; None stays."""
+
+    def read(_context: click.Context, _parameter: click.Parameter, text: str | None) -> _T | None:
+        try:
+            return None if text is None else parse(text)
+        except ValueError as err:
+            raise click.BadParameter(str(err)) from None
+
+    return read
+
+
+def seconds_above_zero(what: str) -> Callable[[str], float]:
+    """Reads a time, with a unit or in seconds."""
+
+    def read(text: str) -> float:
+        from pgtrial.units import parse_duration
+
+        seconds = float(text) if text.replace(".", "", 1).isdecimal() else parse_duration(text)
+        if seconds <= 0:
+            raise ValueError(f"{what} must be above 0")
+        return seconds
+
+    return read
+
+
+@parsed
+def contract_days(text: str) -> float:
+    """The days of a contract."""
     from pgtrial.units import parse_duration
 
-    if text is None:
-        return None
-    try:
-        days = parse_duration(text) / _DAY
-    except ValueError as err:
-        raise click.BadParameter(str(err)) from None
+    days = parse_duration(text) / _DAY
     if not _LEAST_DAYS <= days <= _MOST_DAYS:
-        raise click.BadParameter(f'"{text}" is not from {_LEAST_DAYS} to {_MOST_DAYS} days')
+        raise ValueError(f'"{text}" is not from {_LEAST_DAYS} to {_MOST_DAYS} days')
     return days
 
 

@@ -22,13 +22,21 @@ from pgtrial.cli.plan_facts import (
     takes_effect,
 )
 from pgtrial.cli.plan_files import jobs_text
-from pgtrial.cli.plan_method import detectable_text, disturbed_text, looks_text, method_lines, order_lines
-from pgtrial.cli.plan_soak import soak_measured, soak_question
+from pgtrial.cli.plan_method import (
+    detectable_text,
+    disturbed_text,
+    looks_text,
+    method_lines,
+    order_lines,
+    soak_measured,
+    soak_question,
+)
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.terminal import echo
-from pgtrial.cli.text import render_table
+from pgtrial.cli.text import WIDTH, fill, render_table
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arm_statements import find_waiting
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.workload_table import COMMAND, WarmupTable
 from pgtrial.knobs import is_sql
 from pgtrial.model.arm import Role
@@ -43,7 +51,6 @@ if TYPE_CHECKING:
 # A plan as plain text of at most 80 columns.
 
 
-_WIDTH = 80
 _LONGEST_CELL = 40  # characters of a value in a table
 
 
@@ -63,19 +70,19 @@ def render_plan(
         ("Settings", _settings(checked)),
         ("SQL of the arms", _sql(checked)),
         ("Load levels", _levels(checked)),
-        ("Method", list(method_lines(checked, width=_WIDTH))),
+        ("Method", list(method_lines(checked))),
         ("Schedule", _schedule(checked)),
         ("Time", _time(checked)),
-        ("Proof of what limits the arms", [_fill(text) for text in proof_texts(checked)]),
+        ("Proof of what limits the arms", [fill(text) for text in proof_texts(checked)]),
         ("Hosts", [] if fleet is None else _hosts(fleet)),
-        ("Detectable effect", [_fill(detectable_text(plan, noise))]),
+        ("Detectable effect", [fill(detectable_text(plan, noise))]),
         (
             "Changes outside the result folder",
-            [*host_changes(checked, previews, width=_WIDTH), *map(_fill, place_texts(checked))],
+            [*host_changes(checked, previews), *map(fill, place_texts(checked))],
         ),
         ("Code that it executes", _code(checked)),
         ("Waived: no reason for an invalid verdict", _waived(checked)),
-        ("Notes", [_fill(note) for note in plan_notes(checked)]),
+        ("Notes", [fill(note) for note in plan_notes(checked)]),
     )
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
 
@@ -98,7 +105,7 @@ def _overview(checked: Checked) -> list[str]:
         else f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
     return [
-        textwrap.fill(f"{name:<12}{text}", _WIDTH, subsequent_indent=" " * 12, break_long_words=False)
+        textwrap.fill(f"{name:<12}{text}", WIDTH, subsequent_indent=" " * 12, break_long_words=False)
         for name, text in facts.items()
         if text
     ]
@@ -108,6 +115,7 @@ def _load(checked: Checked) -> str:
     workload = checked.loaded.experiment.workload
     loop = "closed loop" if workload.rate is None else "open loop"
     if workload.kind == COMMAND:
+        loop = "at the times of its log" if replays(checked.loaded.experiment) else loop
         return f"the command {' '.join(workload.command)}; {loop}"
     return f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol" if checked.servers else jobs_text(checked)
 
@@ -142,12 +150,12 @@ def _settings(checked: Checked) -> list[str]:
             shown = "(default)" if value is None else _cell(name, value)
             whose = "all arms" if len(groups) == 1 else ", ".join(arms)
             rows.append(("" if number else name, shown, "" if number else restart, whose))
-    lines = render_table(("setting", "value", "takes effect", "arms"), rows, width=_WIDTH) if rows else []
+    lines = render_table(("setting", "value", "takes effect", "arms"), rows) if rows else []
     placebo = [arm.name for arm in checked.plan.arms if arm.role is Role.PLACEBO]
     if placebo:
         lines.append(f"  {placebo[0]} is a second copy of {checked.plan.arms[0].name}.")
     own = own_settings_text(checked)
-    return [*lines, _fill(own)] if own else lines
+    return [*lines, fill(own)] if own else lines
 
 
 def _cell(name: str, value: str) -> str:
@@ -174,7 +182,7 @@ def _sql(checked: Checked) -> list[str]:
                 if is_existing and (waiting := find_waiting(statement)):
                     lines.append(f"      It takes a lock that {waiting} wait for.")
     if lines and is_existing:
-        lines.append(_fill("Running this needs --allow-writes. Each arm's SQL is in the journal before it runs."))
+        lines.append(fill("Running this needs --allow-writes. Each arm's SQL is in the journal before it runs."))
     return lines
 
 
@@ -186,7 +194,7 @@ def _in_its_lines(statement: str) -> list[str]:
     for line in own:
         deeper = " " * (6 + len(line) - len(line.lstrip()))
         lines.append(
-            textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=deeper, break_on_hyphens=False)
+            textwrap.fill(line, WIDTH, initial_indent=" " * 4, subsequent_indent=deeper, break_on_hyphens=False)
         )
     return lines
 
@@ -204,34 +212,28 @@ def _levels(checked: Checked) -> list[str]:
         )
         for level, split in splits
     ]
-    return render_table(("clients", *(["rate (tps)"] if has_rate else []), *names), rows, width=_WIDTH)
+    return render_table(("clients", *(["rate (tps)"] if has_rate else []), *names), rows)
 
 
 def _schedule(checked: Checked) -> list[str]:
     plan = checked.plan
     texts = [text for text in (looks_text(plan), starts_text(checked), disturbed_text(plan)) if text]
     if plan.steps:
-        return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
+        return [*order_lines(plan), *map(fill, texts)]
     if plan.experiment.design.soak is not None:
-        return [_fill(text) for text in texts]
+        return [fill(text) for text in texts]
     if plan.experiment.design.seed is None:
         arms = ", ".join(arm.name for arm in plan.arms)
-        return [_fill(f"{plan.blocks} blocks, in each of which every arm runs once ({arms})."), *map(_fill, texts)]
+        return [fill(f"{plan.blocks} blocks, in each of which every arm runs once ({arms})."), *map(fill, texts)]
     blocks: dict[int, list[Slot]] = {}
     for slot in plan.slots:
         blocks.setdefault(slot.block, []).append(slot)
     width = len(str(plan.blocks))
     lines = [
-        textwrap.fill(
-            f"  block {block:>{width}}  {', '.join(slot.arm for slot in slots)}",
-            _WIDTH,
-            subsequent_indent=" " * (10 + width),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        fill(f"block {block:>{width}}  {', '.join(slot.arm for slot in slots)}", indent=" " * (10 + width))
         for block, slots in blocks.items()
     ]
-    return [*lines, *map(_fill, texts)]
+    return [*lines, *map(fill, texts)]
 
 
 def _time(checked: Checked) -> list[str]:
@@ -247,8 +249,8 @@ def _time(checked: Checked) -> list[str]:
     rows += _times("window" if is_soak else unit, count, {"measure": run.measure}, runs=estimate.runs)
     rows.append(("total", f"about {format_duration(estimate.total)}", ""))
     return [
-        *render_table(("part", "time", ""), rows, width=_WIDTH),
-        _fill(
+        *render_table(("part", "time", ""), rows),
+        fill(
             "The load is as declared; the rest is estimated from the size of the data. Invalid "
             f"{'windows' if is_soak else 'runs'} are repeated and add to it."
         ),
@@ -268,7 +270,7 @@ def _hosts(fleet: "FleetEstimate") -> list[str]:
         if fleet.loaded_here
         else "",
     ]
-    return [*render_table(("host", "address", "blocks"), rows, width=_WIDTH), *(_fill(text) for text in texts if text)]
+    return [*render_table(("host", "address", "blocks"), rows), *(fill(text) for text in texts if text)]
 
 
 def _times(unit: str, count: int, parts: Mapping[str, float], *, runs: int) -> list[tuple[str, str, str]]:
@@ -282,11 +284,11 @@ def _times(unit: str, count: int, parts: Mapping[str, float], *, runs: int) -> l
 
 def _code(checked: Checked) -> list[str]:
     uses = code_uses(checked)
-    lines = [_fill(f"{use.where}: {use.what}") for use in uses]
+    lines = [fill(f"{use.where}: {use.what}") for use in uses]
     return (
         [
             *lines,
-            _fill(
+            fill(
                 "It has the rights of the server's account where no others are named. Running this needs --allow-code."
             ),
         ]
@@ -297,13 +299,7 @@ def _code(checked: Checked) -> list[str]:
 
 def _waived(checked: Checked) -> list[str]:
     """Caveats that the file accepts, with its reasons."""
-    return [_fill(f"{one.caveat}, because {one.reason}") for one in checked.plan.experiment.waive]
-
-
-def _fill(text: str) -> str:
-    return textwrap.fill(
-        text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+    return [fill(f"{one.caveat}, because {one.reason}") for one in checked.plan.experiment.waive]
 
 
 @click.command()

@@ -7,8 +7,7 @@ from typing import Any
 
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
-from pgtrial.cli.plan_method import detectable_effect, method_data
-from pgtrial.cli.plan_soak import windows_text
+from pgtrial.cli.plan_method import detectable_effect, method_data, windows_text
 from pgtrial.cli.plan_target import counts_statements, host_changes_data, own_settings
 from pgtrial.design.budget import is_open
 from pgtrial.design.effect_timing import find_differences

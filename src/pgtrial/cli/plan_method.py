@@ -1,12 +1,13 @@
-"""The method in a plan: which one and why, objections to each, and the layout of slices and looks."""
+"""The method in a plan: which one and why, objections to each, the layout of slices and looks, and a soak."""
 
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from pgtrial.cli.checked import Checked
+from pgtrial.cli.text import fill
 from pgtrial.design.methods import Judgement
 from pgtrial.design.plan import Plan
+from pgtrial.experiment_file.experiment import DEFAULT_WINDOWS
 from pgtrial.model.arm import Role
 from pgtrial.units import format_duration, format_percent, format_share
 
@@ -24,26 +25,20 @@ _OF_RUNS = (
 )
 
 
-def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
+def method_lines(checked: Checked) -> Iterator[str]:
     """The method and its reason, the use of a covariate, then all methods with the objections to them."""
     plan = checked.plan
     # A soak has none that could be chosen.
     is_soak = plan.experiment.design.soak is not None
-    yield _fill(plan.method.reason if is_soak else f"{plan.method.method}: {plan.method.reason}", width)
+    yield fill(plan.method.reason if is_soak else f"{plan.method.method}: {plan.method.reason}")
     if plan.steps:
-        yield _fill(_slices_text(plan), width)
+        yield fill(_slices_text(plan))
     if plan.experiment.design.covariate is not None:
-        yield _fill(_covariate_text(plan), width)
+        yield fill(_covariate_text(plan))
     for judgement in plan.judgements:
         if judgement.method != "blocks":
-            yield textwrap.fill(
-                f"{judgement.method:<{_NAME_WIDTH}}{_judgement_text(judgement)}",
-                width,
-                initial_indent="  ",
-                subsequent_indent=" " * (_NAME_WIDTH + 2),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            text = f"{judgement.method:<{_NAME_WIDTH}}{_judgement_text(judgement)}"
+            yield fill(text, indent=" " * (_NAME_WIDTH + 2))
 
 
 def method_data(plan: Plan) -> dict[str, Any]:
@@ -69,13 +64,13 @@ def method_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def order_lines(plan: Plan, *, width: int) -> Iterator[str]:
+def order_lines(plan: Plan) -> Iterator[str]:
     """The order inside a block whose arms share its time."""
-    yield _fill(f"{plan.blocks} blocks, in each of which the arms share the time.", width)
+    yield fill(f"{plan.blocks} blocks, in each of which the arms share the time.")
     shown = [" and ".join(step.arms) for step in plan.steps[:_FIRST_STEPS]]
     rest = ", …" if len(plan.steps) > _FIRST_STEPS else ""
     if plan.experiment.design.seed is not None:
-        yield _fill(f"block 1 begins: {', '.join(shown)}{rest}", width)
+        yield fill(f"block 1 begins: {', '.join(shown)}{rest}")
 
 
 def disturbed_text(plan: Plan) -> str:
@@ -175,7 +170,45 @@ def _slices_text(plan: Plan) -> str:
     return f"In a block and load level each arm has {count} slices of {length} on average, in balanced order; {times}."
 
 
-def _fill(text: str, width: int) -> str:
-    return textwrap.fill(
-        text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+# A soak, which has none: what it asks, its windows, and when server and data begin.
+
+
+def soak_question(checked: Checked) -> str:
+    """What is asked of the arms, in one line."""
+    arms = "what drifts" if len(checked.plan.arms) == 1 else "what drifts in each arm, looked at alone"
+    return f"{arms}; no claim is decided, and no arm compared"
+
+
+def soak_measured(plan: Plan, warmup: str) -> str:
+    """What is measured, after which warm-up."""
+    each = " for each arm" if len(plan.arms) > 1 else ""
+    return f"{windows_text(plan)}{each}; before the first one a warm-up: {warmup}"
+
+
+def windows_text(plan: Plan) -> str:
+    """ "24 windows of 1 h"."""
+    count = "1 window" if plan.blocks == 1 else f"{plan.blocks} windows"
+    return f"{count} of {format_duration(plan.experiment.workload.duration)}"
+
+
+def soak_schedule(checked: Checked) -> str:
+    """The order of the arms, and when their server and data begin."""
+    plan = checked.plan
+    order = list(dict.fromkeys(slot.arm for slot in plan.slots))
+    windows = windows_text(plan)
+    if len(order) > 1:
+        drawn = plan.experiment.design.seed is not None
+        by_order = f": {', then '.join(order)}" if drawn else ", in an order that is drawn"
+        windows = f"{windows} for each of {len(order)} arms, one arm after the other{by_order}"
+    started = "Before its first window the server is started and the data are put back, and never again"
+    if len(order) > 1:
+        started = "Before an arm's first window its server is started and its data are put back, and never again"
+    if checked.loaded.experiment.target.kind == "server":
+        started = "The server is not restarted, and the data are put back once"
+    few = ""
+    if plan.blocks < DEFAULT_WINDOWS:
+        few = f" So few windows show no drift of a percentile, which has one value in each: {DEFAULT_WINDOWS} can."
+    return (
+        f"{windows}. {started}; the load reconnects between two windows. Where a window is invalid, and after "
+        f'"pgtrial resume", the windows that are done are kept, but data and server begin anew.{few}'
     )

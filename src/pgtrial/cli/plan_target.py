@@ -1,12 +1,12 @@
 """The server, its data and their location in a plan, for either kind of target."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgtrial.cli import plan_files
-from pgtrial.cli.checked import Checked, Server
-from pgtrial.cli.plan_soak import soak_schedule
+from pgtrial.cli.checked import ArmServer, Checked
+from pgtrial.cli.plan_method import soak_schedule
+from pgtrial.cli.text import fill
 from pgtrial.design.data_size import arm_scales, cluster_size, made_data
 from pgtrial.design.slices import LENGTH_SPREAD
 from pgtrial.design.variants import may_count_statements, stays_as_prepared
@@ -35,7 +35,7 @@ _BACK = (
 )
 
 
-def host_changes(checked: Checked, previews: Sequence[Preview] | None, *, width: int) -> list[str]:
+def host_changes(checked: Checked, previews: Sequence[Preview] | None) -> list[str]:
     """Lines of text: each change with its arms, and what cannot be had; of a host that was not asked what is wanted."""
     if previews is None:
         from pgtrial.engine.experiment import host_changes as wanted_changes
@@ -43,12 +43,11 @@ def host_changes(checked: Checked, previews: Sequence[Preview] | None, *, width:
         name, of_fleet = checked.loaded.experiment.target.host, checked.place != AS_WRITTEN
         wanted = "; ".join(wanted_changes(checked.loaded.experiment, checked.plan.arms)) or "nothing"
         return [
-            _wrap(f"On {'each host' if of_fleet else name} it sets: {wanted}.", width),
-            _wrap(
+            fill(f"On {'each host' if of_fleet else name} it sets: {wanted}."),
+            fill(
                 "The hosts were not asked."
                 if of_fleet
-                else f"That host was not asked; --host {name} asks it, and shows its values now.",
-                width,
+                else f"That host was not asked; --host {name} asks it, and shows its values now."
             ),
         ]
     arms: dict[str, list[str]] = {}
@@ -56,10 +55,10 @@ def host_changes(checked: Checked, previews: Sequence[Preview] | None, *, width:
         if preview.change is not None:
             change = preview.change
             arms.setdefault(f"{change.name}: {change.old_text} → {change.new_text}", []).append(preview.arm)
-    lines = [_wrap(f"{text} (arm {', '.join(dict.fromkeys(names))})", width) for text, names in arms.items()]
+    lines = [fill(f"{text} (arm {', '.join(dict.fromkeys(names))})") for text, names in arms.items()]
     problems = dict.fromkeys(f"{preview.knob}: {preview.problem}" for preview in previews if preview.problem)
-    lines += [_wrap(f"not possible here: {problem}", width) for problem in problems]
-    return [*lines, _wrap(_BACK if previews else _NOTHING, width)]
+    lines += [fill(f"not possible here: {problem}") for problem in problems]
+    return [*lines, fill(_BACK if previews else _NOTHING)]
 
 
 def host_changes_data(previews: Sequence[Preview] | None) -> list[dict[str, Any]] | None:
@@ -79,12 +78,6 @@ def host_changes_data(previews: Sequence[Preview] | None) -> list[dict[str, Any]
             }
             for preview in previews
         ]
-    )
-
-
-def _wrap(text: str, width: int) -> str:
-    return textwrap.fill(
-        text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -111,7 +104,7 @@ def server_text(checked: Checked) -> str:
     return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
 
 
-def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
+def _throwaway_text(server: ArmServer, where: str, *, of_all: bool) -> str:
     whose = "" if of_all else f" ({', '.join(server.arms)})"
     if where:
         return f"throw-away PostgreSQL {server.majors}{where}{whose}"

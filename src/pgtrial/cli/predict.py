@@ -49,12 +49,12 @@ def command(*, folder: Path, changes: dict[str, float], as_json: bool) -> None:
     """
     from pgtrial.analysis.causes.ledger import CONFIDENCE, predict_change
 
-    found = predict_change(folder, changes)
+    arm, found = predict_change(folder, changes)
     if as_json:
-        values = {"arm": found.arm, "ratio": found.ratio, "low": found.low, "high": found.high}
+        values = {"arm": arm, "ratio": found.value, "low": found.low, "high": found.high}
         echo(json.dumps({**values, "confidence": CONFIDENCE}))
         return
     interval = ""
     if found.low is not None and found.high is not None:
-        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(found.low, found.high, found.ratio)})"
-    echo(f"throughput of {found.arm}: {change_text(found.ratio, found.low, found.high)}{interval}")
+        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(found.low, found.high, found.value)})"
+    echo(f"throughput of {arm}: {change_text(found.value, found.low, found.high)}{interval}")

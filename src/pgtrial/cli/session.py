@@ -108,10 +108,47 @@ def run_and_report(
 
     ``is_new`` as of ``run_experiment``. Of a bug, the traceback is left in the folder.
     """
+    from pgtrial.cli.console import ProgressConsole, show_progress
+    from pgtrial.cli.on_fleet import run_fleet
+    from pgtrial.engine.experiment import run_experiment
+    from pgtrial.engine.proofs import find_proofs_left, run_proof
+    from pgtrial.experiment_file.places import is_directory
+
     with _keeping_traceback(folder):
-        _run_and_report(
-            folder, permission=permission, language=language, gate=gate, quiet=quiet, is_new=is_new, hosts=hosts
-        )
+        console = ProgressConsole(stderr=True)
+        has_begun = hosts is not None
+        try:
+            if hosts is not None:
+                run_fleet(folder, hosts, permission=permission, console=console, quiet=quiet, is_new=is_new)
+            else:
+                with show_progress(console, quiet=quiet, folder=folder) as observer:
+                    announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
+                    run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
+                has_begun = announcer.has_begun
+                for proof in find_proofs_left(folder):
+                    if not quiet:
+                        console.print(make_visible(f"what limits {proof.name}:"), highlight=False, markup=False)
+                    with show_progress(console, quiet=quiet, folder=proof) as observer:
+                        run_proof(folder, proof, permission=permission, tell=observer)
+                    has_begun = True
+        except (PgTrialError, KeyboardInterrupt) as error:
+            if is_directory(folder):
+                with contextlib.suppress(PgTrialError):  # the first error is the one to be told
+                    if _has_finished_runs(folder):
+                        reported = write_report(folder, language=language)
+                        print_report(reported)
+                        gate.write(reported.findings)
+                if isinstance(error, KeyboardInterrupt):
+                    echo(f'finished runs are kept; go on with "pgtrial resume {shell_word(folder)}"', err=True)
+            raise
+        reported = write_report(folder, language=language)
+        findings = reported.findings
+        if not has_begun and not quiet:
+            done = sum(arm.runs_done for arm in findings.experiment.arms)
+            echo(f"all {done} runs are done; nothing to run", err=True)
+        print_report(reported)
+        gate.write(findings)
+        gate.leave(findings)
 
 
 @contextlib.contextmanager
@@ -128,58 +165,6 @@ def _keeping_traceback(folder: Path) -> Iterator[None]:
             kept = f'The finished runs are kept: "pgtrial report {name}" tells of them, and ' if has_finished else ""
             error.add_note(f'Report {folder / layout.TRACEBACK}. {kept}"pgtrial resume {name}" goes on.')
         raise
-
-
-def _run_and_report(
-    folder: Path,
-    *,
-    permission: "Permission",
-    language: Language,
-    gate: Gate,
-    quiet: bool,
-    is_new: bool,
-    hosts: "HostsList | None",
-) -> None:
-    from pgtrial.cli.console import ProgressConsole, show_progress
-    from pgtrial.cli.on_fleet import run_fleet
-    from pgtrial.engine.experiment import run_experiment
-    from pgtrial.engine.proofs import find_proofs_left, run_proof
-    from pgtrial.experiment_file.places import is_directory
-
-    console = ProgressConsole(stderr=True)
-    has_begun = hosts is not None
-    try:
-        if hosts is not None:
-            run_fleet(folder, hosts, permission=permission, console=console, quiet=quiet, is_new=is_new)
-        else:
-            with show_progress(console, quiet=quiet, folder=folder) as observer:
-                announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
-                run_experiment(folder, permission=permission, tell=announcer, is_new=is_new)
-            has_begun = announcer.has_begun
-            for proof in find_proofs_left(folder):
-                if not quiet:
-                    console.print(make_visible(f"what limits {proof.name}:"), highlight=False, markup=False)
-                with show_progress(console, quiet=quiet, folder=proof) as observer:
-                    run_proof(folder, proof, permission=permission, tell=observer)
-                has_begun = True
-    except (PgTrialError, KeyboardInterrupt) as error:
-        if is_directory(folder):
-            with contextlib.suppress(PgTrialError):  # the first error is the one to be told
-                if _has_finished_runs(folder):
-                    reported = write_report(folder, language=language)
-                    print_report(reported)
-                    gate.write(reported.findings)
-            if isinstance(error, KeyboardInterrupt):
-                echo(f'finished runs are kept; go on with "pgtrial resume {shell_word(folder)}"', err=True)
-        raise
-    reported = write_report(folder, language=language)
-    findings = reported.findings
-    if not has_begun and not quiet:
-        done = sum(arm.runs_done for arm in findings.experiment.arms)
-        echo(f"all {done} runs are done; nothing to run", err=True)
-    print_report(reported)
-    gate.write(findings)
-    gate.leave(findings)
 
 
 def _has_finished_runs(folder: Path) -> bool:

@@ -33,16 +33,11 @@ _NOTE = (
 )
 
 
-def _read_step(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+def _read_step(text: str) -> int:
     """Seconds of a step."""
-    if text is None:
-        return None
-    try:
-        seconds = parse_duration(text)
-    except ValueError as err:
-        raise click.BadParameter(str(err)) from None
+    seconds = parse_duration(text)
     if seconds < _STEPS[0] or seconds % _STEPS[0]:
-        raise click.BadParameter(f'"{text}" is not a whole number of minutes')
+        raise ValueError(f'"{text}" is not a whole number of minutes')
     return int(seconds)
 
 
@@ -56,7 +51,7 @@ def _read_step(_context: click.Context, _parameter: click.Parameter, text: str |
     "--by",
     default=None,
     metavar="TIME",
-    callback=_read_step,
+    callback=options.parsed(_read_step),
     help="Length of a step of the history, such as 10min. Default: so that there are at most 60.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with all statements or waits.")

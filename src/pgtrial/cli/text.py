@@ -1,15 +1,16 @@
 """Errors as text: PostgreSQL's three parts, and every problem of an experiment file with its place."""
 
+import errno
+import os
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from pgtrial.cli.no_room import hint_no_room
 from pgtrial.errors import PgTrialError, SpecError, SpecProblem
 
-_WIDTH = 100  # of hints; a message stays on its line, so that it can be searched for
+_HINT_WIDTH = 100  # a message stays on its line, so that it can be searched for
 
 
 class NoSuchCommandError(click.UsageError):
@@ -67,15 +68,55 @@ def _render_problem(problem: SpecProblem, source: str) -> list[str]:
     lines = ["  " + ": ".join(part for part in (place, problem.path, problem.message) if part)]
     if problem.hint:
         lines += textwrap.wrap(
-            f"hint: {problem.hint}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 10, break_on_hyphens=False
+            f"hint: {problem.hint}",
+            _HINT_WIDTH,
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 10,
+            break_on_hyphens=False,
         )
     return lines
 
 
-# Plain tables for standard output: aligned, no frames, ready for a pipe.
+# Where nothing more can be written: the disk or a quota is full, or a file may be no larger.
+
+# Libraries and servers pass on what the system says: all of them are known by its words.
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
+_TOO_LARGE = os.strerror(errno.EFBIG)
+_MAYBE_FULL = "disk I/O error"  # SQLite, of a file beside the database that could not be made larger
 
 
-def render_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int) -> list[str]:
+def hint_no_room(error: BaseException) -> str:
+    """What to do where an error or what caused it says that there is no room; "" where none does."""
+    said = "\n".join(str(each) for each in _causes(error))
+    if any(words in said for words in _FULL):
+        return "Free some space on that disk, or use another one."
+    if _TOO_LARGE in said:
+        return 'Files may be no larger here: raise the limit that "ulimit -f" shows, or use another disk.'
+    if _MAYBE_FULL in said:
+        return 'See with "df" whether its disk is full, and with "ulimit -f" whether files may be no larger.'
+    return ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+# Plain text for standard output: paragraphs, and tables that are aligned, without frames, ready for a pipe.
+
+
+WIDTH = 80
+
+
+def fill(text: str, *, first: str = "  ", indent: str = "  ") -> str:
+    """The text in lines of at most WIDTH characters, longer words whole; ``first`` begins the first line."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def render_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int = WIDTH) -> list[str]:
     """Lines with two blanks before each column; the last column is wrapped, so that lines fit into ``width``."""
     table = [heads, *rows] if any(heads) else list(rows)
     widths = [max(len(row[column]) for row in table) for column in range(len(heads))]

@@ -1,41 +1,33 @@
 """pgtrial watch: read a live server, as long as it is to be watched."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
 
-from pgtrial.cli.options import FolderPath
+from pgtrial.cli.options import FolderPath, parsed
 from pgtrial.cli.terminal import echo
 from pgtrial.units import parse_bytes, parse_duration
 
-_Read = Callable[[click.Context, click.Parameter, str | None], float | None]
+_Callback = Callable[[click.Context, click.Parameter, str | None], float | None]
 
 
-def _time(*, least: float, most: float = float("inf")) -> _Read:
-    """Seconds of an option, within bounds."""
-    return _quantity(parse_duration, least, most, "s")
+def _within(parse: Callable[[str], float], unit: str, *, least: float, most: float = float("inf")) -> _Callback:
+    """Reads a quantity of an option, within bounds."""
 
-
-def _size(*, least: float) -> _Read:
-    """Bytes of an option."""
-    return _quantity(parse_bytes, least, float("inf"), "bytes")
-
-
-def _quantity(parse: Callable[[str], float], least: float, most: float, unit: str) -> _Read:
-    def read(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
-        if text is None:
-            return None
-        try:
-            found = parse(text)
-        except ValueError as err:
-            raise click.BadParameter(str(err)) from None
+    def read(text: str) -> float:
+        found = parse(text)
         if not least <= found <= most:
             bounds = f"at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
-            raise click.BadParameter(f'"{text}" is not {bounds} {unit}')
+            raise ValueError(f'"{text}" is not {bounds} {unit}')
         return found
 
-    return read
+    return parsed(read)
+
+
+_time = partial(_within, parse_duration, "s")
+_size = partial(_within, parse_bytes, "bytes")
 
 
 @click.command()

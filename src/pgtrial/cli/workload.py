@@ -59,7 +59,7 @@ def command(
     from pgtrial.engine.production_check import TRUTH, check_workload
     from pgtrial.errors import ConsentError
     from pgtrial.postgres.connect import forget_caller
-    from pgtrial.units import format_share
+    from pgtrial.units import format_duration, format_share
     from pgtrial.workloads.production.record import NEAREST, told_text, trigger_text
 
     if (output is None) == (checked is None):
@@ -69,6 +69,8 @@ def command(
         plan = write_workload(dsn, output, caller, with_values=values)
         number, kept = sum(len(script.members) for script in plan.scripts), format_share(plan.kept)
         echo(f'wrote "{output}": {number} statements in {len(plan.scripts)} scripts, {kept} of the time')
+        if plan.counted_for is not None:
+            echo(f"its counts are of {format_duration(plan.counted_for)}: what is said of a call is their mean")
         for text in plan.left_out_texts():
             echo(text)
         if unseen := plan.unseen_text():
@@ -104,4 +106,6 @@ def command(
             echo(f"  {each.script} fails, and is not in these figures ({out}): {each}")
         for error in truth.errors:
             echo(f"  failed: {error}")
+        for drift in truth.drifts if truth.draw == NEAREST else ():
+            echo(f"  {drift}")
     echo(f'wrote "{checked / TRUTH}"')

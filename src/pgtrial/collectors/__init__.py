@@ -5,7 +5,6 @@ from pgtrial.collectors import (
     cgroup,
     pg_buffercache,
     pg_locks,
-    pg_replication_slots,
     pg_stat_statements,
     pg_wait_sampling,
     pgbouncer,
@@ -18,8 +17,6 @@ from pgtrial.collectors import (
     process_cpu,
     progress,
     relations,
-    replication,
-    server_life,
     server_views,
     sessions,
     throttling,
@@ -50,7 +47,6 @@ COLLECTORS: tuple[Collector, ...] = (
     *process_cpu.COLLECTORS,
     *pgbouncer.COLLECTORS,
     *server_views.COLLECTORS,
-    replication.COLLECTOR,
     pg_locks.COLLECTOR,
     *progress.COLLECTORS,
     sessions.COLLECTOR,
@@ -69,7 +65,6 @@ WATCHED: tuple[Collector, ...] = (
         and not (isinstance(each, ProcessCollector) and each.started_by != "server")
         and each is not pg_buffercache.COLLECTOR
     ),
-    server_life.COLLECTOR,
-    pg_replication_slots.COLLECTOR,
+    *server_views.WATCHED,
     blocking.COLLECTOR,
 )

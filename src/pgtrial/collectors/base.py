@@ -134,6 +134,16 @@ def by_column(source: str, columns: Columns, rows: Rows) -> Iterator[Reading]:
                 yield Reading(name, about, float(value))
 
 
+def follow_columns(source: str) -> Callable[[], Follower]:
+    """Makes Followers of readings whose columns are the metrics, see ``by_column``."""
+
+    def follow(t: float, payload: Any) -> Iterator[Sample]:
+        for metric, about, value in by_column(source, payload["columns"], payload["rows"]):
+            yield Sample(t, metric, about, value)
+
+    return lambda: follow
+
+
 def find_statement(name: str, version_num: int) -> str | None:
     """SQL of a collector for a server: from the newest file not above its version; None if there is none.
 

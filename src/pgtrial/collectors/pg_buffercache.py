@@ -3,18 +3,9 @@
 Read once, when the load is over: it looks at every buffer one by one, which takes a second or so for 8 GB.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
-from pgtrial.collectors.base import ExtensionCollector, by_column, gauges
-from pgtrial.model.metric import Sample
+from pgtrial.collectors.base import ExtensionCollector, follow_columns, gauges
 
 NAME = "pg_buffercache"
-
-
-def _follow(t: float, payload: Any) -> Iterator[Sample]:
-    for metric, about, value in by_column(NAME, payload["columns"], payload["rows"]):
-        yield Sample(t, metric, about, value)
 
 
 COLLECTOR = ExtensionCollector(
@@ -23,5 +14,5 @@ COLLECTOR = ExtensionCollector(
     metrics=gauges(NAME, "", "buffers", "dirty"),
     at_end=True,
     in_database=True,
-    follow=lambda: _follow,
+    follow=follow_columns(NAME),
 )

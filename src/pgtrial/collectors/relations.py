@@ -4,18 +4,9 @@ What a long run changes shows here: tables that grow though the rows are as many
 behind. The server counts rows as it goes, and exactly only when it analyzes.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
-from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, by_column, gauges
-from pgtrial.model.metric import Sample
+from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, follow_columns, gauges
 
 NAME = "relations"
-
-
-def _follow(t: float, payload: Any) -> Iterator[Sample]:
-    for metric, about, value in by_column(NAME, payload["columns"], payload["rows"]):
-        yield Sample(t, metric, about, value)
 
 
 COLLECTOR = ExtensionCollector(
@@ -24,5 +15,5 @@ COLLECTOR = ExtensionCollector(
     metrics=(*gauges(NAME, "B", "table_bytes", "index_bytes"), *gauges(NAME, "", "live_rows", "dead_rows")),
     every=10.0,
     in_database=True,
-    follow=lambda: _follow,
+    follow=follow_columns(NAME),
 )

@@ -1,4 +1,4 @@
-"""Statistics views of the server whose columns are the metrics, by name; their SQL is in sql/.
+"""Views of the server whose columns are the metrics, by name; their SQL is in sql/.
 
 A column that a version lacks is missing there; the comments say since when each exists, where that is not always.
 """
@@ -16,6 +16,14 @@ CHECKPOINTER = "pg_stat_checkpointer"  # before 17 the same counts stood in pg_s
 # Small caches for transaction status, subtransactions, multixacts and others. The object is the cache, under the name
 # that it has since 17.
 SLRU = "pg_stat_slru"
+REPLICATION = "pg_stat_replication"  # how far the standby that is farthest behind is behind
+# Of a watch alone. In an experiment a slot is part of the server, and what it holds is there before and after; and
+# nobody starts or resets its servers but itself.
+SLOTS = "pg_replication_slots"  # how much WAL the slot that is farthest behind keeps from being removed
+HELD = f"{SLOTS}.held_bytes"
+# When the server began to count. Where one of these changes, counters have begun anew, also those that have not fallen
+# by the next reading.
+LIFE = "server_life"
 
 COLLECTORS = (
     QueryCollector(
@@ -81,4 +89,23 @@ COLLECTORS = (
             SLRU, "", "blks_zeroed", "blks_hit", "blks_read", "blks_written", "blks_exists", "flushes", "truncates"
         ),
     ),
+    QueryCollector(
+        name=REPLICATION,
+        metrics=(*gauges(REPLICATION, "B", "flush_bytes", "replay_bytes"), *gauges(REPLICATION, "s", "replay_time")),
+    ),
+)
+
+WATCHED = (
+    QueryCollector(
+        name=LIFE,
+        parameters=("database",),
+        metrics=(
+            *gauges(LIFE, "s", "started"),  # since the epoch, as the resets, which are 0 where there was none
+            *gauges(LIFE, "", "version_num", "in_recovery"),
+            *gauges(LIFE, "s", "database_reset", "bgwriter_reset", "wal_reset"),
+            *gauges(LIFE, "s", "io_reset"),  # 16
+            *gauges(LIFE, "s", "checkpointer_reset"),  # 17
+        ),
+    ),
+    QueryCollector(name=SLOTS, metrics=gauges(SLOTS, "B", "held_bytes")),
 )

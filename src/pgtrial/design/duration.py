@@ -23,6 +23,9 @@ from pgtrial.units import format_duration
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
 LOAD_SECONDS_PER_SCALE = {"pgbench": 0.25, TPCC: 5.0}  # with vacuum and keys
 SERVER_SECONDS = 2.0  # start, reading the settings back, and a clean stop
+# The same of one of the servers that share a block's time, for which nothing of the host is set anew and no cache is
+# dropped: 0.1 to 0.3 s on a busy virtual machine.
+SHARED_SERVER_SECONDS = 0.5
 PRESSURE_RATE = 2 * 1024**3  # bytes per second that are taken from the other programs, zeroed and locked
 USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made without looking at the machine
 WARMUP_SHARE = 0.7  # of its cap, until a load is found steady
@@ -70,7 +73,7 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
     workload, levels = experiment.workload, load_levels(experiment.workload)
     restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
-    servers = 1.0
+    servers, start = 1.0, SERVER_SECONDS
     if experiment.design.soak is not None:
         # Once for all windows of an arm.
         servers = copies = 1 / count_windows(experiment.design)
@@ -86,14 +89,14 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
         measure = _shared_seconds(choice, names, levels, workload.duration)
     else:
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
-        copies = 0.0 if restore == "never" else 1.0
+        copies, start = 0.0 if restore == "never" else 1.0, SHARED_SERVER_SECONDS
         cap = warmup_cap(workload)
         warmed = sum(step.length for step in warmup_steps(choice, names, seconds=cap, seed="")) if cap else 0.0
         warmup = (guard_time(levels[0]) + warmed) / len(arms) if cap else 0.0
         measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=(_start_seconds(experiment) + _pressure_seconds(arms)) * servers,
+        server=(_start_seconds(experiment, start) + _pressure_seconds(arms)) * servers,
         warmup=warmup,
         # A load on files has its dirty pages written before the next run, which is what restoring is there.
         checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE * servers,
@@ -101,8 +104,8 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     )
 
 
-def _start_seconds(experiment: Experiment) -> float:
-    return 0.0 if experiment.target.kind == "host" else SERVER_SECONDS
+def _start_seconds(experiment: Experiment, start: float = SERVER_SECONDS) -> float:
+    return 0.0 if experiment.target.kind == "host" else start
 
 
 def _pressure_seconds(arms: Sequence[Arm]) -> float:

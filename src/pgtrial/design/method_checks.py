@@ -22,6 +22,7 @@ from pgtrial.design.slice_time import (
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND
@@ -165,6 +166,9 @@ def _check_command(case: Case) -> Iterator[Objection]:
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     elif not FORMATS[case.experiment.workload.results].tells_each:
         text = "the results of the command do not say when each request ended, and so in whose turn"
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    elif replays(case.experiment):
+        text = "a replay goes by the times of its log, and catches up what was due while it stood still"
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     else:
         text = (

@@ -1,24 +1,21 @@
 """Changes of a host: journaled before they are made, undone in reverse whatever happens."""
 
-import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from pgtrial.engine.events import HostChanged, HostRestored, Observer
-from pgtrial.engine.restore import keeps_others_away, owner_of, raise_failed, refuse_unrestored, undo_entry
+from pgtrial.engine.restore import keeps_others_away, raise_failed, refuse_unrestored, undo_entry
+from pgtrial.engine.signals import undisturbed
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import ProcessId
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store.journal import Journal
-
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +79,7 @@ class HostChanges:
         each time. What somebody else has changed is left as it is (Outcome.CHANGED) and no error.
         """
         chosen = self._open.keys() if entries is None else {entry.id for entry in entries} & self._open.keys()
-        return await finish(self._undo(sorted(chosen, reverse=True)))
+        return await undisturbed(self._undo(sorted(chosen, reverse=True)))
 
     async def find_lost(self, entries: Iterable[JournalEntry]) -> str:
         """What was set and does not hold any more, in a sentence; "" if all of it does."""
@@ -99,7 +96,7 @@ class HostChanges:
             boot_id=self.host.ops.boot_id(),
             folder=str(self.folder.resolve()),
             run=run,
-            owner=owner_of(self.owner),
+            owner=self.owner,
             t=time.time(),
         )
         try:
@@ -151,20 +148,3 @@ class HostChanges:
         if unwritten is not None:
             raise unwritten
         return tuple(undone)
-
-
-async def finish(work: Coroutine[object, object, _T]) -> _T:
-    """Await something to its end, whatever is cancelled meanwhile; then the cancellation takes effect.
-
-    An error of the work itself is raised in place of the cancellation.
-    """
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as err:
-            cancelled = err
-    result = task.result()
-    if cancelled is not None:
-        raise cancelled
-    return result

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgtrial.engine.changes import finish
-from pgtrial.engine.restore import find_unrestored, owner_of, raise_failed, undo_entry, undo_open
-from pgtrial.engine.signals import until_signalled
+from pgtrial.engine.restore import find_unrestored, raise_failed, undo_entry, undo_open
+from pgtrial.engine.signals import undisturbed, until_signalled
 from pgtrial.errors import PreflightError, RestoreError, StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.connect import open_host
@@ -73,7 +72,7 @@ async def _make(
         boot_id=context.host.ops.boot_id(),
         folder=str(output.absolute()),
         run=None,
-        owner=owner_of(own),
+        owner=own,
         t=time.time(),
     )
 
@@ -84,7 +83,7 @@ async def _make(
     try:
         got = await knob.apply(replace(context, note=note), change)
     except BaseException:
-        undone = await finish(undo_entry((knob,), context.host, entry, forget))
+        undone = await undisturbed(undo_entry((knob,), context.host, entry, forget))
         journal.end(entry, undone, t=time.time())
         raise_failed([(entry, undone)])
         raise

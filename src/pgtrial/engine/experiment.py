@@ -27,7 +27,7 @@ from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.signals import until_signalled
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
-from pgtrial.engine.target.base import Board, Target, TurnTaking
+from pgtrial.engine.target.base import Board, Preparation, Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
@@ -45,7 +45,7 @@ from pgtrial.experiment_file.reach import find_outside
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.hosts.processes import identify
 from pgtrial.knobs import HOST_KNOBS, scope_of
 from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
@@ -56,7 +56,7 @@ from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
-from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State, has_runs
@@ -174,20 +174,14 @@ async def _run_schedule(
     experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
         belongings = Belongings.of(folder)
-
-        def remember(process: ProcessId, role: str) -> None:
-            belongings.add_process(
-                Started(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id, role=role)
-            )
-
         pending = _find_pending(plan, state)
-        here = LocalHost(mark=mark_of(folder), on_start=remember)
+        here = LocalHost(mark=mark_of(folder), on_start=belongings.add_process)
         if not pending:
             await _remove_left(experiment, belongings)
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process
-        remember(own, OWN_ROLE)
+        belongings.add_process(own, OWN_ROLE)
         state.set_meta(**{WORKER: worker_text(own)})
         changes_something = refuse_unallowed(plan, folder, permission)
         await undo_own(
@@ -208,12 +202,10 @@ async def _run_schedule(
             )
             async with contextlib.AsyncExitStack() as around:
                 host = await around.enter_async_context(
-                    open_host(experiment.target.host, mark=here.mark, on_start=remember)
+                    open_host(experiment.target.host, mark=here.mark, on_start=belongings.add_process)
                 )
                 machines = await around.enter_async_context(  # before data are made, which can take long
-                    open_machines(
-                        experiment.load, server=host, belongings=belongings, mark=here.mark, on_start=remember
-                    )
+                    open_machines(experiment.load, server=host, belongings=belongings)
                 )
                 if is_wanted(experiment):
                     await around.enter_async_context(keeper(folder, here=here))
@@ -227,17 +219,20 @@ async def _run_schedule(
                 await hooks.run("before_dataset")
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
-                    plan,
-                    folder / layout.FILES,
-                    state,
-                    belongings,
-                    host=host,
-                    here=here,
-                    changes=changes,
-                    base=permission.work_base,
-                    permission=permission,
-                    caller=caller,
-                    tell=tell,
+                    Preparation(
+                        plan=plan,
+                        scripts=folder / layout.FILES,
+                        state=state,
+                        belongings=belongings,
+                        host=host,
+                        here=here,
+                        changes=changes,
+                        base=permission.work_base,
+                        may_run=permission.code,
+                        may_change=permission.host_changes,
+                        caller=caller,
+                        tell=tell,
+                    )
                 )
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
@@ -396,55 +391,15 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
     return tuple(dict.fromkeys(found))
 
 
-async def prepare_target(
-    plan: Plan,
-    scripts: Path,
-    state: State,
-    belongings: Belongings,
-    *,
-    host: Host,
-    here: Host,
-    changes: HostChanges,
-    base: Path | None,
-    permission: Permission,
-    caller: Mapping[str, str],
-    tell: Observer,
-) -> Target:
-    """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs,
-    ``scripts`` where the files of the experiment are.
-
-    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
-    them. Raises PgTrialError; whatever was made then is removed.
-    """
-    match plan.experiment.target.kind:
+async def prepare_target(task: Preparation) -> Target:
+    """Prepare the target and its data. Raises PgTrialError; whatever was made then is removed."""
+    match task.plan.experiment.target.kind:
         case "server":
-            return await prepare_server(
-                plan,
-                scripts,
-                state,
-                belongings,
-                host=host,
-                here=here,
-                changes=changes,
-                may_run=permission.code,
-                may_change=permission.host_changes,
-                caller=caller,
-                tell=tell,
-            )
+            return await prepare_server(task)
         case "host":
-            return await prepare_host(plan, belongings, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_host(task)
         case "throwaway":
-            return await prepare_throwaway(
-                plan,
-                scripts,
-                state,
-                belongings,
-                host=host,
-                changes=changes,
-                base=base,
-                may_run=permission.code,
-                tell=tell,
-            )
+            return await prepare_throwaway(task)
 
 
 async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:

@@ -30,7 +30,7 @@ from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
-from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 
 WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at work in it
@@ -107,7 +107,7 @@ def _processes(belongings: Belongings, *, is_over: bool) -> set[ProcessId]:
     what its hooks left running was meant to stay; what server and load did was not.
     """
     marked = find_marked(str(belongings.folder), only_code=is_over)
-    return {*map(_identity, belongings.processes()), *marked}
+    return {*(started.process for started in belongings.processes()), *marked}
 
 
 def _children(belongings: Belongings) -> list[ProcessId]:
@@ -115,10 +115,6 @@ def _children(belongings: Belongings) -> list[ProcessId]:
     # Where one was removed, anybody may have made another of its name, with a link to the data of another server.
     own = [place for place in places if _HERE.is_own_directory(place)]
     return [child for place in own for child in find_server_children(f"{place}/data")]
-
-
-def _identity(started: Started) -> ProcessId:
-    return ProcessId(pid=started.pid, start_ticks=started.start_ticks, boot_id=started.boot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +169,7 @@ def clear(leftover: Leftover) -> None:
 
 
 def _is_in_use(belongings: Belongings) -> bool:
-    return any(started.role == OWN_ROLE and is_alive(_identity(started)) for started in belongings.processes())
+    return any(started.role == OWN_ROLE and is_alive(started.process) for started in belongings.processes())
 
 
 def _look_at(belongings: Belongings) -> Leftover:

@@ -4,9 +4,10 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.leftovers import end_load
-from pgtrial.engine.loads.generators import LoadOutcome, run_generators
+from pgtrial.engine.loads.generators import Conduct, LoadOutcome, OnSecond, run_generators
 from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plans import record_plans
@@ -25,6 +26,7 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
+from pgtrial.knobs.slowdown import library_of, require_generator_loaded
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.arm import Arm
 from pgtrial.model.load_sessions import NAME, name_on_server
@@ -47,8 +49,6 @@ _SESSIONS = """
     AND NOT (%s AND state OPERATOR(pg_catalog.=) 'idle')
 """
 
-OnSecond = Callable[[float, float | None], bool]
-Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
 OwnedGenerator = tuple[str, Generator]  # the arm's name comes first
 
 
@@ -214,6 +214,12 @@ class Measurement(ABC):
     ) -> LoadOutcome:
         """Run the generators, and wait until their sessions are gone. Raises InvalidRunError if the load has failed."""
         context = self.group.context
+
+        async def look(processes: Sequence[HostProcess]) -> None:
+            for (_, generator), process in zip(generators, processes, strict=True):
+                if (library := library_of(generator.environment)) is not None:
+                    await require_generator_loaded(context.client_host, library, partial(list, [process.pid]))
+
         outcome = await run_generators(
             context.client_host,
             context.load.program,
@@ -223,6 +229,7 @@ class Measurement(ABC):
             machines=context.machines,
             output=context.load.output,
             on_second=on_second,
+            on_started=look,
             conduct=conduct,
         )
         if outcome.errors:
@@ -313,11 +320,13 @@ class WholeMeasurement(Measurement):
         """Of the server of a run, and of its machine."""
         host, member = self.group.host, self.group.members[name]
         server = member.server
+        disks = find_disks(host.ops, server.directories)
         return SamplerConfig(
             conninfo=server.control,
             database=server.database,
             version_num=server.version_num,
-            disks=find_disks(host.ops, server.directories),
+            devices=disks.names,
+            caveats=disks.caveats,
             machine=server.on_host,
             traced=Tracing.name in member.arm.knobs,
             groups=tuple(server.groups),

@@ -35,11 +35,13 @@ from pgtrial.workloads.pgbench import integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
 from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
+from pgtrial.workloads.production.fit import is_enough
 from pgtrial.workloads.production.record import (
     FITTED,
     NEAREST,
     Fit,
     Truth,
+    find_drifts,
     match,
     nearest,
     only_scripts,
@@ -50,9 +52,7 @@ from pgtrial.workloads.production.record import (
 )
 
 TRUTH = "truth.md"
-_NEAR = 0.1  # relative difference in blocks of a call, of the statements that take most time
 _FITTING = "calls with other parameters are measured, to turn the dials"
-_MOST_TRIES = 4  # of the load that comes nearest, its dials turned once more after each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ async def _check(
                 tried.append((truth, fits))
                 failures = truth.failures
                 chosen = _without(failures, chosen)
-                if truth.block_error() <= _NEAR or len(tried) == _MOST_TRIES:
+                if is_enough([each.block_error() for each, _ in tried]):
                     break
                 tell(_FITTING)
                 fits = await fit_dials(server.conninfo(database), folder, record, tried)
@@ -228,7 +228,11 @@ async def _try(
         while True:
             before = await count_statements(conninfo)
             environment = server.environment(database)
-            errors = await _send(environment, folder / draw, rest, clients=clients, seconds=seconds)
+            halfway = asyncio.create_task(_count_after(seconds / 2, conninfo))
+            try:
+                errors = await _send(environment, folder / draw, rest, clients=clients, seconds=seconds)
+            finally:
+                halfway.cancel()  # nobody waits for it where all sessions have failed before
             after = await count_statements(conninfo)
             failed = [*find_failures(errors, {name: texts[name] for name in rest})]
             failures += failed
@@ -240,13 +244,20 @@ async def _try(
             tell(f"{draw}: it is sent once more without what fails")
     finally:
         await execute_script(conninfo, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", name="the end")
+    drifts = () if halfway.cancelled() else find_drifts(record, before, await halfway, after)
     return Truth(
         draw=draw,
         matches=tuple(each for each in match(record, before, after) if each.script in rest),
+        drifts=tuple(each for each in drifts if each.script in rest),
         drawing=_share_of_drawing(before, after),
         failures=tuple(failures),
         errors=() if failed else tuple(map(without_values, errors)),
     )
+
+
+async def _count_after(seconds: float, conninfo: str) -> tuple[Statement, ...]:
+    await asyncio.sleep(seconds)
+    return await count_statements(conninfo)
 
 
 def _write_nearest(folder: Path, chosen: Mapping[str, str], fits: Sequence[Fit]) -> None:

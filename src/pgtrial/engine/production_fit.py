@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
 from pgtrial.engine.production import SETUP, read_text
@@ -12,7 +11,7 @@ from pgtrial.postgres.connect import connect, execute_script
 from pgtrial.postgres.production import Statement
 from pgtrial.postgres.production_blocks import read_blocks
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA, Dial, dial
-from pgtrial.workloads.production.fit import choose, is_close, mean_of, search, statement_of
+from pgtrial.workloads.production.fit import choose, mean_of, ratio_near, search_all, statement_of
 from pgtrial.workloads.production.record import Fit, Truth, dials_of, statements_of, turned
 
 FIRST = DRAWS[0].name  # the load whose dials are turned
@@ -28,7 +27,7 @@ async def fit_dials(
     """The dials of the first load's scripts, turned until calls go through as many blocks as those of the original.
 
     ``tried`` are loads with how far the dials were turned for them: what a load does meets other rows than single calls
-    do afterwards, and by that ratio other blocks. One load has few calls of a statement, so the mean of all counts.
+    do afterwards, and by that ratio other blocks.
     """
     before = tried[-1][1] if tried else ()
     setup = turned(read_text(folder / FIRST / SETUP), before)
@@ -68,7 +67,7 @@ async def _fit_script(  # noqa: PLR0917
     statement: Statement,
     ran: Sequence[tuple[Mapping[Dial, float], float]],
 ) -> list[Fit]:
-    """One dial after the other, until one is as near as can be; none for a script that writes or has no dials.
+    """How far each dial is turned; none for a script that writes or has no dials.
 
     ``ran`` are blocks of a call in loads that were tried, each with how far the dials were turned for it.
     """
@@ -84,46 +83,39 @@ async def _fit_script(  # noqa: PLR0917
         return []
     text, names = found
     known: dict[tuple[str, ...], int] = {}
-    ratio = 1.0  # of blocks of a call in a load to those of one that is measured by itself
-    fits: list[Fit] = []
     async with connect(conninfo, as_user=True) as connection:
         await connection.execute("SET statement_timeout = 0")
 
-        async def turn(to: Mapping[Dial, float]) -> None:
+        async def measure(to: Mapping[Dial, float]) -> float:
             for kind, value in to.items():
                 await connection.execute(f"SET {dial(name, kind)} = '{value:.6g}'".encode())
+            await connection.execute(f"DROP TABLE {SCHEMA}.{name}".encode())
+            await connection.execute(drawing.encode(), prepare=False)
+            columns = ", ".join(names)
+            drawn = await connection.execute(
+                f"SELECT count(*), {columns} FROM {SCHEMA}.{name} GROUP BY {columns} "
+                f"ORDER BY count(*) DESC, {columns}".encode()
+            )
+            return await _mean_blocks(connection, text, await drawn.fetchall(), known)
 
-        await turn(dials)
-        for kind, told in dials.items():
-
-            async def measure(value: float, kind=kind) -> float:  # type: ignore[no-untyped-def]
-                await turn({kind: value})
-                await connection.execute(f"DROP TABLE {SCHEMA}.{name}".encode())
-                await connection.execute(drawing.encode(), prepare=False)
-                columns = ", ".join(names)
-                drawn = await connection.execute(
-                    f"SELECT count(*), {columns} FROM {SCHEMA}.{name} GROUP BY {columns} "
-                    f"ORDER BY count(*) DESC, {columns}".encode()
-                )
-                return await _mean_blocks(connection, text, await drawn.fetchall(), known)
-
-            try:
-                if ran and not fits:
-                    ratios = []
-                    for turned_to, blocks in ran:
-                        await turn(turned_to)
-                        ratios.append(blocks / max(await measure(turned_to.get(kind, told)), 1e-9))
-                    ratio = geometric_mean(ratios)
-                    await turn(dials)
-                fitted = await search(kind, told, statement.blocks_per_call / ratio, measure)
-            except TargetError:  # it writes
-                return []
-            await turn({kind: fitted.value})
-            fitted = replace(fitted, blocks=fitted.blocks * ratio)
-            fits.append(Fit(script=name, kind=kind, told=told, statement=statement, fitted=fitted))
-            if is_close(fitted.blocks, statement.blocks_per_call):
-                break
-    return fits
+        wanted = statement.blocks_per_call
+        try:
+            alone = [(blocks, await measure({**dials, **turned_to})) for turned_to, blocks in ran]
+            ratio = ratio_near(wanted, alone)
+            fitted = await search_all(dials, wanted / ratio, measure, is_first=not ran)
+        except TargetError:  # it writes
+            return []
+    return [
+        Fit(
+            script=name,
+            kind=kind,
+            told=dials[kind],
+            statement=statement,
+            fitted=replace(each, blocks=each.blocks * ratio),
+        )
+        for kind, each in fitted.items()
+        if kind is not Dial.ONLY or each.value != dials[kind]  # else it was not turned
+    ]
 
 
 async def _mean_blocks(

@@ -15,7 +15,7 @@ from pgtrial.hosts.processes import ProcessId, is_alive
 from pgtrial.knobs.base import HostKnob, Note
 from pgtrial.model.change import DUMP, OF_SERVERS, OWN_DATABASE, SERVER_COPY, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import shell_word
-from pgtrial.store.journal import Journal, JournalRecord, Owner
+from pgtrial.store.journal import Journal, JournalRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Unrestored:
 def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
     """Find the open entries of the journal, on one host or on all."""
     records = journal.open_entries(host=host)
-    alive = {owner for owner in {record.owner for record in records} if is_alive(_process_of(owner))}
+    alive = {owner for owner in {record.owner for record in records} if is_alive(owner)}
     return Unrestored(
         left=tuple(record for record in records if record.owner not in alive),
         in_use=tuple(record for record in records if record.owner in alive),
@@ -53,8 +53,7 @@ def refuse_unrestored(
     """
     found = find_unrestored(journal, host=host)
     in_use, left = (
-        [record for record in records if own is None or record.owner != owner_of(own)]
-        for records in (found.in_use, found.left)
+        [record for record in records if own is None or record.owner != own] for records in (found.in_use, found.left)
     )
     met = [record for record in in_use if not (is_apart and record.entry.change.knob in OF_SERVERS)]
     if in_use := [record for record in met if keeps_others_away(record.entry)]:
@@ -87,7 +86,7 @@ async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry,
     try:
         return await knob.undo_in_steps(host, entry, note)
     except PgTrialError as err:
-        return Undone(outcome=Outcome.FAILED, text=_sentences(err))
+        return Undone(outcome=Outcome.FAILED, text=err.sentences)
     except OSError as err:
         place = f'"{err.filename}": ' if err.filename else ""
         return Undone(outcome=Outcome.FAILED, text=f"{place}{err.strerror or err}.")
@@ -203,14 +202,6 @@ def describe(entry: JournalEntry) -> str:
     return f"{entry.change.name} from {entry.change.old_text} to {entry.change.new_text}{where}"
 
 
-def owner_of(process: ProcessId) -> Owner:
-    return Owner(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id)
-
-
-def _process_of(owner: Owner) -> ProcessId:
-    return ProcessId(pid=owner.pid, start_ticks=owner.start_ticks, boot_id=owner.boot_id)
-
-
 @dataclass(slots=True, kw_only=True)
 class _Hosts:
     """Hosts by name; one that cannot be reached is tried once, and is the reason why its changes stay."""
@@ -224,15 +215,10 @@ class _Hosts:
             try:
                 host = await self.stack.enter_async_context(self.host_of(name))
             except PgTrialError as err:
-                self._found[name] = Undone(outcome=Outcome.FAILED, text=_sentences(err))
+                self._found[name] = Undone(outcome=Outcome.FAILED, text=err.sentences)
             else:
                 # What was changed there must never be written anywhere else.
                 is_it = host.name == name
                 wrong = Undone(outcome=Outcome.FAILED, text=f"The host {name} cannot be reached, only {host.name}.")
                 self._found[name] = host if is_it else wrong
         return self._found[name]
-
-
-def _sentences(err: PgTrialError) -> str:
-    """An error's message and detail as sentences."""
-    return " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)

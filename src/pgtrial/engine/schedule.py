@@ -28,7 +28,7 @@ from pgtrial.engine.run import Execution
 from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
-from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, StillUp, Target, TurnTaking
+from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, Target, TurnTaking
 from pgtrial.errors import LostHostError, PgTrialError, RestoreError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
@@ -150,13 +150,13 @@ class Schedule:
     async def _execute_guarded(
         self, rows: Sequence[RunRow], *, most_disturbed: float | None
     ) -> Mapping[str, float | None]:
-        """``_execute``; where a server that others use was switched, what fails there ends it: it is not done again to
+        """``execute``; where a server that others use was switched, what fails there ends it: it is not done again to
         a server that an arm may have brought down. Raises HarmError.
         """
         try:
             if self.guard is not None:
                 await self.guard.survey()
-            return await self._execute(rows, most_disturbed=most_disturbed)
+            return await self.execute(rows, most_disturbed=most_disturbed)
         except (RestoreError, TargetError, WorkloadError) as err:
             if self.guard is None or not self.guard.board.has_switched:
                 raise
@@ -243,17 +243,16 @@ class Schedule:
                 make_directory(self.folder, *folder.parts[-2:])
             write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
 
-    async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
-        """Mean tps of each arm over the levels."""
+    async def execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        """Do the runs of a unit; mean tps of each arm over the levels. Raises InvalidRunError and PgTrialError."""
         record = RunRecorder(context=self.context, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
         if self.board is not None:
             servers = self.board
         elif self.twins is None:
             (row,) = rows
-            servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
-            if self.left_up is not None:
-                servers = StillUp(target=self.target, arm=servers.arm, server=self.left_up)
+            arms = {row.slot.arm: self.arms[row.slot.arm]}
+            servers = SingleServer(target=self.target, arms=arms, left_up=self.left_up)
         else:
             servers = self.twins
             if stays_as_prepared(self._experiment, self.planned.arms):

@@ -40,13 +40,16 @@ async def until_signalled(
 
 
 async def undisturbed(work: Awaitable[_T]) -> _T:
-    """Await ``work``, which must not be broken off: who is cancelled meanwhile goes when it is done, with what it
-    raises, if it does.
+    """Await ``work``, which must not be broken off, to its end, however often this is cancelled meanwhile; then the
+    cancellation takes effect. An error of the work itself is raised in place of it.
     """
-    doing = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.wait([doing])
-        doing.result()
-        raise
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as err:
+            cancelled = err
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

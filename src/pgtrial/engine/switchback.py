@@ -13,8 +13,8 @@ from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.guardrails import LOOK, Guard, Turn
-from pgtrial.engine.loads.generators import LoadOutcome
-from pgtrial.engine.measure import MACHINE, Conduct, Member, OnSecond, OwnedGenerator, WholeMeasurement
+from pgtrial.engine.loads.generators import Conduct, LoadOutcome, OnSecond
+from pgtrial.engine.measure import MACHINE, Member, OwnedGenerator, WholeMeasurement
 from pgtrial.engine.sampler.control import SamplerConfig
 from pgtrial.engine.slicer.control import SPARE
 from pgtrial.engine.target.base import Board

@@ -57,6 +57,16 @@ class Declared:
     value: str
     path: Path
 
+    @property
+    def is_level(self) -> bool:
+        """Whether it is that of a factor, which names knob and key once for all of its levels."""
+        return self.path[0] == "factors"
+
+    @property
+    def place_of_knob(self) -> Path:
+        """Where the knob is named."""
+        return ("factors", self.path[1], "knob") if self.is_level else self.path[:-1]
+
 
 Values = dict[tuple[str, str], Declared]  # by knob and key
 

@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arms import all_names, arm_values
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.experiment_file.experiment import Experiment, LimitsTable
 from pgtrial.experiment_file.position import Found, Path
@@ -136,6 +137,9 @@ def _check_proof(experiment: Experiment, limits: LimitsTable) -> Iterator[Found]
     elif experiment.workload.rate is not None:
         message = "what limits throughput cannot be asked of a load whose transactions arrive at a rate"
         yield ("limits", "prove"), message, "Remove rate from [workload], or prove from [limits]."
+    elif replays(experiment):
+        message = "what limits throughput cannot be asked of a replay, whose statements arrive at the times of its log"
+        yield ("limits", "prove"), message, "Remove prove from [limits]."
     elif experiment.design.soak is not None:
         yield ("limits", "prove"), "a soak compares nothing, and proves no limit", ""
     names = all_names(experiment)

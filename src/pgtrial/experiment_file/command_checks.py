@@ -1,7 +1,7 @@
 """Checks of a load by a program of the user's choice: what it needs, and what only another kind of load can have."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared
@@ -10,7 +10,7 @@ from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_checks import check_file
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
-from pgtrial.knobs.workload import CLIENTS, WORKLOAD
+from pgtrial.knobs.workload import CLIENTS, WORKLOAD, read_command
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.nearest import hint_name
 
@@ -20,7 +20,12 @@ PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "d
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
 _CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
-_SYSBENCH, _BENCHBASE = "sysbench", "benchbase"
+_SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
+_TELL = (
+    'Have a script of files read PGTRIAL_CLIENTS, or write "-e", "PGTRIAL_CLIENTS={clients}" behind "run" in the '
+    "command."
+)
+_OTHER_SPEED = 'How fast the log is sent is up to the command: "--speed" of "pgtrial replay", "-s" of pgreplay.'
 
 
 def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -52,20 +57,50 @@ def check_command(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         yield from check_file(("workload", "files", index), file, folder)
     yield from _check_format(experiment)
     yield from _check_clients(experiment, folder)
+    if replays(experiment) and not isinstance(workload.warmup, float | int):
+        place: Path = ("workload", "warmup") if "warmup" in workload.model_fields_set else ("workload",)
+        hint = "Write warmup = 0, or a time: what the log writes in that is written twice."
+        yield place, "a replay has the throughput of its log, which need not get steady", hint
 
 
 def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     """A program that has clients of its own makes the same load at each level, unless it is told how many there are."""
     workload = experiment.workload
     declared = [each for each in all_declared(experiment) if each.knob == WORKLOAD]
-    words = (*workload.command, *(each.value for each in declared if each.key == COMMAND_KEY))
-    if FORMATS[workload.results].keeps_clients or any(map(_CLIENTS.search, words)) or _read_clients(workload, folder):
-        return
     places: list[Path] = [("workload", "clients")] if len(workload.client_levels) > 1 else []
     places += [each.path for each in declared if each.key == CLIENTS]
+    if replays(experiment):
+        for path in places:
+            message = "a replay has the sessions of its log, and clients do not change them"
+            yield path, message, f"Give the number of the log's sessions in [workload] alone. {_OTHER_SPEED}"
+        return
+    words = [word for command in _commands(experiment) for word in command]
+    if FORMATS[workload.results].keeps_clients or any(map(_CLIENTS.search, words)) or _read_clients(workload, folder):
+        return
+    unread = [word for word in workload.command[1:] if FilePath(word).is_absolute()]
     for path in places:
-        message = f"{workload.results} has the clients of its script or log, and nothing tells it of these"
-        yield path, message, "Have a script of files read PGTRIAL_CLIENTS, or write {clients} in the command."
+        message = f"{workload.results} has the clients of its script, and nothing tells it of these"
+        yield path, message, f'"{unread[0]}" is not one of files, and is not looked into. {_TELL}' if unread else _TELL
+
+
+def _commands(experiment: Experiment) -> Iterator[tuple[str, ...]]:
+    """That of the load, and those of arms."""
+    yield experiment.workload.command
+    for each in all_declared(experiment):
+        if (each.knob, each.key) == (WORKLOAD, COMMAND_KEY) and each.path[0] != "factors":  # a level is no list
+            yield read_command(each.value)
+
+
+def replays(experiment: Experiment) -> bool:
+    """Whether a command sends the statements of a log, by pgreplay or by pgtrial itself."""
+    return experiment.workload.results == _PGREPLAY or any(map(_is_replay, _commands(experiment)))
+
+
+def _is_replay(command: Sequence[str]) -> bool:
+    program, *words = command or ("",)
+    if words[:2] == ["-m", "pgtrial"]:
+        program, words = words[1], words[2:]
+    return FilePath(program).name == "pgtrial" and next((each for each in words if each[:1] != "-"), "") == "replay"
 
 
 def _read_clients(workload: WorkloadTable, folder: FilePath | None) -> bool:
@@ -90,7 +125,9 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     known = FORMATS[workload.results]
     if workload.results == _SYSBENCH:
         yield from _check_sysbench(workload)
-    if workload.rate is not None and known.no_rate:
+    if workload.rate is not None and replays(experiment):
+        yield ("workload", "rate"), FORMATS[_PGREPLAY].no_rate, _OTHER_SPEED
+    elif workload.rate is not None and known.no_rate:
         hint = 'Use clients alone, or a load of kind = "pgbench".'
         yield ("workload", "rate"), f"a load with these results cannot have a rate: {known.no_rate}", hint
     for index, claim in enumerate(experiment.hypothesis.claims):

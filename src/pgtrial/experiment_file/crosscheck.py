@@ -66,7 +66,7 @@ def crosscheck(experiment: Experiment, folder: FilePath | None, *, is_here: bool
     where the file system is left out. Unless it ``is_here`` that it runs, places for data are not looked for here.
     """
     for check in _CHECKS:
-        yield from check(experiment, folder)
+        yield from dict.fromkeys(check(experiment, folder))  # a value that several arms inherit is one problem
     if folder is not None and is_here and experiment.target.host is None:
         yield from check_directories(experiment)
 

@@ -35,19 +35,12 @@ def check_file_load(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
         if key in workload.model_fields_set:
             hint = "Its jobs are [[workload.job]] tables." if key in ("mix", "scenario") else f"{_NO_SERVER} Remove it."
             yield ("workload", key), f'"{key}" has no meaning with kind = "fio"', hint
-    found: list[Found] = []
     for declared in all_declared(experiment):
-        table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-        knob = KNOBS.get(declared.knob)
+        knob, hint = KNOBS.get(declared.knob), f"{_NO_SERVER} Remove it."
         if knob is not None and knob.needs_server:
-            found.append(
-                (table, f'knob "{declared.knob}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
-            )
+            yield declared.place_of_knob, f'knob "{declared.knob}" has no meaning with kind = "fio"', hint
         elif knob is not None and declared.key in knob.keys_of_server:
-            found.append(
-                (declared.path, f'"{declared.key}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
-            )
-    yield from dict.fromkeys(found)
+            yield declared.path, f'"{declared.key}" has no meaning with kind = "fio"', hint
 
 
 def check_file_jobs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -60,13 +53,11 @@ def check_file_jobs(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
         if job.name.lower() in seen:
             yield ("workload", "job", index, "name"), f'job name "{job.name}" appears twice', ""
         seen.add(job.name.lower())
-    found: list[Found] = []
     for index, job in enumerate(job_tables(workload)):
         arms = arm_values(experiment)
-        found += _check_presence(arms, job)
+        yield from _check_presence(arms, job)
         for effective in arms.values():
-            found += _check_job(experiment, effective, job, index)
-    yield from dict.fromkeys(found)
+            yield from _check_job(experiment, effective, job, index)
 
 
 def _check_presence(arms: Mapping[str, Values], job: FileJobTable) -> Iterator[Found]:
@@ -129,9 +120,6 @@ def check_only_files(experiment: Experiment, _: FilePath | None) -> Iterator[Fou
         yield ("workload", "job"), f'"job" has no meaning with kind = "{kind}"', hint
     if experiment.target.kind == "host":
         yield ("target", "kind"), f'kind = "host" has no server, and {named} needs one', hint
-    found: list[Found] = []
     for declared in all_declared(experiment):
         if declared.knob == FIO:
-            table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-            found.append((table, f'knob "fio" has no meaning with kind = "{kind}"', hint))
-    yield from dict.fromkeys(found)
+            yield declared.place_of_knob, f'knob "fio" has no meaning with kind = "{kind}"', hint

@@ -26,16 +26,14 @@ _DISK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 
 def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Names of kernel settings, and versions of the server."""
-    found: list[Found] = []
     for declared in all_declared(experiment):
         knob = KNOBS.get(declared.knob)
         wrong = knob and (knob.find_wrong_key(declared.key) or knob.find_refused(declared.key, declared.value))
         if wrong:
             # A factor has its setting's name once, however many levels.
-            found.append((declared.path[:2] if declared.path[0] == "factors" else declared.path, *wrong))
+            yield declared.path[:2] if declared.is_level else declared.path, *wrong
         elif (declared.knob, declared.key) == ("server", "postgres"):
-            found += check_version(declared.path, declared.value)
-    yield from dict.fromkeys(found)
+            yield from check_version(declared.path, declared.value)
 
 
 def check_version(path: Path, text: str) -> Iterator[Found]:
@@ -76,12 +74,10 @@ def _places(experiment: Experiment) -> Iterator[tuple[Path, str]]:
 def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What needs a second value."""
     arms = tuple(arm_values(experiment).values())
-    found: list[Found] = []
     for name, knob in KNOBS.items():
         for needs in knob.needs:
             for declared in _unmet(arms, name, needs):
-                found.append((declared.path, needs.message.format(value=declared.value), needs.hint))
-    yield from dict.fromkeys(found)
+                yield declared.path, needs.message.format(value=declared.value), needs.hint
 
 
 def _unmet(arms: Iterable[Values], knob: str, needs: Needs) -> Iterator[Declared]:
@@ -101,7 +97,6 @@ def _meets(arm: Values, knob: str, needs: Needs) -> bool:
 
 def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What an arm sets in two ways."""
-    found: list[Found] = []
     for arm in arm_values(experiment).values():
         settings = {key.lower(): declared for (knob, key), declared in arm.items() if knob == POSTGRESQL}
         for name, knob in KNOBS.items():
@@ -110,12 +105,11 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
                 for setting in own.settings:
                     if table is not None and setting in settings:
                         message = f'setting "{setting}" and knob "{name}" exclude each other'
-                        found.append((later(table, settings[setting]), message, own.hint))
+                        yield later(table, settings[setting]), message, own.hint
             for pair in knob.exclusive:
                 both = [arm[name, key] for key in pair.keys if (name, key) in arm]
                 if len(both) == 2 and not _has_zero(pair, both):
-                    found.append((later(*both), pair.message, pair.hint))
-    yield from dict.fromkeys(found)
+                    yield later(*both), pair.message, pair.hint
 
 
 def _has_zero(pair: Exclusive, both: Iterable[Declared]) -> bool:
@@ -130,39 +124,35 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     if experiment.restore == "each-run" or not (existing or len(applied) > 1):
         return
     reason = "the database is there before and after" if existing else "the data are not put back before each run"
-    found: list[Found] = []
     for arm in arms:
         apply = arm.get(("sql", "apply"))
         if apply is None or not apply.value or ("sql", "undo") in arm:
             continue
-        in_factor = apply.path[0] == "factors"
+        in_factor = apply.is_level
         advice = "Use [arms.NAME.sql] tables with apply and undo" if in_factor else "Add undo beside apply"
         other = "." if existing else ', or restore = "each-run" to [design].'
-        found.append((apply.path, f"nothing undoes the SQL, and {reason}", advice + other))
-    yield from dict.fromkeys(found)
+        yield apply.path, f"nothing undoes the SQL, and {reason}", advice + other
 
 
 def check_undo_of_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """SQL in an existing database whose undo would drop what was there before."""
     if experiment.target.database is None:
         return
-    found: list[Found] = []
     for arm in arm_values(experiment).values():
         apply, undo = arm.get(("sql", "apply")), arm.get(("sql", "undo"))
         if apply is not None:
             unsafe = next(find_unsafe(apply.value, "" if undo is None else undo.value), None)
-            found += [] if unsafe is None else [(apply.path, *unsafe)]
-    yield from dict.fromkeys(found)
+            if unsafe is not None:
+                yield apply.path, *unsafe
 
 
 def check_sql(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """SQL that only sets something in its own session, which no session of the load has, that undoes itself, that is
     for psql, and none at all.
     """
-    found: list[Found] = []
     for given in all_declared(experiment):
         if given.knob == "sql" and (message := explain_psql(str(given.value))):
-            found.append((given.path, message, PSQL_HINT))
+            yield given.path, message, PSQL_HINT
             continue
         if (given.knob, given.key) != ("sql", "apply"):
             continue
@@ -170,14 +160,13 @@ def check_sql(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         # Pieces of a text with a semicolon in it are none that set something, so that is not refused.
         if given.path[0] == "arms" and not text.strip(" \t\n\r;"):
             message = "it has no statement, so the arm would be the same without it"
-            found.append((given.path, message, "Write the statements, or remove it."))
+            yield given.path, message, "Write the statements, or remove it."
         elif text.strip() and all(map(_OF_SESSION.match, text.split(";"))):
             message = "it only sets something in its own session, which ends before the load begins"
             hint = "Use [arms.NAME.postgresql], whose settings the load's sessions get, or ALTER DATABASE … SET."
-            found.append((given.path, message, hint))
+            yield given.path, message, hint
         elif message := explain_both_halves(str(given.value)):
-            found.append((given.path, message, HINT))
-    yield from dict.fromkeys(found)
+            yield given.path, message, HINT
 
 
 def later(*declared: Declared) -> Path:
@@ -210,17 +199,15 @@ def _check_disk(path: Path, disk: DiskTable) -> Iterator[Found]:
 
 def check_arms_on_disks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Names of classes that do not exist, and what an arm sets beside its class that the class sets, too."""
-    found: list[Found] = []
     for declared in all_declared(experiment):
         if (declared.knob, declared.key) == (STORAGE, DISK) and declared.value not in experiment.disks:
             hint = hint_name(declared.value, experiment.disks, what="Disk classes are")
             hint = hint or f"Declare it in a table [disks.{declared.value}]."
-            found.append((declared.path, f'disk class "{declared.value}" does not exist', hint))
+            yield declared.path, f'disk class "{declared.value}" does not exist', hint
     for arm in arm_values(experiment).values():
         chosen = arm.get((STORAGE, DISK))
         if chosen is not None and chosen.value in experiment.disks:
-            found += _conflicts(chosen, experiment.disks[chosen.value], list(arm.values()))
-    yield from dict.fromkeys(found)
+            yield from _conflicts(chosen, experiment.disks[chosen.value], list(arm.values()))
 
 
 def _conflicts(chosen: Declared, disk: DiskTable, arm: list[Declared]) -> Iterator[Found]:
@@ -238,10 +225,7 @@ def check_scales(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     kind = experiment.dataset.kind
     if kind in SCALED:
         return
-    found: list[Found] = []
     for declared in all_declared(experiment):
         if declared.knob == "dataset":
             message = f'knob "dataset" has no meaning with kind = "{kind}" in [dataset]'
-            path: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-            found.append((path, message, "It sets the scale of tables that pgtrial makes. Remove it."))
-    yield from dict.fromkeys(found)
+            yield declared.place_of_knob, message, "It sets the scale of tables that pgtrial makes. Remove it."

@@ -78,7 +78,6 @@ def check_load_hosts(experiment: Experiment, _: FilePath | None) -> Iterator[Fou
 
 def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Whether PgBouncer lets all clients in, and gives each of them a session at some time."""
-    found: list[Found] = []
     for arm in arm_values(experiment).values():
         table = {key: declared for (knob, key), declared in arm.items() if knob == PGBOUNCER}
         if not table:
@@ -89,7 +88,7 @@ def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]
         most = values.get(MOST_CLIENTS)
         if most is not None and int(most) < clients:
             message = f"PgBouncer lets {most} clients in, and the load has {clients}"
-            found.append((table[MOST_CLIENTS].path, message, "Leave it out, and it is as large as needed."))
+            yield table[MOST_CLIENTS].path, message, "Leave it out, and it is as large as needed."
         connect = arm.get((WORKLOAD, CONNECT))
         if (
             pool_mode(values) == SESSION
@@ -99,8 +98,7 @@ def check_poolers(experiment: Experiment, _: FilePath | None) -> Iterator[Found]
             declared = table.get(POOL_SIZE) or next(iter(table.values()))
             message = f"of {clients} clients {clients - pool_size(values)} would wait until the others have ended"
             hint = 'A client of pool_mode = "session" keeps its session. Use "transaction", or a larger pool_size.'
-            found.append((declared.path, message, hint))
-    yield from dict.fromkeys(found)
+            yield declared.path, message, hint
 
 
 def check_units(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

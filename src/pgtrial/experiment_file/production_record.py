@@ -38,6 +38,7 @@ class _Transactions(BaseModel):
 
 class _Record(BaseModel):
     seconds: _Seconds
+    counted_for: _Seconds | None = None
     transactions: _Transactions
     scripts: Annotated[list[_Script], Field(min_length=1)]
     left_out: list[_LeftOut]

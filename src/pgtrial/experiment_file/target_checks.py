@@ -56,23 +56,21 @@ def check_knobs_of_server(experiment: Experiment, _: FilePath | None) -> Iterato
     if target.kind != "server":
         return
     elsewhere = target.host is None and is_elsewhere(target.connection)
-    found: list[Found] = []
     for given in all_declared(experiment):
-        table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
         knob = KNOBS.get(given.knob)
         if knob is None:
             continue  # which check_factors tells
         if reason := knob.not_on_server:
             message = f'knob "{given.knob}" cannot be set on an existing server'
-            found.append((table, message, f'{reason[0].upper()}{reason[1:]}. Remove it, or use kind = "throwaway".'))
+            hint = f'{reason[0].upper()}{reason[1:]}. Remove it, or use kind = "throwaway".'
+            yield given.place_of_knob, message, hint
         elif given.key in knob.restart_keys and given.value and not target.restart:
             message = f'"{given.key}" needs a restart of the server, and [target] has no command for it'
             hint = 'Add restart = ["systemctl", "restart", "postgresql"] to [target], with the command for your server.'
-            found.append((table if given.path[0] == "factors" else given.path, message, hint))
+            yield given.place_of_knob if given.is_level else given.path, message, hint
         elif knob.scope is Scope.HOST and elsewhere:
             message = f'knob "{given.knob}" would change this machine, not the one of the server'
-            found.append((table, message, 'Name the server\'s machine in [target]: host = "ssh://user@host".'))
-    yield from dict.fromkeys(found)
+            yield given.place_of_knob, message, 'Name the server\'s machine in [target]: host = "ssh://user@host".'
 
 
 def check_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -107,33 +105,31 @@ def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
     target, workload = experiment.target, experiment.workload
     if target.kind != "server" or target.database is None or target.writes:
         return
-    found: list[Found] = []
     for given in all_declared(experiment):
         knob = KNOBS.get(given.knob)
         if knob is not None and given.key in knob.writing_keys and given.value:
             message = f'it changes the database "{target.database}", which is read-only'
-            found.append((given.path, message, _COPY))
+            yield given.path, message, _COPY
         elif given.key.lower() in _SWITCHES:
             message = f'it decides whether sessions may write, and the database "{target.database}" is read-only'
-            found.append((given.path, message, _COPY))
+            yield given.path, message, _COPY
         elif given.knob == WORKLOAD and given.key.startswith(SCRIPTS) and (switch := _find_switch(folder, given.value)):
-            found.append((given.path, switch, _COPY))
+            yield given.path, switch, _COPY
     if workload.kind == COMMAND and target.settings != "role":
         # What makes sessions read-only is PGOPTIONS then, which libpq reads and a program may leave out.
         message = f'nothing keeps a program from writing to the database "{target.database}", which is read-only'
         hint = f'Write settings = "role" in [target]: its sessions are read-only unless they say otherwise. {_COPY}'
-        found.append((("workload", "command"), message, hint))
+        yield ("workload", "command"), message, hint
     if workload.mix is not None and workload.mix != "select-only":
         message = f'mix "{workload.mix}" writes to the database "{target.database}", which is read-only'
-        found.append((("workload", "mix"), message, _COPY))
+        yield ("workload", "mix"), message, _COPY
     for index, scenario in enumerate(workload.scenario):
         path: Path = ("workload", "scenario", index)
         if scenario.builtin not in (None, "select-only"):
             message = f'"{scenario.builtin}" writes to the database "{target.database}", which is read-only'
-            found.append(((*path, "builtin"), message, _COPY))
+            yield (*path, "builtin"), message, _COPY
         if scenario.file is not None and (switch := _find_switch(folder, scenario.file)):
-            found.append(((*path, "file"), switch, _COPY))
-    yield from dict.fromkeys(found)
+            yield (*path, "file"), switch, _COPY
 
 
 def _find_switch(folder: FilePath | None, name: str) -> str:

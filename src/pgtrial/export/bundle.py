@@ -33,7 +33,7 @@ from pgtrial.export.redacted_files import (
     redact_log,
     redact_state,
 )
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
 from pgtrial.knobs import KNOBS, is_sql
 from pgtrial.model.run import RunRow
@@ -134,7 +134,7 @@ def _copy_one(folder: Path, to: Path, kinds: Iterable[Redaction]) -> Copied:
         given = {*(slot.arm for slot in state.slots()), *(name for name, _, _ in state.declared_arms())}
     copy_state(folder, to / layout.STATE)
     files = [path for path in _files(folder) if str(path) not in _NOT_COPIED and path.parts[0] != layout.PROOFS]
-    known = Known(kinds=frozenset(kinds))
+    known = PrivateNames(kinds=frozenset(kinds))
     if not known.kinds:
         for path in filter(_can_be_packed, files):
             _link(folder / path, to / path)
@@ -181,7 +181,7 @@ def _check_rows(folder: Path, files: Sequence[Path], runs: Sequence[RunRow]) -> 
         parquet.check_rows([folder / path for path in files if folder / path in most], most)
 
 
-def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, Any], state: Path) -> None:
+def _learn(folder: Path, files: list[Path], known: PrivateNames, *, tables: dict[str, Any], state: Path) -> None:
     known.learn_hosts([platform.node()])
     for key, text in strings(tables):
         known.learn(text, key)

@@ -14,7 +14,7 @@ from typing import Any
 from pgtrial.analysis.validity.runs import LOAD_SAID
 from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
-from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.redaction import Names, PrivateNames, Redaction
 from pgtrial.export.tree import parse_tree, strings, with_strings
 from pgtrial.knobs import is_sql
 from pgtrial.model.load_sessions import LOAD
@@ -59,7 +59,7 @@ _KEYS = {"block_host": "'host'", "fingerprint": "name", "meta": "key", "setting"
 _META = "key NOT IN ('format', 'pgtrial_version', 'created') AND (key = 'method_reason' OR key NOT LIKE 'method%')"
 
 
-def learn_columns(path: Path, known: Known) -> None:
+def learn_columns(path: Path, known: PrivateNames) -> None:
     """What the texts of a file give away. Raises StoreError."""
     for column in _text_columns(path):
         for text in parquet.distinct_rows(path, [column]):
@@ -117,7 +117,7 @@ def _text_columns(path: Path) -> list[str]:
     return [name for name in parquet.text_columns(path) if name not in _WORD_COLUMNS]
 
 
-def learn_log(path: Path, known: Known) -> None:
+def learn_log(path: Path, known: PrivateNames) -> None:
     """Secrets and hosts that the log gives away."""
     for found in _lines(path):
         for key, text in strings(found):
@@ -195,7 +195,7 @@ def copy_state(folder: Path, to: Path) -> None:
         raise StoreError(f'cannot copy "{folder / layout.STATE}": {err}') from err
 
 
-def learn_state(path: Path, known: Known) -> None:
+def learn_state(path: Path, known: PrivateNames) -> None:
     """What a copy of the state gives away. Raises StoreError."""
     with _opened(path) as db:
         for (knobs,) in db.execute("SELECT knobs FROM arm"):

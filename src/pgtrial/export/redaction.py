@@ -100,7 +100,7 @@ class Redaction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PrivateNames:
     """What was found so far; the names of hosts are in lower case."""
 
     kinds: frozenset[Redaction]
@@ -144,7 +144,7 @@ class Names:
     stay as they are.
     """
 
-    known: Known
+    known: PrivateNames
     kept: frozenset[str] = frozenset()
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
-from pgtrial.findings.disks import DiskUse
-from pgtrial.findings.files import FileUse
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.over_time import Course, LogSummary, Mark, Panel, Stability
 from pgtrial.findings.record import Estimate, Record
@@ -21,6 +19,7 @@ from pgtrial.findings.session_time import (
     StatementUse,
     WaitType,
 )
+from pgtrial.findings.storage import DiskUse, FileUse
 
 # --- Limiting resource ----------------------------------------------------------------------------------------------
 

@@ -4,16 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import BESIDE_VERDICT, CaveatFinding
-from pgtrial.findings.factors import Factors
-from pgtrial.findings.hosts import Hosts
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
-from pgtrial.findings.pages import HugePages
+from pgtrial.findings.questions import Acceptance, Factors, Hosts, HugePageFindings, Ledger, Soak
 from pgtrial.findings.record import Estimate, Record
-from pgtrial.findings.soak import Soak
 from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Decision, Verdict
 
@@ -458,7 +453,7 @@ class Findings(Record):
     ledger: Ledger | None = None  # None: the file is not one of pgtrial limits
     proofs: tuple[Ledger, ...] = ()  # of its arms, where the file asks for a proof; none: no block of it is complete
     soak: Soak | None = None  # None: runs are of blocks
-    pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
+    pages: HugePageFindings | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint
     overhead: Overhead

@@ -9,7 +9,7 @@ LARGEST = 1 << 20  # bytes of a file of them
 _MOST = 200  # that are kept
 
 
-class Entry(BaseModel):
+class GateRun(BaseModel):
     """One run of the pipeline; ``ended`` is in seconds since the epoch, ``commit`` "" where it is not known, ``gate``
     where the gate has no name beside the experiment's.
     """
@@ -27,17 +27,17 @@ class Entry(BaseModel):
     blocks: int = 0
 
 
-def parse_history(text: str) -> tuple[Entry, ...]:
+def parse_history(text: str) -> tuple[GateRun, ...]:
     """Entries of a file, the oldest first; a line that is none is left out: a cache may have been cut."""
     found = []
     for line in text.splitlines():
         try:
-            found.append(Entry.model_validate_json(line))
+            found.append(GateRun.model_validate_json(line))
         except ValidationError:
             continue
     return tuple(found)
 
 
-def render_history(entries: Sequence[Entry]) -> str:
+def render_history(entries: Sequence[GateRun]) -> str:
     """The file of the newest entries."""
     return "".join(f"{json.dumps(entry.model_dump())}\n" for entry in entries[-_MOST:])

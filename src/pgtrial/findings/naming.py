@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.catalogue.verdict import METRICS
 from pgtrial.findings.message import Message, message, verbatim
-from pgtrial.findings.pages import DataFit, PageGain
+from pgtrial.findings.questions import DataFit, PageGain
 from pgtrial.findings.session_time import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, POOL, SCHEDULE_LAG
 from pgtrial.model.run import LoadLevel
 

@@ -1,5 +1,6 @@
 """What all records of findings are made of."""
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
@@ -29,11 +30,18 @@ class Record(BaseModel):
 
 
 class Estimate(Record):
-    """A mean over blocks with its t interval; ``low`` and ``high`` are null with fewer than two blocks."""
+    """A number with its interval, as a mean over blocks: an end is null that the data do not set, both with fewer than
+    two blocks.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+
+    def mapped(self, by: Callable[[float], float]) -> "Estimate":
+        """The estimate of an increasing function of what this is of, such as a ratio of a log ratio."""
+        low, high = (None if end is None else by(end) for end in (self.low, self.high))
+        return Estimate(value=by(self.value), low=low, high=high)
 
     def side(self, neutral: float = 0.0) -> int:
         """1 where the whole interval lies above ``neutral``, -1 where it lies below, and 0 where neither is sure.

@@ -17,7 +17,7 @@ from pgtrial.fleet.certificate import make_certificate
 from pgtrial.fleet.extra import HOW
 from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import FleetHost
-from pgtrial.fleet.machines import Machine, ask_machine
+from pgtrial.fleet.machines import HostMachine, ask_machine
 from pgtrial.fleet.node import Node, configure, security, token
 from pgtrial.fleet.tasks import run_block
 from pgtrial.safe_files import make_directory, remove_tree
@@ -104,7 +104,7 @@ class Cluster:
     def stop_waiting(self) -> None:
         """Nothing to do: they end within seconds."""
 
-    async def ask_machine(self, host: FleetHost) -> Machine:
+    async def ask_machine(self, host: FleetHost) -> HostMachine:
         """Which machine a host is. Raises ConnectError and PreflightError."""
         return await ask_machine(host)
 

@@ -22,37 +22,17 @@ from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.safe_files import make_directories, remove_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
-from pgtrial.store.news import NEWER, OF_WHOLE, Mark, NewRows, NewRun, News, Value, add_news, find_mark, nothing_of
+from pgtrial.store.news import Mark, NewRows, NewRun, News, add_news, find_mark, nothing_of
 from pgtrial.store.plans import METHOD_KEYS, plan_of
-from pgtrial.store.rows import (
-    AttemptRow,
-    CaveatRow,
-    ChangeRow,
-    EventRow,
-    FactRow,
-    OldCaveatRow,
-    PhaseRow,
-    SettingRow,
-    SliceRow,
-    check_rows,
-)
+from pgtrial.store.rows import NEWER, OF_WHOLE, RUN_TABLES, AttemptRow, EventRow, OldCaveatRow, check_rows, columns_of
 from pgtrial.store.sqlite import LARGEST
 from pgtrial.store.state import STOPPED, State
-from pgtrial.store.transfer import FROM_HOST, OF_RUN
+from pgtrial.store.transfer import FROM_HOST
 
 # Keys of the record that an engine writes while it works; the others are the plan's, on which a worker has no say.
 TOLD = (*METHOD_KEYS, STANDSTILL, STOPPED)
 _LONGEST = 64 << 20  # bytes of an answer with rows; of all of them no more than a folder may have
 _MOST_ATTEMPTS = 100  # at each slot of the plan, on the average
-_KINDS: dict[str, type[tuple[Value, ...]]] = {
-    "phase": PhaseRow,
-    "slice": SliceRow,
-    "event": EventRow,
-    "setting": SettingRow,
-    "setting_change": ChangeRow,
-    "fingerprint": FactRow,
-    "caveat": CaveatRow,
-}
 
 
 @cache
@@ -76,9 +56,9 @@ def _read(text: str) -> News:
 
 def _check_table(table: str, found: NewRows, new: Set[int]) -> None:
     """Raise ValueError where the rows of a table are none that a folder can have, of ``new`` runs or of the whole."""
-    if table not in _KINDS:
+    if table not in RUN_TABLES:
         raise ValueError(f'there is no table "{table}"')
-    every, kind = ("run", *OF_RUN[table]), _KINDS[table]
+    every, kind = ("run", *columns_of(table)), RUN_TABLES[table]
     if found.columns != every:
         if found.columns != tuple(name for name in every if name != NEWER.get(table)):
             raise ValueError(f"table {table} has no such columns")

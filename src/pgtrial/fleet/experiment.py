@@ -43,7 +43,7 @@ from pgtrial.fleet.host_folders import (
 )
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
 from pgtrial.fleet.joined import Joined, OfferedHosts
-from pgtrial.fleet.machines import Machine, describe, find_same
+from pgtrial.fleet.machines import HostMachine, describe, find_same
 from pgtrial.fleet.session import permission_text
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.safe_text import shell_word
@@ -140,7 +140,7 @@ class Leader:
     _reason: str = field(default="", init=False)  # why it came to an end before its time, in a sentence
     _stays_there: dict[str, PgTrialError] = field(default_factory=dict, init=False)  # as the cluster says in the end
     _shown: Shown = field(init=False)
-    _machines: dict[str, Machine] = field(default_factory=dict, init=False)  # those that get blocks, by host
+    _machines: dict[str, HostMachine] = field(default_factory=dict, init=False)  # those that get blocks, by host
     _ran: dict[str, FleetHost] = field(default_factory=dict, init=False)  # hosts with blocks, as their folders say
     _told: set[str] = field(default_factory=set, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)  # hosts that were taken off the list

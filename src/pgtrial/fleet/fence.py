@@ -120,9 +120,8 @@ class Fence:
 
 def _engines(place: Path) -> list[ProcessId]:
     """Those of a folder that are alive."""
-    own = [one for one in Belongings.of(place).processes() if one.role == OWN_ROLE]
-    found = [ProcessId(pid=one.pid, start_ticks=one.start_ticks, boot_id=one.boot_id) for one in own]
-    return [process for process in found if is_alive(process)]
+    started = Belongings.of(place).processes()
+    return [one.process for one in started if one.role == OWN_ROLE and is_alive(one.process)]
 
 
 async def to_its_end(work: Callable[[], T]) -> T:

@@ -30,7 +30,7 @@ from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.copies import TOLD, Copy
 from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
-from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.machines import HostMachine
 from pgtrial.fleet.node import configure
 from pgtrial.fleet.offers import EXAMPLE, Offer, find_offers, fleet_of
 from pgtrial.fleet.tasks import run_block, say_patience, serve
@@ -154,7 +154,7 @@ class Joined:
 
     # -- as a Cluster ----------------------------------------------------------------------------------------
 
-    async def ask_machine(self, host: FleetHost) -> Machine:
+    async def ask_machine(self, host: FleetHost) -> HostMachine:
         """Which machine a host is, as its worker sees it, with times by our clock."""
         found = await self._do(host.name, "meet", host=host.model_dump(exclude_none=True))
         with _refuse_unfit():
@@ -469,7 +469,7 @@ def _refuse_unfit() -> Iterator[None]:
         raise UnfitError(f"what its worker sends does not fit: {err}") from err
 
 
-def _machine_of(found: object) -> Machine:
+def _machine_of(found: object) -> HostMachine:
     """The machine of a worker's answer, with times by its clock. Raises ValueError."""
     match found:
         case {
@@ -478,7 +478,7 @@ def _machine_of(found: object) -> Machine:
             "network": str(network),
             "clock": {"offset": float(offset), "error": float(error)},
         }:
-            return Machine(boot=boot, begun=begun, network=network, clock=ClockOffset(offset=offset, error=error))
+            return HostMachine(boot=boot, begun=begun, network=network, clock=ClockOffset(offset=offset, error=error))
     raise ValueError("it does not say which machine the host is")
 
 

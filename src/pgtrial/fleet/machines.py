@@ -18,7 +18,7 @@ _SAME_BEGIN = 1.0  # s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class HostMachine:
     """``boot`` is the identifier of the kernel's boot, ``begun`` when by our clock its steady clock was at zero (s
     since the epoch), ``network`` its network namespace, and ``clock`` how far its wall clock is ahead of the one by
     which its runs are recorded. That is ours, or that of a worker elsewhere, which is ``worker`` ahead of ours.
@@ -30,28 +30,28 @@ class Machine:
     clock: ClockOffset
     worker: ClockOffset | None = None
 
-    def has_kernel_of(self, other: "Machine") -> bool:
+    def has_kernel_of(self, other: "HostMachine") -> bool:
         """Whether both are one kernel. Virtual machines that were made of one snapshot have one identifier, too, but
         were begun at different times.
         """
         return self.boot == other.boot and abs(self.begun - other.begun) < _SAME_BEGIN
 
-    def is_same(self, other: "Machine") -> bool:
+    def is_same(self, other: "HostMachine") -> bool:
         """Whether both are one machine under two addresses, and not two containers of it."""
         return self.has_kernel_of(other) and self.network == other.network
 
 
-async def ask_machine(host: FleetHost) -> Machine:
+async def ask_machine(host: FleetHost) -> HostMachine:
     """Connect to a host, and ask it. Raises ConnectError and PreflightError."""
     async with open_host(host.address) as connected:
         return read_machine(connected)
 
 
-def read_machine(host: Host) -> Machine:
+def read_machine(host: Host) -> HostMachine:
     """The same of one that is connected."""
     clock = measure_offset(host)
     wall, steady = host.ops.clock()
-    return Machine(
+    return HostMachine(
         boot=host.ops.boot_id(),
         # By our own clock: that of the host may be set meanwhile.
         begun=wall - clock.offset - steady,
@@ -60,12 +60,12 @@ def read_machine(host: Host) -> Machine:
     )
 
 
-def find_same(machine: Machine, others: Mapping[str, Machine]) -> str | None:
+def find_same(machine: HostMachine, others: Mapping[str, HostMachine]) -> str | None:
     """The name of a host that is the same machine."""
     return next((name for name, other in others.items() if machine.is_same(other)), None)
 
 
-def describe(name: str, machine: Machine, others: Mapping[str, Machine]) -> Iterator[str]:
+def describe(name: str, machine: HostMachine, others: Mapping[str, HostMachine]) -> Iterator[str]:
     """Sentences about what should be known of a host, beside the ``others`` that are known."""
     own = "this machine" if machine.worker is None else "its worker"
     if text := _off(machine.clock):
@@ -92,5 +92,5 @@ def _off(clock: ClockOffset) -> str:
     return f"{abs(clock.offset):.1f} s {'ahead of' if clock.offset > 0 else 'behind'}"
 
 
-def _sharing(machine: Machine, others: Mapping[str, Machine]) -> Iterable[str]:
+def _sharing(machine: HostMachine, others: Mapping[str, HostMachine]) -> Iterable[str]:
     return (name for name, other in others.items() if machine.has_kernel_of(other))

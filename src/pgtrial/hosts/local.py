@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgtrial.errors import HostCommandError, PreflightError
-from pgtrial.hosts.base import LOCAL, Account, Completed
+from pgtrial.hosts.base import LOCAL, Account
 from pgtrial.hosts.operations import (
     LOAD,
     OUTPUT_FLAGS,
@@ -21,7 +21,7 @@ from pgtrial.hosts.operations import (
     program_environment,
     session_group,
 )
-from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
+from pgtrial.hosts.processes import ProcessId, ProgramRunner, end_process, identify
 from pgtrial.safe_files import find_hole, new_file, open_single
 
 _HERE = Operations()
@@ -100,7 +100,7 @@ class LocalProcess:
 
 
 @dataclass(slots=True, kw_only=True)
-class LocalHost:
+class LocalHost(ProgramRunner):
     """Starts programs; ``on_start`` is told of each one, with its role, as soon as it has a process id.
 
     ``mark`` names the result folder; every program carries it in its environment, by which it is found again even
@@ -112,17 +112,6 @@ class LocalHost:
     ops: Operations = field(default_factory=Operations)
     name: str = field(default=LOCAL, init=False)
     session_argv: Sequence[str] = field(default=(), init=False)
-
-    async def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        account: Account | None = None,
-        environment: Mapping[str, str] | None = None,
-        directory: Path | None = None,
-        check: bool = True,
-    ) -> Completed:
-        return await run_program(self, argv, account=account, environment=environment, directory=directory, check=check)
 
     async def start(
         self,
@@ -202,6 +191,7 @@ def _copy(file: BinaryIO, destination: Path) -> None:
             left -= len(chunk)
 
 
+_LAST_STEP = "--default-signal=INT,QUIT"  # an option of the last program before the one that is started
 # Arguments: the user who owns the program's outputs from now on, if any; how many control groups; they; the command.
 _ENTER = """
 import os, stat, sys
@@ -239,4 +229,11 @@ def _guarded(
         # A process enters a control group by itself, while it still may; what it starts begins there.
         command = [sys.executable, "-I", "-S", "-c", _ENTER, owner, str(len(groups)), *groups, *command]
     # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
-    return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]
+    return [*command, "--", "env", _LAST_STEP, *(str(part) for part in argv)]
+
+
+def has_begun(pid: int, ops: Operations = _HERE) -> bool:
+    """Whether a process that was started here is the program itself by now, and not what executes it."""
+    with suppress(OSError):  # it has ended
+        return _LAST_STEP not in ops.read(f"/proc/{pid}/cmdline").split("\0")
+    return True

@@ -23,6 +23,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
@@ -108,6 +109,15 @@ def _others_write(status: os.stat_result) -> bool:
 def gains_nothing(role: str, is_other: bool) -> bool:
     """Whether a program must not get rights from programs that it starts (no_new_privs): sudo from a script."""
     return is_other or role in _CODE_ROLES
+
+
+def _words(path: str) -> list[bytes]:
+    """What a process has as environment or command line; [] when it has ended, or is somebody else's."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
 
 
 class Operations:
@@ -478,62 +488,51 @@ class Operations:
             group, wanted = session_group(mark), os.fsencode(f"{MARK}={mark}")
         except UnicodeEncodeError:
             return []  # no path is so written
-        found = []
-        for path in glob.glob("/proc/[0-9]*"):
-            try:
-                with open(path + "/status", "rb") as file:
-                    facts = dict(line.partition(b":")[::2] for line in file.read().splitlines())
-                owner, groups = int(facts[b"Uid"].split()[0]), facts[b"Groups"].split()
-            except (OSError, KeyError):
-                continue  # it has ended
+
+        def is_meant(path: str) -> bool:
+            with open(path + "/status", "rb") as file:
+                facts = dict(line.partition(b":")[::2] for line in file.read().splitlines())
+            owner, groups = int(facts[b"Uid"].split()[0]), facts[b"Groups"].split()
             if os.geteuid() == 0 and group is not None:
-                is_meant = str(group).encode() in groups
+                if str(group).encode() in groups:
+                    return True
                 is_ours = owner == 0 and not only_code
             else:
-                is_meant, is_ours = False, os.geteuid() in (0, owner)
-            if is_ours and not is_meant:
-                variables = self._environment(path)
-                is_code = any(each.startswith(f"{CODE}=".encode()) for each in variables)
-                is_meant = wanted in variables and (is_code or not only_code)
-            if is_meant:
-                pid = int(path.split("/")[2])
-                ticks = self.start_ticks(pid)
-                if ticks is not None:
-                    found.append((pid, ticks))
-        return found
+                is_ours = os.geteuid() in (0, owner)
+            variables = _words(path + "/environ") if is_ours else []
+            is_code = any(each.startswith(f"{CODE}=".encode()) for each in variables)
+            return wanted in variables and (is_code or not only_code)
+
+        return self._find(is_meant)
 
     def find_argument(self, argument: str) -> list[tuple[int, int]]:
         """(pid, start ticks) of all processes whose command line has this argument."""
         wanted = argument.encode()
-        found = []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as file:
-                    arguments = file.read().split(b"\0")
-            except OSError:
-                continue  # it has ended
-            if wanted in arguments:
-                pid = int(path.split("/")[2])
-                ticks = self.start_ticks(pid)
-                if ticks is not None:
-                    found.append((pid, ticks))
-        return found
+        return self._find(lambda path: wanted in _words(path + "/cmdline"))
 
     def find_titled(self, title: str, directory: str) -> list[tuple[int, int]]:
         """(pid, start ticks) of all processes at work in a directory whose command line begins with ``title``."""
         wanted, place = title.encode(), os.path.realpath(directory)
+
+        def is_meant(path: str) -> bool:
+            with open(path + "/cmdline", "rb") as file:
+                return file.read(len(wanted)) == wanted and os.readlink(path + "/cwd") == place
+
+        return self._find(is_meant)
+
+    def _find(self, is_meant: Callable[[str], bool]) -> list[tuple[int, int]]:
+        """(pid, start ticks) of the processes that are meant, by their directories in /proc."""
         found = []
         for path in glob.glob("/proc/[0-9]*"):
             try:
-                with open(path + "/cmdline", "rb") as file:
-                    is_meant = file.read(len(wanted)) == wanted and os.readlink(path + "/cwd") == place
-            except OSError:
+                if not is_meant(path):
+                    continue
+            except (OSError, KeyError):
                 continue  # it has ended, or is somebody else's
-            if is_meant:
-                pid = int(path.split("/")[2])
-                ticks = self.start_ticks(pid)
-                if ticks is not None:
-                    found.append((pid, ticks))
+            pid = int(path.split("/")[2])
+            ticks = self.start_ticks(pid)
+            if ticks is not None:
+                found.append((pid, ticks))
         return found
 
     def signal(self, pid: int, ticks: int, number: int) -> bool:
@@ -568,15 +567,8 @@ class Operations:
             whose = "other"
             if int(fields[6]) & 0x00200000:  # PF_KTHREAD
                 whose = "kernel"
-            elif int(pid) == os.getpid() or wanted in self._environment(path):
+            elif int(pid) == os.getpid() or wanted in _words(path + "/environ"):
                 whose = "own"
             seconds = sum(int(field) for field in fields[11:15]) / tick
             found.append((int(pid), int(fields[1]), int(fields[19]), whose, name, seconds))
         return found
-
-    def _environment(self, path: str) -> list[bytes]:
-        try:
-            with open(path + "/environ", "rb") as file:
-                return file.read().split(b"\0")
-        except OSError:
-            return []  # it has ended, or is somebody else's

@@ -25,6 +25,7 @@ __all__ = [
 
 _HERE = Operations()
 _CHILD = "postgres: "  # how the title of a server's child begins
+_STARTING_MORE = 10.0  # s in which what is ended may start others
 _HIDDEN = "hidden"  # role of what has cleared its environment, and has no ancestor that says one
 
 
@@ -89,13 +90,13 @@ def _role(pid: int, ops: Operations) -> str:
     return _HIDDEN if int(parent) <= 1 else _role(int(parent), ops)
 
 
-def end_strays(mark: str, ops: Operations = _HERE, *, patience: float = 10.0) -> tuple[str, ...]:
+def end_strays(mark: str, ops: Operations = _HERE) -> tuple[str, ...]:
     """Kill what server and load have left running, once they have ended themselves; the command lines of it.
 
-    They may start others meanwhile, so it goes on until there is none, or for ``patience`` seconds.
+    They may start others meanwhile, so it goes on until there is none, or for ten seconds.
     """
     killed: dict[ProcessId, str] = {}
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _STARTING_MORE
     while (found := find_marked(mark, ops, only_code=True)) and time.monotonic() < deadline:
         for process in found:
             line, is_ending = _command_line(process.pid, ops), _has_no_memory(process.pid, ops)
@@ -150,42 +151,49 @@ def end(processes: Iterable[ProcessId], *, ops: Operations = _HERE, patience: fl
 # What all hosts do alike with programs: run one to its end, and end one.
 
 
-async def run_program(
-    host: Host,
-    argv: Sequence[str | Path],
-    *,
-    account: Account | None,
-    environment: Mapping[str, str] | None,
-    directory: Path | None,
-    check: bool,
-) -> Completed:
-    """Run a program to its end; it is ended when that is cancelled."""
-    import asyncio
+class ProgramRunner:
+    """Of every host: how a program is run to its end, by ``start``."""
 
-    process = await host.start(
-        argv,
-        role=Path(argv[0]).name,
-        account=account,
-        environment=environment,
-        directory=directory,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        out, err = await process.communicate()
-    except BaseException:
-        await end_process(process)
-        raise
-    status = process.returncode
-    assert status is not None  # communicate() has waited for the end
-    completed = Completed(status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace"))
-    if check and status != 0:
-        words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
-        raise HostCommandError(
-            f"{Path(argv[0]).name} ended with status {status}",
-            detail="\n".join(words) or "It printed nothing.",
+    __slots__ = ()
+
+    async def run(
+        self: Host,
+        argv: Sequence[str | Path],
+        *,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program to its end; it is ended when that is cancelled. See ``Host``."""
+        import asyncio
+
+        process = await self.start(
+            argv,
+            role=Path(argv[0]).name,
+            account=account,
+            environment=environment,
+            directory=directory,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
-    return completed
+        try:
+            out, err = await process.communicate()
+        except BaseException:
+            await end_process(process)
+            raise
+        status = process.returncode
+        assert status is not None  # communicate() has waited for the end
+        completed = Completed(
+            status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace")
+        )
+        if check and status != 0:
+            words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
+            raise HostCommandError(
+                f"{Path(argv[0]).name} ended with status {status}",
+                detail="\n".join(words) or "It printed nothing.",
+            )
+        return completed
 
 
 async def end_process(

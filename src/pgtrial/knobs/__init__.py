@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.block_device import BlockDevice, BlockDeviceTable
 from pgtrial.knobs.cgroup import Cgroup, CgroupTable
 from pgtrial.knobs.dataset import Dataset, ScaleTable
@@ -105,13 +105,6 @@ def _knob_of(name: str) -> Knob:
 
 KNOBS: Mapping[str, Knob] = {name: _knob_of(name) for name in KnobTables.model_fields}
 HOST_KNOBS: tuple[HostKnob, ...] = tuple(knob for knob in KNOBS.values() if isinstance(knob, HostKnob))
-
-
-def find_groups(context: KnobContext, tables: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """Control groups (directories of the kernel) in which a server with these tables is started."""
-    return tuple(
-        group for knob in HOST_KNOBS if knob.name in tables for group in knob.groups(context, tables[knob.name])
-    )
 
 
 def scope_of(knob: str) -> Scope:

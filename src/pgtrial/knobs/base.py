@@ -19,7 +19,7 @@ def forget(_: Mapping[str, str]) -> None:
     """Of what is not in the journal nothing is noted."""
 
 
-class Programs(Protocol):
+class ServerPrograms(Protocol):
     """One installation of PostgreSQL, as far as a knob asks it."""
 
     @property
@@ -40,7 +40,7 @@ class KnobContext:
     token: str
     directory: str
     account: Account | None = None
-    programs: Programs | None = None
+    programs: ServerPrograms | None = None
     data: str | None = None
     wal: str | None = None
     conf: str | None = None

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.linux import devices
-from pgtrial.hosts.linux.devices import DevicesUnder, device_names, devices_under, find_device
+from pgtrial.hosts.linux.devices import DevicesUnder, DeviceTree, device_names, devices_under, find_device
 from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
@@ -280,7 +279,7 @@ def find_queues(ops: Operations, device: str | None, directory: str) -> Queues:
     return Queues(requests=tuple(dict.fromkeys(map(_queue, requests))), read_ahead=tuple(dict.fromkeys(top)))
 
 
-def _with_requests(ops: Operations, device: devices.BlockDevice, *, named: bool) -> Iterator[str]:
+def _with_requests(ops: Operations, device: DeviceTree, *, named: bool) -> Iterator[str]:
     has_own = named if device.is_loop else _has_schedulers(ops, device.name)
     if has_own or not device.below:
         yield device.name

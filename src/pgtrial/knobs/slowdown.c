@@ -1,23 +1,28 @@
 /* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
  *
- *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, before it waits for one,
- *          and at the end of a process), in proportion to what it has used since the last one. No more calls than these:
- *          asking for the CPU time takes a microsecond or more.
- *   flush  waiting in fsync and fdatasync.
- *   files  waiting in reads from and writes to files.
+ *   cpu    CPU time of a thread: burned again where it is spent, so that whoever waits for a lock waits longer for its
+ *          holder's work. After each slice of CPU time, the next call of those below burns what it asks for. Programs
+ *          copy, clear and compare memory all the time (a server about 200 times in an update, 95 % of its own work
+ *          lies less than 3 us before such a call), and slices are of random length, so the burning falls into each
+ *          part of the work, inside of a lock or not, in proportion to the CPU time of that part.
+ *   flush  waiting in fsync and fdatasync, and in writes to files that are open for writes which wait until they are
+ *          flushed (wal_sync_method = open_datasync, open_sync).
+ *   files  waiting in reads from and writes to other files.
  *
  * Waiting is what a call took less its CPU time and its time in the queue for a CPU: both of these are times of the CPU.
  * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
  * page cache. A wait is made longer behind it, by sleeping. What was burned or slept too much is taken off the next time,
- * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
- * frozen in it while another arm had its turn.
+ * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). Of a wait in which the process was stopped, as it is while another arm
+ * has its turn, only what came after that counts: what was waited for may have come to its end meanwhile.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,23 +37,35 @@
 
 typedef long long ns_t;
 
-#define LONGEST_WAIT 100000000LL /* ns */
+#define SLICE 20000LL            /* ns of CPU time, on average: an update of one row takes 30000 and more */
+#define CALLS 8                  /* of memory and text: some 1 us of a server's work, mostly */
 #define LONGEST_CARRY 20000000LL /* ns */
 #define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
 
 static double more_cpu, more_flush, more_files; /* factors less 1 */
+static volatile ns_t went_on; /* by the clock, after it was stopped */
+static int is_sliced; /* with a factor of 1 as well: what it costs to ask is the same in all arms that have one */
 
-static __thread ns_t seen;   /* of the thread's CPU time */
-static __thread ns_t unpaid; /* of CPU time; negative where too much was burned */
-static __thread ns_t owed;        /* of sleep; negative after a sleep that was too long */
-static __thread int schedstat = -1;
-static __thread int is_exact;
+/* On the fast path of calls that take some nanoseconds: no call of the loader for their address. */
+#define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
+
+OF_THREAD int calls_left;            /* until it is asked whether a slice is over */
+OF_THREAD ns_t asked;                /* by the clock, when it was asked last */
+OF_THREAD unsigned long long chance; /* of the generator of random lengths */
+OF_THREAD ns_t slice_end;            /* of CPU time */
+OF_THREAD ns_t earliest_end;         /* of the slice, by the clock: a thread has no more CPU time than that */
+OF_THREAD ns_t seen;                 /* of the thread's CPU time */
+OF_THREAD ns_t unpaid;               /* of CPU time; negative where too much was burned */
+OF_THREAD ns_t owed;                 /* of sleep; negative after a sleep that was too long */
+OF_THREAD int schedstat = -1;
+OF_THREAD int is_exact;
 
 #define EACH_CALL(what) \
     what(fsync) what(fdatasync) \
     what(pread) what(pread64) what(pwrite) what(pwrite64) \
     what(preadv) what(preadv64) what(pwritev) what(pwritev64) \
-    what(send) what(epoll_wait) what(poll) what(ppoll) what(select)
+    what(send) what(epoll_wait) what(poll) what(ppoll) what(select) \
+    what(memcpy) what(memmove) what(memset) what(memcmp) what(strlen) what(strcmp)
 
 /* Looked up at the beginning: a signal handler or a forked child may not do it. A library that calls before that finds
  * its own.
@@ -72,8 +89,8 @@ static void forget_parent(void)
     if (schedstat >= 0)
         close(schedstat);
     schedstat = -1;
-    seen = unpaid = owed = 0;
-    is_exact = 0;
+    seen = unpaid = owed = slice_end = earliest_end = 0;
+    calls_left = is_exact = 0;
 }
 
 static ns_t now_of(clockid_t clock)
@@ -88,6 +105,12 @@ static ns_t cpu_time(void)
     return now_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static void go_on(int signal)
+{
+    (void)signal;
+    went_on = now_of(CLOCK_MONOTONIC);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     more_cpu = factor_of("PGTRIAL_SLOW_CPU");
@@ -96,6 +119,12 @@ __attribute__((constructor)) static void begin(void)
     pthread_atfork(NULL, NULL, forget_parent);
     EACH_CALL(FIND)
     seen = cpu_time(); /* of the program that executed this one: the thread's clock goes on */
+    is_sliced = getenv("PGTRIAL_SLOW_CPU") != NULL;
+    calls_left = 0;
+    if (getenv("PGTRIAL_SLOW_FLUSH") || getenv("PGTRIAL_SLOW_FILES")) { /* with a factor of 1 as well */
+        struct sigaction action = {.sa_handler = go_on, .sa_flags = SA_RESTART};
+        sigaction(SIGCONT, &action, NULL);
+    }
 }
 
 /* Time in the queue for a CPU; 0 where the kernel does not tell. */
@@ -120,31 +149,58 @@ static ns_t queue_time(void)
     return strtoll(end, NULL, 10);
 }
 
-static void pay_cpu(void)
+/* Burn what the CPU time until ``now`` asks for. */
+static void pay_cpu(ns_t now)
 {
-    ns_t now = cpu_time(), until;
+    ns_t until;
     unpaid += (ns_t)((now - seen) * more_cpu);
     seen = now;
     if (unpaid <= 0)
         return;
-    until = now + unpaid;
-    while (now < until)
-        now = cpu_time();
+    for (until = now + unpaid; now < until; now = cpu_time()) {
+        /* By the clock, which takes no call of the kernel, as far as the thread may have had the CPU. */
+        ns_t clock = now_of(CLOCK_MONOTONIC) + until - now;
+        while (now_of(CLOCK_MONOTONIC) < clock)
+            ;
+    }
     unpaid -= now - seen;
     seen = now;
+}
+
+static void end_slice(void)
+{
+    ns_t clock, now;
+    calls_left = INT_MAX;
+    if (!is_sliced)
+        return;
+    clock = now_of(CLOCK_MONOTONIC);
+    calls_left = clock - asked < SLICE / 4 ? CALLS : 1; /* where calls are rare, as in a scan, it is asked at each */
+    asked = clock;
+    if (clock < earliest_end)
+        return;
+    now = cpu_time();
+    if (now < seen) /* a child that shares its parent's memory until it executes a program */
+        return;
+    if (now >= slice_end) {
+        pay_cpu(now);
+        /* Knuth's generator (The Art of Computer Programming, vol. 2, 3.3.4): its upper bits will do here. */
+        chance = (chance ^ (unsigned long long)clock) * 6364136223846793005ULL + 1442695040888963407ULL;
+        slice_end = seen + SLICE / 2 + (ns_t)((chance >> 33) % SLICE);
+        clock = now_of(CLOCK_MONOTONIC);
+        now = seen;
+    }
+    earliest_end = clock + slice_end - now;
 }
 
 /* Workers, and sessions that were closed, have nobody to call after their work. */
 __attribute__((destructor)) static void end(void)
 {
-    pay_cpu();
+    pay_cpu(cpu_time());
 }
 
 static void oversleep(double more, ns_t waited)
 {
     int error = errno;
-    if (waited > LONGEST_WAIT)
-        waited = LONGEST_WAIT;
     owed += (ns_t)(waited * more);
     if (owed > 0) {
         ns_t begun = now_of(CLOCK_MONOTONIC), until = begun + owed;
@@ -155,7 +211,7 @@ static void oversleep(double more, ns_t waited)
         }
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
             ;
-        owed -= now_of(CLOCK_MONOTONIC) - begun;
+        owed = went_on > begun ? 0 : owed - (now_of(CLOCK_MONOTONIC) - begun);
         if (owed < -LONGEST_CARRY)
             owed = -LONGEST_CARRY;
     }
@@ -172,11 +228,30 @@ static struct span begin_span(void)
     return s;
 }
 
-static void end_span(struct span s, double more)
+/* By the clock, of what began at ``begun`` and has just ended. */
+static ns_t time_since(ns_t begun)
 {
-    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+    return now_of(CLOCK_MONOTONIC) - (went_on > begun ? went_on : begun);
+}
+
+static ns_t end_span(struct span s)
+{
+    return time_since(s.clock) - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+}
+
+static void extend(double more, ns_t waited)
+{
     if (more > 0 && waited > LEAST_WAIT)
         oversleep(more, waited);
+}
+
+/* What makes a write to a file longer. Asked only of those that took long. */
+static double more_of_write(int file, ns_t waited)
+{
+    int error = errno;
+    int flags = waited > LEAST_WAIT && (more_flush > 0 || more_files > 0) ? fcntl(file, F_GETFL) : 0;
+    errno = error;
+    return flags >= 0 && flags & O_DSYNC ? more_flush : more_files;
 }
 
 #define FLUSH(name) \
@@ -185,7 +260,7 @@ static void end_span(struct span s, double more)
         FIND(name) \
         struct span s = begin_span(); \
         int result = real_##name(file); \
-        end_span(s, more_flush); \
+        extend(more_flush, end_span(s)); \
         return result; \
     }
 
@@ -195,9 +270,7 @@ static void end_span(struct span s, double more)
         FIND(name) \
         ns_t begun = now_of(CLOCK_MONOTONIC); \
         ssize_t result = real_##name arguments; \
-        ns_t waited = now_of(CLOCK_MONOTONIC) - begun; \
-        if (more_files > 0 && waited > LEAST_WAIT) \
-            oversleep(more_files, waited); \
+        extend(more_files, time_since(begun)); \
         return result; \
     }
 
@@ -207,7 +280,8 @@ static void end_span(struct span s, double more)
         FIND(name) \
         struct span s = begin_span(); \
         ssize_t result = real_##name arguments; \
-        end_span(s, more_files); \
+        ns_t waited = end_span(s); \
+        extend(more_of_write(file, waited), waited); \
         return result; \
     }
 
@@ -215,7 +289,16 @@ static void end_span(struct span s, double more)
     type name parameters \
     { \
         FIND(name) \
-        pay_cpu(); \
+        end_slice(); \
+        return real_##name arguments; \
+    }
+
+#define OFTEN(name, type, parameters, arguments) \
+    type name parameters \
+    { \
+        FIND(name) \
+        if (--calls_left <= 0) \
+            end_slice(); \
         return real_##name arguments; \
     }
 
@@ -234,12 +317,18 @@ PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeou
 PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
 PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
      (files, count, timeout, mask))
+OFTEN(memcpy, void *, (void *to, const void *from, size_t size), (to, from, size))
+OFTEN(memmove, void *, (void *to, const void *from, size_t size), (to, from, size))
+OFTEN(memset, void *, (void *to, int value, size_t size), (to, value, size))
+OFTEN(memcmp, int, (const void *one, const void *other, size_t size), (one, other, size))
+OFTEN(strlen, size_t, (const char *text), (text))
+OFTEN(strcmp, int, (const char *one, const char *other), (one, other))
 
 /* How servers before 16 wait for clients; without files it is a sleep, for which a lock may be held. */
 int select(int count, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout)
 {
     FIND(select)
     if (count > 0)
-        pay_cpu();
+        end_slice();
     return real_select(count, read, write, except, timeout);
 }

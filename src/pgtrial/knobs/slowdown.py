@@ -1,7 +1,10 @@
 """Times of the server and of the load generator, each made longer by a factor, to see what throughput owes to it."""
 
+import asyncio
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +13,17 @@ from pydantic import Field
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.local import has_begun
 from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Form, Table
 
 SLOWDOWN = "slowdown"
 _LIBRARY, _SOURCE = "slowdown.so", "slowdown.c"
 _COMPILER = "cc"
+# Without builtins: a compiler knows what memcpy does, and would not make one that does more.
+_OPTIONS = ("-O2", "-fno-builtin", "-shared", "-fPIC")
+_PRELOAD = "LD_PRELOAD"
+_PATIENCE, _PAUSE = 5.0, 0.02  # s
 _GET_COMPILER = "Install a C compiler (Debian: gcc and libc6-dev)."
 _OF_SERVER: Mapping[str, str] = {"cpu": "CPU", "flush": "FLUSH", "files": "FILES"}
 _OF_GENERATOR: Mapping[str, str] = {"generator": "CPU"}
@@ -28,7 +36,9 @@ class SlowdownTable(Table):
     """Times that take longer, by a factor. Left out: 1, as they are."""
 
     cpu: Factor | None = Field(default=None, description="CPU time of the server.")
-    flush: Factor | None = Field(default=None, description="Waiting for a flush: fsync and fdatasync.")
+    flush: Factor | None = Field(
+        default=None, description="Waiting for a flush: fsync, fdatasync, and writes that wait for one."
+    )
     files: Factor | None = Field(default=None, description="Waiting in reads from and writes to files.")
     generator: Factor | None = Field(default=None, description="CPU time of the load generator.")
 
@@ -40,7 +50,7 @@ class Slowdown(Knob):
         "that is compiled by cc and preloaded burns CPU time once more, and sleeps behind each wait",
         takes_effect="at the start of server and load generator",
         rights="none in a throw-away cluster; a C compiler on its machine",
-        verified="the library is in the memory map of the running server",
+        verified="the library is in the memory maps of the running server and of the load generator",
         undone="removed with the cluster",
     )
     scope = Scope.SETTINGS
@@ -74,7 +84,7 @@ async def build_library(host: Host, directory: Path) -> Path:
     text = resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8")
     try:
         host.ops.put(str(source), text)
-        await host.run([_COMPILER, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"])
+        await host.run([_COMPILER, *_OPTIONS, "-o", library, source, "-ldl", "-lpthread"])
     except (HostCommandError, OSError) as err:
         raise SettingError(
             f'cannot make times longer here: the program "{_COMPILER}" does not compile the library for it',
@@ -93,6 +103,42 @@ def require_loaded(host: Host, pid: int, library: Path) -> None:
         )
 
 
+def library_of(environment: Mapping[str, str]) -> str | None:
+    """That which a program finds in ``environment``; None where its times are as they are."""
+    return environment.get(_PRELOAD)
+
+
+async def require_generator_loaded(host: Host, library: str, find_pids: Callable[[], Iterable[int]]) -> None:
+    """Raise SettingError unless the library gets into all processes of a load generator that are not at their end.
+
+    They are looked for again until it has: a program that has just been executed loads it within milliseconds.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while lacking := [pid for pid in find_pids() if not _has_loaded(host, pid, library)]:
+        if time.monotonic() > deadline:
+            raise SettingError(
+                f"the CPU time of the load generator cannot be varied: {_name(host, lacking[0])} does not load the "
+                "library that makes it longer",
+                hint="A program that is linked statically, as those in Go mostly are, or to another C library, or that "
+                "clears its environment, cannot be slowed down: leave out generator (--resource cpu --resource flush "
+                "--resource files of pgtrial limits, or resources in [limits]).",
+            )
+        await asyncio.sleep(_PAUSE)
+
+
+def _has_loaded(host: Host, pid: int, library: str) -> bool:
+    with suppress(OSError):  # it has ended
+        maps = host.ops.read(f"/proc/{pid}/maps")
+        return not maps or (library in maps and has_begun(pid, host.ops))  # what is about to end has no memory
+    return True
+
+
+def _name(host: Host, pid: int) -> str:
+    with suppress(OSError):
+        return f'"{host.ops.read(f"/proc/{pid}/comm").strip()}"'
+    return "a process of it"
+
+
 def server_environment(values: Mapping[str, str], library: Path) -> dict[str, str]:
     return _environment(values, _OF_SERVER, library)
 
@@ -108,4 +154,4 @@ def generator_environment(values: Mapping[str, str], library: Path, host: Host) 
 
 def _environment(values: Mapping[str, str], names: Mapping[str, str], library: Path) -> dict[str, str]:
     factors = {f"PGTRIAL_SLOW_{name}": values[key] for key, name in names.items() if key in values}
-    return {"LD_PRELOAD": str(library), **factors}
+    return {_PRELOAD: str(library), **factors}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pgtrial.language import ntr, tr
 from pgtrial.narrate.check import InsertedValue
-from pgtrial.narrate.facts import Fact
+from pgtrial.narrate.facts import ToldFact
 from pgtrial.report.markdown import bullets, escape, heading
 from pgtrial.report.text import wrap_lines
 from pgtrial.safe_text import make_visible
@@ -20,7 +20,7 @@ class ModelText:
 
     model: str
     text: str
-    placed: tuple[tuple[InsertedValue, Fact], ...]
+    placed: tuple[tuple[InsertedValue, ToldFact], ...]
     is_cut: bool = False
 
     @property

@@ -75,7 +75,7 @@ class InsertedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedText:
     """The finished text with its values, or why it is refused; one of both is empty."""
 
     text: str
@@ -83,14 +83,14 @@ class Checked:
     faults: tuple[str, ...] = ()
 
 
-def check_text(answer: str, values: Mapping[str, str], restore: Callable[[str], str] = str) -> Checked:
+def check_text(answer: str, values: Mapping[str, str], restore: Callable[[str], str] = str) -> CheckedText:
     """The answer with the value of each placeholder's id; ``restore`` puts names into the model's own words."""
     written = _ESCAPED.sub(r"\1", answer.replace("\r\n", "\n").strip())
     text = unicodedata.normalize("NFKC", written)
     faults = tuple(dict.fromkeys(_find_faults(written, text, values)))
     if faults:
         more = len(faults) - _MOST_FAULTS
-        return Checked(text="", faults=(*faults[:_MOST_FAULTS], f"and {more} more") if more > 0 else faults)
+        return CheckedText(text="", faults=(*faults[:_MOST_FAULTS], f"and {more} more") if more > 0 else faults)
     finished, placed = "", []
     for place, part in enumerate(_PLACEHOLDER.split(text)):
         start = len(finished)
@@ -98,8 +98,8 @@ def check_text(answer: str, values: Mapping[str, str], restore: Callable[[str], 
         if place % 2:
             placed.append(InsertedValue(id=part, start=start, end=len(finished)))
     if len(finished) > MOST_CHARACTERS:
-        return Checked(text="", faults=(f"it is longer than {MOST_CHARACTERS} characters with its values",))
-    return Checked(text=finished, placed=tuple(placed))
+        return CheckedText(text="", faults=(f"it is longer than {MOST_CHARACTERS} characters with its values",))
+    return CheckedText(text=finished, placed=tuple(placed))
 
 
 def _find_faults(written: str, text: str, values: Mapping[str, str]) -> Iterator[str]:

@@ -12,9 +12,9 @@ from pgtrial.errors import PgTrialError
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ENGLISH, LANGUAGES, N_, find_language, speak, spoken, tr
 from pgtrial.narrate.answer import ModelText
-from pgtrial.narrate.check import Checked, check_text
-from pgtrial.narrate.endpoint import Answer, Message
-from pgtrial.narrate.facts import Fact, tell_facts
+from pgtrial.narrate.check import CheckedText, check_text
+from pgtrial.narrate.endpoint import Answer, ChatMessage
+from pgtrial.narrate.facts import ToldFact, tell_facts
 from pgtrial.narrate.pseudonyms import Pseudonyms, choose_pseudonyms
 from pgtrial.report.markdown import escape
 from pgtrial.report.narrative.story import TELLERS
@@ -51,11 +51,11 @@ class RefusedTextError(PgTrialError):
 class Dossier:
     """``facts`` have their real names; ``hidden`` is what a model sees in their place. ``language`` is its code."""
 
-    facts: tuple[Fact, ...]
+    facts: tuple[ToldFact, ...]
     hidden: Pseudonyms
     language: str = ENGLISH
 
-    def check(self, answer: str) -> Checked:
+    def check(self, answer: str) -> CheckedText:
         """A model's text with names and values put in, or why it is refused."""
         values = {fact.id: " ".join(fact.value.split()) for fact in self.facts}
         return check_text(answer, values, self.hidden.restore)
@@ -69,7 +69,7 @@ def make_dossier(findings: Findings, *, redact: bool = True, redact_arms: bool =
     with speak(find_language(ENGLISH)):
         told = tell_facts(findings, with_texts=not redact)
         hidden = choose_pseudonyms(findings, (*told, *facts), with_arms=redact_arms) if redact else Pseudonyms()
-    ids: dict[str, Fact] = {}
+    ids: dict[str, ToldFact] = {}
     for fact in facts:
         parts = (_slug(hidden.hide(f"“{part}”")) for part in fact.key)
         id_ = stem = ".".join(part for part in parts if part)
@@ -103,7 +103,7 @@ def _rules(dossier: Dossier) -> str:
     return tr(RULES).replace("{language}", LANGUAGES[dossier.language])
 
 
-def write_question(dossier: Dossier) -> tuple[Message, ...]:
+def write_question(dossier: Dossier) -> tuple[ChatMessage, ...]:
     """The system's message and the user's. The lines around the facts hold a digest of them, so that no name can
     imitate their end.
     """
@@ -112,7 +112,7 @@ def write_question(dossier: Dossier) -> tuple[Message, ...]:
     system, outline = "\n".join([tr(SYSTEM), "", tr("Rules:"), _rules(dossier)]), "\n".join(_outline())
     user = f"{tr('Write the report with these parts:')}\n{outline}\n\n"
     user += f"BEGIN FACTS {mark}\n{' | '.join(_heads())}\n{rows}\nEND FACTS {mark}"
-    return Message(role="system", content=system), Message(role="user", content=user)
+    return ChatMessage(role="system", content=system), ChatMessage(role="user", content=user)
 
 
 def write_pack(dossier: Dossier) -> str:
@@ -140,7 +140,7 @@ def _heads() -> tuple[str, ...]:
 
 def ask_for_text(
     dossier: Dossier,
-    ask: Callable[[tuple[Message, ...]], Answer],
+    ask: Callable[[tuple[ChatMessage, ...]], Answer],
     *,
     warn: Callable[[str], None] = lambda _: None,
 ) -> ModelText:
@@ -153,7 +153,9 @@ def ask_for_text(
         told = "\n".join(
             (tr("Your text is refused:"), *(f"- {fault}" for fault in checked.faults), tr("Write it again, whole."))
         )
-        answer = ask((*question, Message(role="assistant", content=answer.text), Message(role="user", content=told)))
+        answer = ask(
+            (*question, ChatMessage(role="assistant", content=answer.text), ChatMessage(role="user", content=told))
+        )
         checked = dossier.check(answer.text)
     return _accept(dossier, checked, model=answer.model, is_cut=answer.is_cut)
 
@@ -163,7 +165,7 @@ def accept_text(dossier: Dossier, answer: str, *, model: str) -> ModelText:
     return _accept(dossier, dossier.check(answer), model=model, is_cut=False)
 
 
-def _accept(dossier: Dossier, checked: Checked, *, model: str, is_cut: bool) -> ModelText:
+def _accept(dossier: Dossier, checked: CheckedText, *, model: str, is_cut: bool) -> ModelText:
     if checked.faults:
         raise RefusedTextError(
             "the model's text is refused: it says something that pgtrial cannot vouch for",

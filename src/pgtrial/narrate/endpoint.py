@@ -49,7 +49,7 @@ class EndpointUsageError(EndpointError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     """Of a chat; ``role`` is system, user or assistant."""
 
     role: str
@@ -134,7 +134,7 @@ def _check_url(url: str, name: str) -> str:
 
 def ask(
     endpoint: Endpoint,
-    messages: Sequence[Message],
+    messages: Sequence[ChatMessage],
     *,
     model: str,
     timeout: float,

@@ -56,7 +56,7 @@ _MOST_DIPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class ToldFact:
     """``text`` says what it is, ``value`` what was found; ``path`` is its place in the findings.
 
     ``key`` are the parts of its id. They may be names, which are hidden before the id is put together.
@@ -69,7 +69,7 @@ class Fact:
     id: str = ""
 
 
-def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[ToldFact]:
     """In the order of a report. Free texts of the user and of queries, which may name anything, only ``with_texts``."""
     yield from _experiment(findings, with_texts=with_texts)
     yield from _arms(findings)
@@ -86,9 +86,9 @@ def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
     yield from _advice(findings)
 
 
-def _fact(key: str, text: str, value: str, path: str, *names: str) -> Fact:
+def _fact(key: str, text: str, value: str, path: str, *names: str) -> ToldFact:
     """``names`` follow the parts of the id in ``key``, which have dots between them."""
-    return Fact(key=(*key.split("."), *names), text=text, value=value, path=path)
+    return ToldFact(key=(*key.split("."), *names), text=text, value=value, path=path)
 
 
 def _quote(name: str) -> str:
@@ -96,7 +96,7 @@ def _quote(name: str) -> str:
     return tr("“{text}”", text=name)
 
 
-def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[ToldFact]:
     """What was asked and done, and how sure the answer is, as far as it is one fact each."""
     asked, experiment, arms = findings.hypothesis, findings.experiment, findings.experiment.arms
     quoted = asked.model_copy(update={"arm": _quote(asked.arm), "control": _quote(asked.control)})
@@ -175,7 +175,7 @@ def _moment(seconds: float | None) -> str:
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _arms(findings: Findings) -> Iterator[Fact]:
+def _arms(findings: Findings) -> Iterator[ToldFact]:
     for number, arm in enumerate(findings.experiment.arms):
         path, who = f"experiment.arms[{number}]", tr("arm “{arm}”", arm=arm.name)
         yield _fact("arm", tr(_NAMES[arm.role]), _quote(arm.name), f"{path}.name", arm.name)
@@ -207,14 +207,14 @@ def _arms(findings: Findings) -> Iterator[Fact]:
             )
 
 
-def _machine(findings: Findings) -> Iterator[Fact]:
+def _machine(findings: Findings) -> Iterator[ToldFact]:
     for number, fact in enumerate(findings.fingerprint.facts):
         if any(word in fact.name for word in _MACHINE):
             path = f"fingerprint.facts[{number}].value"
             yield _fact("machine", f"{fact.group}: {fact.name}", fact.value, path, fact.group, fact.name)
 
 
-def _effects(findings: Findings) -> Iterator[Fact]:
+def _effects(findings: Findings) -> Iterator[ToldFact]:
     """The effect of the claim first."""
     primary = find_primary(findings)
     first = "" if primary is None else primary.path
@@ -248,7 +248,7 @@ def _short(metric: str) -> str:
     return metric.rpartition(".")[2]
 
 
-def _tell_effect(findings: Findings, effect: Effect, path: str, what: str) -> Iterator[Fact]:
+def _tell_effect(findings: Findings, effect: Effect, path: str, what: str) -> Iterator[ToldFact]:
     """The change of a metric with its interval, and each part of that by itself."""
     control = findings.hypothesis.control
     where = level_label(findings, effect.load_level)
@@ -305,7 +305,7 @@ def _direction(effect: Effect, control: str) -> str:
             return tr("not clearly different from {control}", control=name)
 
 
-def _curve(findings: Findings) -> Iterator[Fact]:
+def _curve(findings: Findings) -> Iterator[ToldFact]:
     """Throughput and latency themselves, by arm and load level."""
     for number, point in enumerate(findings.curve):
         if point.metric in METRIC_LABELS and point.value is not None:
@@ -318,7 +318,7 @@ def _curve(findings: Findings) -> Iterator[Fact]:
             yield _fact("measured", text, value, f"curve[{number}]", *names)
 
 
-def _caveats(findings: Findings) -> Iterator[Fact]:
+def _caveats(findings: Findings) -> Iterator[ToldFact]:
     for number, caveat in enumerate(findings.caveats):
         if caveat.severity is not Severity.INFO:
             path, name = f"caveats[{number}]", str(number)
@@ -333,7 +333,7 @@ def _caveats(findings: Findings) -> Iterator[Fact]:
                 yield _fact("caveat", tr("what it advises"), caveat.hint, f"{path}.hint", name, "advice")
 
 
-def _differences(findings: Findings) -> Iterator[Fact]:
+def _differences(findings: Findings) -> Iterator[ToldFact]:
     """Where the difference between the arms comes from."""
     for number, pair in enumerate(causes_of(findings).differences):
         if pair.load_level != ALL:
@@ -347,7 +347,7 @@ def _differences(findings: Findings) -> Iterator[Fact]:
             yield _fact("difference", tr("part of that: {name}", name=name), value, where, pair.arm, name)
 
 
-def _budgets(findings: Findings) -> Iterator[Fact]:
+def _budgets(findings: Findings) -> Iterator[ToldFact]:
     """Where the time of a transaction goes."""
     for number, budget in enumerate(causes_of(findings).budgets):
         if budget.load_level != ALL or budget.scenario is not None:
@@ -364,7 +364,7 @@ def _budgets(findings: Findings) -> Iterator[Fact]:
                 yield _fact("time_of", tr("share of it in {name}", name=name), share, where, budget.arm, name, "share")
 
 
-def _limits(findings: Findings) -> Iterator[Fact]:
+def _limits(findings: Findings) -> Iterator[ToldFact]:
     limits = causes_of(findings).limits
     told = lead_arms(findings, (limit.arm for limit in limits))
     by_chance = limits_by_chance(limits, control_of(findings))
@@ -385,7 +385,7 @@ def _limits(findings: Findings) -> Iterator[Fact]:
             yield _fact("limit", text, say(item.text), place_of, *names, "evidence")
 
 
-def _proofs(findings: Findings) -> Iterator[Fact]:
+def _proofs(findings: Findings) -> Iterator[ToldFact]:
     """What experiments found about what limits an arm."""
     ledgers = [(f"proofs[{number}]", ledger) for number, ledger in enumerate(findings.proofs)]
     if findings.ledger is not None:
@@ -405,7 +405,7 @@ def _proofs(findings: Findings) -> Iterator[Fact]:
             yield _fact("proof", text, told, where, ledger.of, name)
 
 
-def _stability(findings: Findings) -> Iterator[Fact]:
+def _stability(findings: Findings) -> Iterator[ToldFact]:
     stability = causes_of(findings).stability
     told = lead_arms(findings, (each.arm for each in stability))
     for number, evenness in enumerate(stability):
@@ -449,7 +449,7 @@ def _stability(findings: Findings) -> Iterator[Fact]:
             )
 
 
-def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+def _statements(findings: Findings, *, with_texts: bool) -> Iterator[ToldFact]:
     """Statements by the time of all sessions; without their texts only what they wait for."""
     for number, pareto in enumerate(causes_of(findings).paretos):
         if pareto.of != "statements" or pareto.load_level != ALL or pareto.scenario is not None:
@@ -463,7 +463,7 @@ def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
             yield _fact("statement", text, f"{format_percent(item.share)}{detail}", where, *names)
 
 
-def _advice(findings: Findings) -> Iterator[Fact]:
+def _advice(findings: Findings) -> Iterator[ToldFact]:
     """What checks and the scorecard advise."""
     causes = causes_of(findings)
     told = lead_arms(findings, (check.arm for check in causes.checks))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pgtrial.experiment_file.workload_table import MIX_SCENARIOS
 from pgtrial.export.redaction import HOSTS, IPV4
 from pgtrial.findings.findings import Findings
-from pgtrial.narrate.facts import Fact
+from pgtrial.narrate.facts import ToldFact
 from pgtrial.safe_text import SECRETS
 
 _BUILT_IN = frozenset(name for names in MIX_SCENARIOS.values() for name in names)
@@ -66,7 +66,7 @@ class Pseudonyms:
         return text
 
 
-def choose_pseudonyms(findings: Findings, facts: Sequence[Fact], *, with_arms: bool) -> Pseudonyms:
+def choose_pseudonyms(findings: Findings, facts: Sequence[ToldFact], *, with_arms: bool) -> Pseudonyms:
     """Pseudonyms for all names that are hidden, by their kind, in the order of the findings."""
     texts = [text for fact in facts for text in (fact.text, fact.value)]
     everything = "\n".join(texts)

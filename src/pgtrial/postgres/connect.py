@@ -225,13 +225,13 @@ async def find_roles(conninfo: str) -> set[str]:
     return {name for (name,) in await fetch(conninfo, "SELECT rolname FROM pg_catalog.pg_roles")}
 
 
-async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
+async def execute_script(conninfo: str, script: str, *, name: str) -> None:
     """All statements of a script of the user, each a transaction of its own.
 
     Raises TargetError that names it and the line: the server's position in the statement, or else its beginning. So it
     does where a transaction of the script's own is left open, of which the end of the connection would leave nothing.
     """
-    async with connect(conninfo, application=application, as_user=True) as connection:
+    async with connect(conninfo, as_user=True) as connection:
         opened = 0
         for offset, statement in split_statements(script):
             if connection.info.transaction_status is TransactionStatus.IDLE:

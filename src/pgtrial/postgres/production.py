@@ -27,6 +27,15 @@ SELECT n.nspname, EXISTS (
 FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname = 'pg_stat_statements'"""
 
+# From version 1.9 on.
+_COUNTED_FOR: LiteralString = """
+SELECT pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - stats_reset)
+FROM {schema}.pg_stat_statements_info"""
+_HAS_INFO: LiteralString = """
+SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid
+WHERE e.extname = 'pg_stat_statements' AND c.relname = 'pg_stat_statements_info'"""
+
 # What one statement calls by another is counted in that one. NULL is the text of somebody else's.
 _STATEMENTS: LiteralString = """
 SELECT CASE WHEN query = '<insufficient privilege>' THEN NULL ELSE query END, sum(calls)::bigint, sum(rows)::bigint,
@@ -231,7 +240,8 @@ class Load:
     """A database's load and shape. ``path`` are the schemas in which names without one are looked up.
 
     ``hidden`` is how many statements others have sent whose text the role may not see, ``effects`` is what statements
-    may do beside reading and writing rows. ``unseen`` is how many analysed tables have statistics that it may not see.
+    may do beside reading and writing rows. ``unseen`` is how many analysed tables have statistics that it may not see,
+    ``counted_for`` since how many seconds the server counts, None where it does not say.
     """
 
     statements: tuple[Statement, ...]
@@ -240,6 +250,7 @@ class Load:
     effects: Effects
     hidden: int
     unseen: int = 0
+    counted_for: float | None = None
     referred: frozenset[tuple[TableName, str]] = field(init=False, repr=False)  # columns that foreign keys name
 
     def __post_init__(self) -> None:
@@ -265,6 +276,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
                 tables[view] = replace(tables[view], rows=rows)
         ((unseen,),) = await (await connection.execute(_UNSEEN)).fetchall()
         effects = await read_effects(connection)
+        counted_for = await _read_time(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
         await connection.execute(_READ_ONLY)
         ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
@@ -276,7 +288,16 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         effects=effects,
         hidden=sum(not each.text for each in counted),
         unseen=unseen,
+        counted_for=counted_for,
     )
+
+
+async def _read_time(connection: _Connection) -> float | None:
+    for (schema,) in await (await connection.execute(_HAS_INFO)).fetchall():
+        query = sql.SQL(_COUNTED_FOR).format(schema=sql.Identifier(schema))
+        ((seconds,),) = await (await connection.execute(query)).fetchall()
+        return None if seconds is None else max(0.0, seconds)
+    return None
 
 
 async def count_statements(conninfo: str) -> tuple[Statement, ...]:

@@ -34,6 +34,8 @@ _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
 _LITTLE_MEMORY = ("-c", "shared_buffers=128kB", "-c", "huge_pages=off")  # for a server that serves nobody
 _CLEAR_POLL = 0.05  # s between two looks whether all of one has ended
+_PATIENCE = 600.0  # s for a server to start, and to stop
+_CLEAR_PATIENCE = 10.0  # s for what is left of one to end
 
 # What pgtrial needs for itself; the experiment file may not name these.
 OWN_SETTINGS: Mapping[str, str] = {
@@ -190,11 +192,10 @@ class ThrowawayCluster:
         *,
         groups: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
-        patience: float = 600.0,
     ) -> None:
         """Start the server in control ``groups`` of the host, and wait until it accepts connections.
 
-        Raises SettingError with the server's own words if it refuses to start, TargetError after ``patience`` seconds.
+        Raises SettingError with the server's own words if it refuses to start, TargetError after ten minutes.
         """
         startup = self.directory / "startup.log"
         with writing(self.log):
@@ -211,7 +212,7 @@ class ThrowawayCluster:
             output=startup,
         )
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(_PATIENCE):
                 while not self._is_ready():
                     if self.process.returncode is not None:
                         raise SettingError(
@@ -221,7 +222,7 @@ class ThrowawayCluster:
                         )
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:
-            raise TargetError(f"the server does not accept connections after {patience:g} s") from err
+            raise TargetError(f"the server does not accept connections after {_PATIENCE:g} s") from err
         self.reached_by = (await self.host.forward(self.socket_directory / f".s.PGSQL.{self._port}")).parent
         if self.entrance is not None:
             await self.entrance.give_password(self.conninfo())
@@ -300,7 +301,7 @@ class ThrowawayCluster:
             self.process.returncode is not None or identify(self.process.pid, self.host.ops) is None
         )
 
-    async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
+    async def stop(self, *, immediate: bool = False) -> None:
         """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
 
         A caller that is cancelled while waiting must stop the server again.
@@ -308,22 +309,22 @@ class ThrowawayCluster:
         if self.process is None:
             return
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
-        await end_process(self.process, with_signal=stop_signal, patience=patience)
+        await end_process(self.process, with_signal=stop_signal, patience=_PATIENCE)
         await self.clear()
         await self._await_children()
         self.process = None  # not before: what was not waited for still runs
 
-    async def _await_children(self, *, patience: float = 10.0) -> None:
+    async def _await_children(self) -> None:
         """Let the logger end, which is done when nobody can write to it any more, its first process included
         (syslogger.c, SysLoggerMain).
         """
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + _CLEAR_PATIENCE
         while (children := find_server_children(str(self.data), self.host.ops)) and time.monotonic() < deadline:
             for child in children:
                 self.host.ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # the load may have stood still
             await asyncio.sleep(_CLEAR_POLL)
 
-    async def clear(self, *, patience: float = 10.0) -> None:
+    async def clear(self) -> None:
         """Leave nothing of a server that was killed, as by the kernel when memory was short; else do nothing.
 
         Its children go on with the statement they are at, beside the next server. Its shared memory outlives all of
@@ -333,11 +334,11 @@ class ThrowawayCluster:
         begun, ops, complaint = time.monotonic(), self.host.ops, "it is in use"
         while ops.exists(str(self.data / _LOCK_FILE)):  # a server that ends in order removes it, and so does the check
             seconds = time.monotonic() - begun
-            if seconds > patience:
+            if seconds > _CLEAR_PATIENCE:
                 _log.warning("the shared memory of a server that was killed stays: %s", complaint)
                 return
             children = find_server_children(str(self.data), ops)
-            number = signal.SIGQUIT if seconds < patience / 2 else signal.SIGKILL
+            number = signal.SIGQUIT if seconds < _CLEAR_PATIENCE / 2 else signal.SIGKILL
             for child in children:
                 ops.signal(child.pid, child.start_ticks, number)
                 ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # what stands still does not hear the first

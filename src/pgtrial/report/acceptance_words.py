@@ -1,7 +1,7 @@
 """Whether arms are enough, in the words that the page, the terminal and a pull request share."""
 
-from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.questions import Acceptance
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.words import arm_label, format_metric, level_label, metric_label

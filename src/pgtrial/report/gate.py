@@ -32,13 +32,12 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.summary_words import effects_by_level, overall_effects
 from pgtrial.report.words import (
     arm_label,
-    change_text,
+    change_cells,
     claim_text,
     effect_text,
     effect_word,
     format_p,
     goes_on,
-    interval_text,
     is_finished,
     level_label,
     metric_label,
@@ -52,7 +51,7 @@ from pgtrial.safe_text import make_visible
 from pgtrial.units import format_share
 
 
-class Outcome(StrEnum):
+class CaseResult(StrEnum):
     """``failed``: it is not so; ``broken``: it cannot be told, by a fault; ``skipped``: it is not told yet."""
 
     PASSED = "passed"
@@ -62,7 +61,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class GateCase:
     """One thing that is looked at. ``kind`` and ``message`` say why it did not pass; ``text`` is for whoever opens it.
 
     ``key`` is the same from run to run and no other case of an experiment has it; ``figures`` are numbers and words
@@ -71,7 +70,7 @@ class Case:
 
     key: str
     name: str
-    outcome: Outcome
+    outcome: CaseResult
     kind: str = ""
     message: str = ""
     text: str = ""
@@ -102,20 +101,20 @@ def unfinished_text(findings: Findings) -> str:
     return f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')} complete"
 
 
-def list_cases(findings: Findings) -> tuple[Case, ...]:
+def list_cases(findings: Findings) -> tuple[GateCase, ...]:
     """The claim first, then what it stands on, then what else was found."""
     return (_claim(findings), _schedule(findings), *_effects(findings), *_criteria(findings))
 
 
-def _claim(findings: Findings) -> Case:
+def _claim(findings: Findings) -> GateCase:
     verdict = gate_verdict(findings)
     reason = say(findings.hypothesis.reason)
     if verdict is not findings.hypothesis.verdict:
         reason = f"The experiment is not finished: {unfinished_text(findings)}. So far: {reason}"
-    outcome = {Verdict.SUPPORTED: Outcome.PASSED, Verdict.INVALID: Outcome.BROKEN}.get(verdict, Outcome.FAILED)
-    passed = outcome is Outcome.PASSED
+    outcome = {Verdict.SUPPORTED: CaseResult.PASSED, Verdict.INVALID: CaseResult.BROKEN}.get(verdict, CaseResult.FAILED)
+    passed = outcome is CaseResult.PASSED
     effect = primary_effect(findings)
-    return Case(
+    return GateCase(
         key="claim",
         name=f"claim: {claim_text(findings)}",
         outcome=outcome,
@@ -137,12 +136,12 @@ def _caveat_lines(findings: Findings) -> Iterator[str]:
             yield f"{caveat.severity}: {caveat.text}" + (f" {caveat.hint}" if caveat.hint else "")
 
 
-def _schedule(findings: Findings) -> Case:
+def _schedule(findings: Findings) -> GateCase:
     experiment, missing = findings.experiment, unfinished_text(findings)
-    return Case(
+    return GateCase(
         key="schedule",
         name="schedule: every planned run is done",
-        outcome=Outcome.BROKEN if missing else Outcome.PASSED,
+        outcome=CaseResult.BROKEN if missing else CaseResult.PASSED,
         kind="unfinished" if missing else "",
         message=f"{missing}; {_how_it_goes_on(findings)}" if missing else "",
         figures={"blocks": str(experiment.blocks_complete), "blocks planned": str(experiment.blocks_planned)},
@@ -153,7 +152,7 @@ def _how_it_goes_on(findings: Findings) -> str:
     return '"pgtrial resume" goes on' if goes_on(findings) else "a guardrail has ended it"
 
 
-def _effects(findings: Findings) -> Iterator[Case]:
+def _effects(findings: Findings) -> Iterator[GateCase]:
     """The effects that the summary of the terminal shows, less the claim's own."""
     placebo, claimed = placebo_arm(findings), primary_effect(findings)
     levels = effects_by_level(findings) if len(findings.experiment.levels) > 1 else []
@@ -162,17 +161,17 @@ def _effects(findings: Findings) -> Iterator[Case]:
             continue
         is_placebo = effect.arm == placebo
         is_alarm = is_placebo and effect.decision in {Decision.BETTER, Decision.WORSE}
-        outcome = Outcome.FAILED if is_alarm else _outcome_of(findings, effect)
+        outcome = CaseResult.FAILED if is_alarm else _outcome_of(findings, effect)
         what = metric_label(effect.metric) + (f" of {effect.scenario}" if effect.scenario is not None else "")
         where, line = level_label(findings, effect.load_level), _effect_line(findings, effect)
-        yield Case(
+        yield GateCase(
             key=".".join(
                 ("effect", effect.arm, effect.metric, *([effect.scenario] if effect.scenario else []), _level(effect))
             ),
             name=f"{'placebo' if is_placebo else 'effect'}: {what} of {arm_label(findings, effect.arm)}, {where}",
             outcome=outcome,
-            kind={Outcome.FAILED: "false alarm", Outcome.SKIPPED: _word(findings, effect)}.get(outcome, ""),
-            message="" if outcome is Outcome.PASSED else _alarm_text(line) if is_alarm else line,
+            kind={CaseResult.FAILED: "false alarm", CaseResult.SKIPPED: _word(findings, effect)}.get(outcome, ""),
+            message="" if outcome is CaseResult.PASSED else _alarm_text(line) if is_alarm else line,
             text=line,
             figures=_figures(findings, effect),
         )
@@ -192,9 +191,9 @@ def _word(findings: Findings, effect: Effect) -> str:
     return effect_word(as_gated(findings), effect)
 
 
-def _outcome_of(findings: Findings, effect: Effect) -> Outcome:
+def _outcome_of(findings: Findings, effect: Effect) -> CaseResult:
     is_open = effect.ratio is None or _word(findings, effect) == Decision.INCONCLUSIVE
-    return Outcome.SKIPPED if is_open else Outcome.PASSED
+    return CaseResult.SKIPPED if is_open else CaseResult.PASSED
 
 
 def _effect_line(findings: Findings, effect: Effect) -> str:
@@ -215,7 +214,7 @@ def _figures(findings: Findings, effect: Effect) -> dict[str, str]:
     }
 
 
-def _criteria(findings: Findings) -> Iterator[Case]:
+def _criteria(findings: Findings) -> Iterator[GateCase]:
     """What the file declared to score arms by; no verdict is about it."""
     card = causes_of(findings).scorecard
     if card is None or all(each.goal != WEIGHTED for each in card.recommendations):
@@ -227,10 +226,10 @@ def _criteria(findings: Findings) -> Iterator[Case]:
             known = CRITERIA.get(value.criterion)
             label = known.label if known is not None else metric_label(value.criterion)
             text = _criterion_line(value)
-            yield Case(
+            yield GateCase(
                 key=f"criterion.{arm.arm}.{value.criterion}",
                 name=f"criterion: {label} of {arm_label(findings, arm.arm)}",
-                outcome=Outcome.PASSED if value.ratio is not None else Outcome.SKIPPED,
+                outcome=CaseResult.PASSED if value.ratio is not None else CaseResult.SKIPPED,
                 kind="" if value.ratio is not None else "not measured",
                 message="" if value.ratio is not None else text,
                 text=text,
@@ -242,11 +241,8 @@ def _criterion_line(value: CriterionValue) -> str:
     if value.ratio is None:
         return "not measured"
     ratio = value.ratio
-    change = change_text(ratio.value, ratio.low, ratio.high)
-    return (
-        f"{change} (interval {interval_text(ratio.low, ratio.high, ratio.value)}), "
-        f"{value.better} is better, weight {value.weight:g}"
-    )
+    change, interval = change_cells(ratio.value, ratio.low, ratio.high)
+    return f"{change} (interval {interval}), {value.better} is better, weight {value.weight:g}"
 
 
 def _criterion_figures(value: CriterionValue) -> dict[str, str]:
@@ -260,7 +256,7 @@ def _criterion_figures(value: CriterionValue) -> dict[str, str]:
 
 
 # GitLab shows an element's content, Jenkins its attribute "message"; both get the same.
-_ELEMENTS = {Outcome.FAILED: "failure", Outcome.BROKEN: "error", Outcome.SKIPPED: "skipped"}
+_ELEMENTS = {CaseResult.FAILED: "failure", CaseResult.BROKEN: "error", CaseResult.SKIPPED: "skipped"}
 
 
 def render_junit(findings: Findings, *, gate: str = "") -> str:
@@ -269,20 +265,20 @@ def render_junit(findings: Findings, *, gate: str = "") -> str:
     ``gate`` tells suites of experiments of one name apart.
     """
     cases = list_cases(findings)
-    counted = {outcome: sum(case.outcome is outcome for case in cases) for outcome in Outcome}
+    counted = {outcome: sum(case.outcome is outcome for case in cases) for outcome in CaseResult}
     experiment = findings.experiment
     took = 0.0
     if experiment.started is not None and experiment.ended is not None:
         took = max(0.0, experiment.ended - experiment.started)
     totals = {
         "tests": str(len(cases)),
-        "failures": str(counted[Outcome.FAILED]),
-        "errors": str(counted[Outcome.BROKEN]),
+        "failures": str(counted[CaseResult.FAILED]),
+        "errors": str(counted[CaseResult.BROKEN]),
         "time": f"{took:.3f}",
     }
     root = ET.Element("testsuites", {"name": "pgtrial", **totals})
     name = _line(f"{experiment.name} ({gate})" if gate else experiment.name)
-    suite = ET.SubElement(root, "testsuite", {"name": name, **totals, "skipped": str(counted[Outcome.SKIPPED])})
+    suite = ET.SubElement(root, "testsuite", {"name": name, **totals, "skipped": str(counted[CaseResult.SKIPPED])})
     if experiment.started is not None:  # of UTC; the schemas allow no time zone
         suite.set("timestamp", datetime.fromtimestamp(experiment.started, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
     properties = ET.SubElement(suite, "properties")
@@ -295,7 +291,7 @@ def render_junit(findings: Findings, *, gate: str = "") -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _properties(findings: Findings, cases: tuple[Case, ...]) -> list[tuple[str, str]]:
+def _properties(findings: Findings, cases: tuple[GateCase, ...]) -> list[tuple[str, str]]:
     asked, experiment = findings.hypothesis, findings.experiment
     return [
         ("pgtrial version", findings.pgtrial_version),
@@ -309,7 +305,7 @@ def _properties(findings: Findings, cases: tuple[Case, ...]) -> list[tuple[str, 
     ]
 
 
-def _add_case(suite: ET.Element, case: Case, *, classname: str, seconds: float) -> None:
+def _add_case(suite: ET.Element, case: GateCase, *, classname: str, seconds: float) -> None:
     element = ET.SubElement(
         suite, "testcase", {"name": _line(case.name), "classname": classname, "time": f"{seconds:.3f}"}
     )

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.history import Entry
+from pgtrial.findings.history import GateRun
 from pgtrial.report.gate import gate_verdict
 from pgtrial.report.markdown import code, escape, heading, render_summary, table
-from pgtrial.report.words import change_text, interval_text, primary_effect
+from pgtrial.report.words import change_cells, primary_effect
 
 _SHOWN = 10
 
 
-def entry_of(findings: Findings, *, gate: str, commit: str) -> Entry:
+def entry_of(findings: Findings, *, gate: str, commit: str) -> GateRun:
     """The entry of an experiment."""
     effect = primary_effect(findings)
-    return Entry(
+    return GateRun(
         experiment=findings.experiment.name,
         gate=gate,
         verdict=str(gate_verdict(findings)),
@@ -31,7 +31,7 @@ def entry_of(findings: Findings, *, gate: str, commit: str) -> Entry:
     )
 
 
-def render_comment(findings: Findings, earlier: Sequence[Entry], *, gate: str) -> str:
+def render_comment(findings: Findings, earlier: Sequence[GateRun], *, gate: str) -> str:
     """The summary with what the same gate said before; its first line tells a pipeline which comment to replace.
 
     Experiments of one name, or one experiment of two databases, are told apart by the name of their ``gate``.
@@ -46,8 +46,7 @@ def render_comment(findings: Findings, earlier: Sequence[Entry], *, gate: str) -
             _day(entry),
             code(entry.commit[:12]) if entry.commit else "",
             escape(entry.verdict),
-            escape(change_text(entry.ratio, entry.low, entry.high)),
-            escape(interval_text(entry.low, entry.high, entry.ratio)),
+            *map(escape, change_cells(entry.ratio, entry.low, entry.high)),
             str(entry.blocks),
         )
         for entry in reversed(own)
@@ -56,7 +55,7 @@ def render_comment(findings: Findings, earlier: Sequence[Entry], *, gate: str) -
     return "\n".join([marker, summary, heading(3, "Before"), "", *lines, ""])
 
 
-def _find_own(earlier: Sequence[Entry], *, gate: str, experiment: str) -> list[Entry]:
+def _find_own(earlier: Sequence[GateRun], *, gate: str, experiment: str) -> list[GateRun]:
     """What the gate has said. Before the first one of a history with a name, none had any: those of the experiment were
     this gate's.
     """
@@ -69,5 +68,5 @@ def _find_own(earlier: Sequence[Entry], *, gate: str, experiment: str) -> list[E
     ]
 
 
-def _day(entry: Entry) -> str:
+def _day(entry: GateRun) -> str:
     return "" if entry.ended is None else datetime.fromtimestamp(entry.ended, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -2,7 +2,7 @@
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.soak import Drift, Soak
+from pgtrial.findings.questions import Drift, Soak
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import RunState
 from pgtrial.report.cause_words import difference_text

@@ -4,10 +4,10 @@ from pgtrial.findings.findings import Effect, Findings, SingleRuns
 from pgtrial.language import ntr, tr
 from pgtrial.model.verdict import Decision
 from pgtrial.report.words import (
-    ALL,
     LATENCIES,
     RATES,
     change_text,
+    effects_on,
     interval_text,
     latency_of,
     metric_label,
@@ -95,18 +95,12 @@ def placebo_text(findings: Findings) -> str:
 def overall_effects(findings: Findings) -> list[Effect]:
     """Those over all load levels and scenarios, the claim's metric first; before them those of the claim's scenario."""
     asked = findings.hypothesis
-    every = (*findings.effects, *findings.placebo)
     latencies = (latency_of(findings, name) for name in LATENCIES)
     metrics = dict.fromkeys((asked.metric, throughput_of(findings), *latencies))
     wanted: list[tuple[str, str | None]] = [(metric, None) for metric in metrics]
     if asked.scenario is not None:
         wanted = [(asked.metric, asked.scenario), *wanted]
-    return [
-        effect
-        for metric, scenario in wanted
-        for effect in every
-        if (effect.metric, effect.scenario, effect.load_level) == (metric, scenario, ALL)
-    ]
+    return [effect for metric, scenario in wanted for effect in effects_on(findings, metric, scenario=scenario)]
 
 
 def effects_by_level(findings: Findings) -> list[Effect]:
@@ -115,8 +109,7 @@ def effects_by_level(findings: Findings) -> list[Effect]:
     return [
         effect
         for level in findings.experiment.levels
-        for effect in (*findings.effects, *findings.placebo)
-        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)
+        for effect in effects_on(findings, asked.metric, scenario=asked.scenario, level=level.index)
     ]
 
 

@@ -4,9 +4,8 @@ The scripts of the page have their texts from here too, and how numbers are writ
 """
 
 from pgtrial.findings.causes import FAST, SAMPLED, STABLE, WEIGHTED, Level, Resource
-from pgtrial.findings.disks import DiskStanding
-from pgtrial.findings.files import FileLimit
 from pgtrial.findings.findings import GUARD, OTHER, HypothesisFinding
+from pgtrial.findings.storage import DiskStanding, FileLimit
 from pgtrial.language import ENGLISH, decimal_sign, ptr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
-from pgtrial.findings.soak import Soak
+from pgtrial.findings.questions import Ledger, Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
@@ -20,24 +19,21 @@ from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_r
 from pgtrial.report.host_words import host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.soak_words import drift_cells, soak_head, soak_texts, too_short_text
-from pgtrial.report.summary_words import placebo_text, single_runs_text
+from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (
-    ALL,
-    LATENCIES,
     SEVERITY_SYMBOLS,
     VERDICT_SYMBOLS,
     arm_label,
     build_text,
-    change_text,
+    change_cells,
     claim_text,
     detectable_text,
     effect_text,
     effect_word,
     format_p,
     goes_on,
-    interval_text,
-    latency_of,
+    level_label,
     metric_label,
     needed_text,
     p_of,
@@ -45,7 +41,6 @@ from pgtrial.report.words import (
     placebo_effect,
     scenario_latencies,
     sort_caveats,
-    throughput_of,
 )
 from pgtrial.safe_text import make_visible
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
@@ -112,31 +107,8 @@ def _verdict(findings: Findings, width: int) -> list[str]:
 def _effects(findings: Findings, width: int) -> list[str]:
     """All metrics over all load levels; then the metric of the hypothesis by scenario and by load level."""
     asked = findings.hypothesis
-    effects = (*findings.effects, *findings.placebo)
-    latencies = (latency_of(findings, name) for name in LATENCIES)
-    metrics = list(dict.fromkeys((asked.metric, throughput_of(findings), *latencies)))
-    overall = [
-        (effect, metric_label(metric))
-        for metric in metrics
-        for effect in effects
-        if (effect.metric, effect.scenario, effect.load_level) == (metric, None, ALL)
-    ]
-    if asked.scenario is not None:
-        named = tr("{metric} of {scenario}", metric=metric_label(asked.metric), scenario=asked.scenario)
-        overall = [
-            *(
-                (e, named)
-                for e in effects
-                if (e.metric, e.scenario, e.load_level) == (asked.metric, asked.scenario, ALL)
-            ),
-            *overall,
-        ]
-    by_level = [
-        (effect, say(level.label))
-        for level in findings.experiment.levels
-        for effect in effects
-        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)
-    ]
+    overall = [(effect, _metric(effect)) for effect in overall_effects(findings)]
+    by_level = [(effect, level_label(findings, effect.load_level)) for effect in effects_by_level(findings)]
     if not overall:
         return wrap_lines(tr("No effect could be estimated."), width)
     by_scenario = [(effect, effect.scenario or "") for effect in scenario_latencies(findings)]
@@ -160,6 +132,11 @@ def _effects(findings: Findings, width: int) -> list[str]:
     return lines
 
 
+def _metric(effect: Effect) -> str:
+    label = metric_label(effect.metric)
+    return label if effect.scenario is None else tr("{metric} of {scenario}", metric=label, scenario=effect.scenario)
+
+
 def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
     """Columns under their heads."""
     columns = ("arm", what, *HEADS)
@@ -168,8 +145,7 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
         (
             make_visible(arm_label(findings, effect.arm)),
             make_visible(label),
-            change_text(effect.ratio, effect.low, effect.high),
-            interval_text(effect.low, effect.high, effect.ratio),
+            *change_cells(effect.ratio, effect.low, effect.high),
             format_p(p_of(effect)),
             effect_word(findings, effect),
         )
@@ -227,11 +203,8 @@ def _own_ledger(findings: Findings, width: int) -> list[str]:
 
 def _ledger(ledger: Ledger, width: int, text: str) -> list[str]:
     rows = [(name, elasticity_text(value), interval_of(value)) for name, value in ledger_rows(ledger)]
-    wide = [max(len(row[k]) for row in rows) for k in range(3)]
-    return [
-        *wrap_lines(text, width, indent="  ", first=""),
-        *(f"  {name:<{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}".rstrip() for name, value, interval in rows),
-    ]
+    lines = wrap_lines(text, width, indent="  ", first="")
+    return [*lines, *align_columns(rows, left=(True, False, False), width=width, narrowest=width)]
 
 
 def _hosts(findings: Findings, width: int) -> list[str]:

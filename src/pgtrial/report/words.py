@@ -168,6 +168,13 @@ def find_effect(
     return None
 
 
+def effects_on(findings: Findings, metric: str, *, scenario: str | None = None, level: int | str = ALL) -> list[Effect]:
+    """Those of all arms, the placebo's last."""
+    wanted = (metric, scenario, level)
+    every = (*findings.effects, *findings.placebo)
+    return [effect for effect in every if (effect.metric, effect.scenario, effect.load_level) == wanted]
+
+
 def effect_word(findings: Findings, effect: Effect) -> str:
     """What the interval says against the margin; of the claim's own effects nothing else than the verdict on them does.
 
@@ -200,11 +207,15 @@ def scenario_latencies(findings: Findings) -> list[Effect]:
     shares = findings.experiment.workload.get("shares")
     if len(findings.experiment.scenarios) < 2 or getattr(shares, "code", "") != SHARED_BY_TRANSACTIONS:
         return []
+    return effects_by_scenario(findings, LATENCY)
+
+
+def effects_by_scenario(findings: Findings, metric: str) -> list[Effect]:
+    """Those of each scenario over all load levels."""
     return [
         effect
         for scenario in findings.experiment.scenarios
-        for effect in (*findings.effects, *findings.placebo)
-        if (effect.metric, effect.scenario, effect.load_level) == (LATENCY, scenario, ALL)
+        for effect in effects_on(findings, metric, scenario=scenario)
     ]
 
 
@@ -233,6 +244,17 @@ def interval_text(low: float | None, high: float | None, *beside: float | None) 
     if low is None or high is None:
         return "–"
     return tr("{low} to {high}", low=change_text(low, high, *beside), high=change_text(high, low, *beside))
+
+
+def change_cells(ratio: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """A change and its interval, all in one form."""
+    return change_text(ratio, low, high), interval_text(low, high, ratio)
+
+
+def change_and_interval(ratio: float | None, low: float | None, high: float | None) -> str:
+    """ "+6.8 % (+3.1 % to +10.6 %)"; the change alone where there is no interval."""
+    change, interval = change_cells(ratio, low, high)
+    return change if low is None else f"{change} ({interval})"
 
 
 def effect_text(effect: Effect | None) -> str:

@@ -22,14 +22,14 @@ _EXACT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class OrderTrend:
     """``slope_per_block`` in the unit of the values; ``p_value`` two-sided. None with fewer than two values."""
 
     slope_per_block: float | None
     p_value: float | None
 
 
-def drift(values: Sequence[float] | NDArray[np.float64]) -> Drift:
+def drift(values: Sequence[float] | NDArray[np.float64]) -> OrderTrend:
     """Theil-Sen slope over the block number, and the Mann-Kendall test of "no trend".
 
     values : (n_blocks,), in block order; NaN is a block without observation. The p-value is exact up to 50 values
@@ -39,13 +39,13 @@ def drift(values: Sequence[float] | NDArray[np.float64]) -> Drift:
     series = np.asarray(values, dtype=np.float64)
     at = np.flatnonzero(~np.isnan(series))
     if at.size < 2:
-        return Drift(slope_per_block=None, p_value=None)
+        return OrderTrend(slope_per_block=None, p_value=None)
     first, second = _pairs(at.size)
     rises = series[at[second]] - series[at[first]]
     score = int(np.sign(rises).sum())
     ties = np.unique(series[at], return_counts=True)[1]
     exact = at.size <= _EXACT and bool((ties == 1).all())
-    return Drift(
+    return OrderTrend(
         slope_per_block=float(np.median(rises / (at[second] - at[first]))),
         p_value=_exact_kendall_p(score, at.size) if exact else _normal_kendall_p(score, ties),
     )

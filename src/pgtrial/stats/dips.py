@@ -44,7 +44,7 @@ _BURST = 3.0  # standard deviations at which values above the usual are cut off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dip:
+class ThroughputDip:
     """``start`` and ``length`` in seconds of the series; ``depth`` is 1 - lowest / usual, so 1 is a standstill.
 
     ``half_recovery`` and ``recovery``: seconds from the lowest point until half, or 90 %, of the depth was made good;
@@ -71,7 +71,7 @@ class Steadiness:
     whose mean is looked at, at most.
     """
 
-    dips: tuple[Dip, ...]
+    dips: tuple[ThroughputDip, ...]
     usual: float
     lowest: float
     highest: float
@@ -82,7 +82,7 @@ class Steadiness:
     resolution: int
 
 
-def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadiness | None:
+def find_dips(values: ArrayLike) -> Steadiness | None:
     """Dips of a throughput series, and its steadiness.
 
     values : (seconds,) events per second, counted in each whole second; NaN is a second that is not known: it does not
@@ -92,7 +92,7 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.median(known)) <= 0:
         return None
-    views = _views(series, false_alarm)
+    views = _views(series)
     dips = _merge([_dips(view, series == 0) for view in views])
     return Steadiness(
         dips=dips,
@@ -107,20 +107,20 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     )
 
 
-def _views(series: Array, false_alarm: float) -> "Sequence[_View]":
+def _views(series: Array) -> "Sequence[_View]":
     """By the wide baseline and by the narrow one; by the wide one alone where the other would be the same, or where it
     could not even tell a standstill from noise.
     """
     if series.size > NARROW:
-        narrow = _look(series, NARROW, NARROW_SHARE * false_alarm)
+        narrow = _look(series, NARROW, NARROW_SHARE * FALSE_ALARM)
         if narrow.threshold <= 1:
-            return _look(series, WIDE, (1 - NARROW_SHARE) * false_alarm), narrow
-    return (_look(series, WIDE, false_alarm),)
+            return _look(series, WIDE, (1 - NARROW_SHARE) * FALSE_ALARM), narrow
+    return (_look(series, WIDE, FALSE_ALARM),)
 
 
-def _merge(found: Sequence[Sequence[Dip]]) -> tuple[Dip, ...]:
+def _merge(found: Sequence[Sequence[ThroughputDip]]) -> tuple[ThroughputDip, ...]:
     """The dips of the first, and of each later one those that touch none of them."""
-    merged: list[Dip] = []
+    merged: list[ThroughputDip] = []
     for dips in found:
         merged += [
             dip
@@ -241,7 +241,7 @@ def _looked_at(relative: Array, width: int) -> NDArray[np.intp]:
     return places[~np.isnan(relative[places])]
 
 
-def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[Dip, ...]:
+def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[ThroughputDip, ...]:
     relative = view.relative
     with np.errstate(invalid="ignore"):
         low = relative < -min(1, view.threshold) / 2
@@ -262,7 +262,7 @@ def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[Dip, ...]:
         bottom = int(start) + int(np.nanargmin(relative[start:stop]))
         depth = -float(relative[bottom])
         found.append(
-            Dip(
+            ThroughputDip(
                 start=int(start),
                 length=stop - int(start),
                 depth=depth,

@@ -18,14 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from pgtrial.stats.base import Interval
-from pgtrial.stats.interval import NO_SPREAD, t_quantile, t_tail
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elasticity:
-    value: float
-    interval: Interval | None
+from pgtrial.findings.record import Estimate
+from pgtrial.stats.interval import NO_SPREAD, estimate_about, t_tail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +30,8 @@ class Elasticities:
     leaves of the means of the points being noise; None where it leaves nothing, or there is no noise to compare with.
     """
 
-    each: tuple[Elasticity, ...]
-    total: Elasticity
+    each: tuple[Estimate, ...]
+    total: Estimate
     variance: float  # of log throughput at a point in a block; 0 where it is not known
     covariance: NDArray[np.float64] | None
     degrees: int
@@ -79,12 +73,11 @@ def fit_elasticities(
     covariance = inverse * variance / blocks if variance > 0 else None
     counted = np.ones(resources, dtype=np.bool_) if are_times is None else are_times
 
-    def estimate(weights: NDArray[np.float64], level: float) -> Elasticity:
+    def estimate(weights: NDArray[np.float64], level: float) -> Estimate:
         value = float(-(weights @ slopes))
         if covariance is None:
-            return Elasticity(value=value, interval=None)
-        half = t_quantile((1 + level) / 2, degrees) * math.sqrt(float(weights @ covariance @ weights))
-        return Elasticity(value=value, interval=Interval(low=value - half, high=value + half, confidence=level))
+            return Estimate(value=value)
+        return estimate_about(value, math.sqrt(float(weights @ covariance @ weights)), degrees, confidence=level)
 
     together = 1 - (1 - confidence) / resources  # Bonferroni
     return Elasticities(
@@ -99,7 +92,7 @@ def fit_elasticities(
     )
 
 
-def predict_log_ratio(fitted: Elasticities, log_times: NDArray[np.float64], *, confidence: float) -> Elasticity:
+def predict_log_ratio(fitted: Elasticities, log_times: NDArray[np.float64], *, confidence: float) -> Estimate:
     """Log ratio of throughput after a change of times to before it, as an experiment of as many blocks would find it.
 
     log_times : (n_resources,), log of the factors by which times are longer. The interval is one of prediction: it has
@@ -108,10 +101,9 @@ def predict_log_ratio(fitted: Elasticities, log_times: NDArray[np.float64], *, c
     """
     value = -float(sum(one.value * step for one, step in zip(fitted.each, log_times, strict=True)))
     if fitted.covariance is None:
-        return Elasticity(value=value, interval=None)
+        return Estimate(value=value)
     error = math.sqrt(float(log_times @ fitted.covariance @ log_times) + 2 * fitted.variance / fitted.blocks)
-    half = t_quantile((1 + confidence) / 2, fitted.degrees) * error
-    return Elasticity(value=value, interval=Interval(low=value - half, high=value + half, confidence=confidence))
+    return estimate_about(value, error, fitted.degrees, confidence=confidence)
 
 
 def _lead_p(

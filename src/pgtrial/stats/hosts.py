@@ -31,7 +31,7 @@ from scipy.special import chdtri, fdtri
 from pgtrial.findings.caveat import caveat
 from pgtrial.stats.base import Comparison, Interval
 from pgtrial.stats.crossover import fit_crossover, has_both_orders
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_quantile, t_tail
+from pgtrial.stats.interval import NO_SPREAD, interval_about, mean_and_sd, ratio_of, t_interval, t_tail
 from pgtrial.stats.one_way import fit_one_way
 from pgtrial.stats.paired import compare_blocks, hodges_lehmann, sign_flip_p, signed_rank_interval
 
@@ -182,7 +182,7 @@ def fit_hosts(
         mean=mean,
         error=error,
         degrees=degrees,
-        interval=_interval(mean, error, degrees, confidence=confidence) if error > NO_SPREAD else None,
+        interval=interval_about(mean, error, degrees, confidence=confidence) if error > NO_SPREAD else None,
         position=position,
         hosts=_of_each(names, sizes, means, within, free, confidence=confidence),
         within=within,
@@ -257,7 +257,7 @@ def _fit_single_blocks(
         mean=mean,
         error=error,
         degrees=degrees,
-        interval=_interval(mean, error, degrees, confidence=confidence) if error > NO_SPREAD else None,
+        interval=interval_about(mean, error, degrees, confidence=confidence) if error > NO_SPREAD else None,
         position=position,
         hosts=_of_each(names, np.ones(means.size, dtype=np.intp), means, None, 0, confidence=confidence),
         within=None,
@@ -267,11 +267,6 @@ def _fit_single_blocks(
         free=0,
         prediction=predict_host(means, confidence=confidence),
     )
-
-
-def _interval(mean: float, error: float, degrees: float, *, confidence: float) -> Interval:
-    half = t_quantile((1 + confidence) / 2, degrees) * error
-    return Interval(low=mean - half, high=mean + half, confidence=confidence)
 
 
 def _of_each(
@@ -285,7 +280,7 @@ def _of_each(
             blocks=int(size),
             mean=float(mean),
             error=error,
-            interval=None if error is None else _interval(float(mean), error, free, confidence=confidence),
+            interval=None if error is None else interval_about(float(mean), error, free, confidence=confidence),
             difference=float(difference),
             p_differs=p,
         )

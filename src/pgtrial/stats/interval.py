@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.base import Comparison, Interval
 
 # Logs of measured ratios that differ by less than this differ only by rounding: no information about noise.
@@ -47,6 +48,18 @@ def t_interval(mean: float, sd: float, count: int, *, confidence: float) -> Inte
     """Interval of a mean of ``count`` >= 2 independent values with standard deviation ``sd``, in their unit."""
     half = t_quantile((1 + confidence) / 2, count - 1) * sd / math.sqrt(count)
     return Interval(low=mean - half, high=mean + half, confidence=confidence)
+
+
+def interval_about(mean: float, error: float, degrees: float, *, confidence: float) -> Interval:
+    """Interval of an estimate whose standard ``error`` has ``degrees`` of freedom, in their unit."""
+    half = t_quantile((1 + confidence) / 2, degrees) * error
+    return Interval(low=mean - half, high=mean + half, confidence=confidence)
+
+
+def estimate_about(mean: float, error: float, degrees: float, *, confidence: float) -> Estimate:
+    """The estimate with that interval."""
+    found = interval_about(mean, error, degrees, confidence=confidence)
+    return Estimate(value=mean, low=found.low, high=found.high)
 
 
 def mean_log_interval(
@@ -93,7 +106,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class MeanDifference:
     """``mean`` of second - first, with its interval, in their unit; ``p_value`` is two-sided, of no difference."""
 
     mean: float
@@ -113,7 +126,7 @@ def known_mean(values: Sequence[float]) -> Known | None:
     return Known(mean=mean, error=sd / math.sqrt(len(values)), degrees=len(values) - 1)
 
 
-def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Difference:
+def difference(first: Known, second: Known, *, confidence: float = 0.95) -> MeanDifference:
     """Second minus first; for logarithms of ratios, the logarithm of their ratio."""
     variances = (first.error**2, second.error**2)
     error = math.sqrt(sum(variances))
@@ -121,10 +134,9 @@ def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Diff
     shares = [variance / error**2 for variance in variances]
     degrees = 1 / (shares[0] ** 2 / first.degrees + shares[1] ** 2 / second.degrees)
     mean = second.mean - first.mean
-    half = t_quantile((1 + confidence) / 2, degrees) * error
-    return Difference(
+    return MeanDifference(
         mean=mean,
-        interval=Interval(low=mean - half, high=mean + half, confidence=confidence),
+        interval=interval_about(mean, error, degrees, confidence=confidence),
         error=error,
         degrees=degrees,
         p_value=2 * float(stdtr(degrees, -abs(mean) / error)),

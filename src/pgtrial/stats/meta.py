@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, fdtrc
 
 from pgtrial.stats.base import Interval
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_quantile, t_tail
+from pgtrial.stats.interval import NO_SPREAD, interval_about, mean_and_sd, t_interval, t_tail
 
 Array = NDArray[np.float64]
 
@@ -84,7 +84,6 @@ def combine(
     if sd <= NO_SPREAD:  # the same to the last digit: then the experiments' own errors are all that is known of it
         sd = math.sqrt(noise)
     error, f = sd / math.sqrt(k), sd**2 / noise
-    half = t_quantile((1 + confidence) / 2, _degrees_within(v, free)) * math.sqrt(noise / k)
     return Pooled(
         mean=mean,
         interval=t_interval(mean, sd, k, confidence=confidence),
@@ -99,7 +98,7 @@ def combine(
         prediction=t_interval(mean, sd * math.sqrt(k + 1), k, confidence=confidence)
         if k >= FEWEST_TO_PREDICT
         else None,
-        of_these=Interval(low=mean - half, high=mean + half, confidence=confidence),
+        of_these=interval_about(mean, math.sqrt(noise / k), _degrees_within(v, free), confidence=confidence),
     )
 
 

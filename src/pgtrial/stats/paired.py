@@ -210,11 +210,11 @@ RESAMPLES = 19_999
 _ROUNDING = 1e-10
 
 
-def sign_flip_p(differences: NDArray[np.float64], *, rng: np.random.Generator | None = None) -> float:
+def sign_flip_p(differences: NDArray[np.float64]) -> float:
     """Two-sided p-value of "the differences are symmetric about zero", with their sum as the statistic.
 
     differences : (n,), n >= 1, any unit. Exact over all 2^n patterns up to EXACT_BLOCKS; above that from RESAMPLES
-    random patterns of ``rng`` (default: a fixed seed), the observed one counted among them, so never zero.
+    random patterns of a fixed seed, the observed one counted among them, so never zero.
     Source of the latter: Phipson & Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) article 39.
     """
     sizes = np.sort(np.abs(differences))
@@ -224,7 +224,7 @@ def sign_flip_p(differences: NDArray[np.float64], *, rng: np.random.Generator | 
         return 1.0
     if sizes.size <= EXACT_BLOCKS:
         return float(2 * _count_at_least(sizes, observed) / 2**sizes.size)
-    rng = rng or np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     extreme = 0
     for rows in np.array_split(np.empty(RESAMPLES), 20):
         signs = rng.integers(0, 2, size=(rows.size, sizes.size), dtype=np.int8) * 2 - 1

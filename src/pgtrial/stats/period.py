@@ -37,13 +37,14 @@ _HARMONICS = (1, 2, 3, 5, 7, 10)
 # The background: φ of the AR(1) part, and variance of the white part as a share of that of its innovations.
 _PHI = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99, 0.995])
 _WHITE = np.array([0, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
+_TOLERANCE = 0.01  # share of a given period by which it may be off
 _PEAK = 6.0  # times the background: e^-6 of the values of noise lie above
 _LOCAL = 21  # Fourier frequencies whose median is a local background
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """``period`` in the unit of the spacing; ``share`` of the variance that a curve of this period explains.
+    """``period`` in spacings of the values; ``share`` of the variance that a curve of this period explains.
 
     ``false_alarm``: probability of a rhythm as strong, at any period that was looked at, in noise with the same slow
     background.
@@ -66,12 +67,11 @@ class _Spectrum:
     background: Array
 
 
-def strongest_period(values: ArrayLike, *, spacing: float = 1.0) -> Rhythm | None:
+def strongest_period(values: ArrayLike) -> Rhythm | None:
     """The strongest rhythm of a series with a period of SHORTEST values up to a third (CYCLES) of the series.
 
-    values : (n,), equally spaced; NaN is not known, and leaves its time empty. spacing : time between neighbours.
-    None with fewer than FEWEST known values or without variation. It is always the strongest, however weak: look at
-    ``false_alarm``.
+    values : (n,), equally spaced; NaN is not known, and leaves its time empty. None with fewer than FEWEST known values
+    or without variation. It is always the strongest, however weak: look at ``false_alarm``.
     """
     spectrum = _spectrum(values)
     if spectrum is None:
@@ -89,29 +89,29 @@ def strongest_period(values: ArrayLike, *, spacing: float = 1.0) -> Rhythm | Non
         least = int(np.argmin(tails))
         best = min(best, (float(tails[least]), float(places[least]) / _FINE / size))
         looks += math.ceil(places.size / _FINE * _INDEPENDENT * count)
-    return _rhythm(spectrum, log_tail=best[0], looks=looks, frequency=best[1], spacing=spacing)
+    return _rhythm(spectrum, log_tail=best[0], looks=looks, frequency=best[1])
 
 
-def given_period(values: ArrayLike, period: float, *, spacing: float = 1.0, tolerance: float = 0.01) -> Rhythm | None:
+def given_period(values: ArrayLike, period: float) -> Rhythm | None:
     """Whether a series has a rhythm with a period known in advance, such as checkpoint_timeout.
 
-    One place is searched instead of all, so it finds weaker rhythms than ``strongest_period``.
-    tolerance : share of the period by which it may be off; what comes back is the best in that range. None where the
-    period is outside of what the series can tell, as there.
+    One place is searched instead of all, so it finds weaker rhythms than ``strongest_period``. The period may be off by
+    a hundredth; what comes back is the best in that range. None where it is outside of what the series can tell, as
+    there.
     """
     spectrum = _spectrum(values)
-    wanted = spacing / period
+    wanted = 1 / period
     if spectrum is None or wanted * spectrum.values.size < CYCLES * (1 - 1e-9) or wanted > 1 / SHORTEST:
         return None
     most = math.floor(1 / SHORTEST / wanted)
     added = sorted({min(most, count) for count in _HARMONICS})
     step = 1 / (_INDEPENDENT * added[-1] * spectrum.values.size)
-    reach = math.floor(tolerance * wanted / step + 1e-9)
+    reach = math.floor(_TOLERANCE * wanted / step + 1e-9)
     frequencies = wanted + step * np.arange(-reach, reach + 1, dtype=np.float64)
     ratios = _ratios(spectrum, np.outer(frequencies, np.arange(1.0, added[-1] + 1)))
     tails = np.array([_log_tail(ratios[:, :count].sum(axis=1), count, spectrum) for count in added])
     frequency = float(frequencies[np.argmin(tails.min(axis=0))])
-    return _rhythm(spectrum, log_tail=float(tails.min()), looks=tails.size, frequency=frequency, spacing=spacing)
+    return _rhythm(spectrum, log_tail=float(tails.min()), looks=tails.size, frequency=frequency)
 
 
 def _spectrum(values: ArrayLike) -> _Spectrum | None:
@@ -188,10 +188,10 @@ def _log_tail(sums: Array, count: int, spectrum: _Spectrum) -> Array:
     return tail
 
 
-def _rhythm(spectrum: _Spectrum, *, log_tail: float, looks: int, frequency: float, spacing: float) -> Rhythm:
+def _rhythm(spectrum: _Spectrum, *, log_tail: float, looks: int, frequency: float) -> Rhythm:
     # 1 - (1 - p)^looks
     false_alarm = -math.expm1(looks * math.log1p(-min(math.exp(min(log_tail, 0.0)), 1 - 1e-16)))
-    return Rhythm(period=spacing / frequency, share=_share(spectrum, frequency), false_alarm=false_alarm)
+    return Rhythm(period=1 / frequency, share=_share(spectrum, frequency), false_alarm=false_alarm)
 
 
 def _share(spectrum: _Spectrum, frequency: float) -> float:
@@ -226,6 +226,10 @@ def _share(spectrum: _Spectrum, frequency: float) -> float:
 
 Stretch = tuple[float, float]
 
+# Seconds by which an event is longer at both ends: its effect may come later than its message, and a moment has no
+# length.
+_REACH = 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
@@ -252,16 +256,12 @@ class Alignment:
     p_value: float
 
 
-def align(runs: Sequence[Marked], *, reach: float = 1.0) -> Alignment | None:
-    """Overlap of dips with events in all runs together, in whole seconds.
-
-    reach : seconds by which each event is longer at both ends, because its effect may come later than its message, and
-    a moment has no length. None where no run has both.
-    """
+def align(runs: Sequence[Marked]) -> Alignment | None:
+    """Overlap of dips with events in all runs together, in whole seconds; None where no run has both."""
     overlap = dip_seconds = 0
     chance = np.ones(1)  # probability of 0, 1, … seconds
     for run in runs:
-        events = _seconds_of(run.seconds, [(start - reach, end + reach) for start, end in run.events])
+        events = _seconds_of(run.seconds, [(start - _REACH, end + _REACH) for start, end in run.events])
         dips = _seconds_of(run.seconds, run.dips)
         if not (events.any() and dips.any()):
             continue

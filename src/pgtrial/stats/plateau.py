@@ -75,19 +75,19 @@ class _Band:
     chance: float
 
 
-def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0) -> Plateau | None:
+def find_plateau(rates: ArrayLike, *, request: float = 1.0) -> Plateau | None:
     """Find a ceiling that limits the rates.
 
-    rates : (n,), per second, in order of time; NaN is not known or says nothing, and nothing is averaged across it, so
-    it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per second,
-    the mean request's bytes for bytes per second. seconds : that each rate is the mean over.
+    rates : (n,), of each second, in order of time; NaN is not known or says nothing, and nothing is averaged across it,
+    so it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per
+    second, the mean request's bytes for bytes per second.
     None with fewer than FEWEST values, or where hardly any is above zero.
     """
-    return _find_plateau(np.asarray(rates, dtype=np.float64).tobytes(), request, seconds)
+    return _find_plateau(np.asarray(rates, dtype=np.float64).tobytes(), request)
 
 
 @lru_cache(maxsize=32)  # what a disk does is asked for its limit and for its description
-def _find_plateau(rates: bytes, request: float, seconds: float) -> Plateau | None:
+def _find_plateau(rates: bytes, request: float) -> Plateau | None:
     series = np.frombuffer(rates)
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.percentile(known, 95)) <= 0:
@@ -98,7 +98,7 @@ def _find_plateau(rates: bytes, request: float, seconds: float) -> Plateau | Non
         for width in _WIDTHS
         if (means := stretches.means(width)).size >= _FEWEST_MEANS
         for half in _BANDS
-        if (band := _fullest_band(means, width, half=half, request=request / (width * seconds))) is not None
+        if (band := _fullest_band(means, width, half=half, request=request / width)) is not None
     ]
     looks = len(_WIDTHS) * len(_BANDS)
     found = min(bands, key=lambda band: band.chance)
@@ -114,7 +114,7 @@ def _find_plateau(rates: bytes, request: float, seconds: float) -> Plateau | Non
         width=found.width,
         pinned_share=share,
         steadiness=_steadiness(found.means),
-        free_steadiness=math.sqrt(request / (ceiling * found.width * seconds)),
+        free_steadiness=math.sqrt(request / (ceiling * found.width)),
         chance=chance,
         is_plateau=share >= LEAST_SHARE and chance <= CHANCE,
     )

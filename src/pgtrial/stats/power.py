@@ -31,7 +31,7 @@ _SPREAD_OF_TRUTHS = 0.1  # of them need fewer blocks than ``Needed.low``, and as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class MoreBlocks:
     """``blocks`` further blocks; None with ``reachable`` if already decided, None without it if out of reach.
 
     ``low`` and ``high``: what four of five truths that go with the data would need lies between; None: out of reach.
@@ -99,7 +99,7 @@ def blocks_needed(
     confidence: float | None = None,
     cap: int = 1000,
     in_range: bool = False,
-) -> Needed:
+) -> MoreBlocks:
     """Further blocks until an experiment of that many in all decides with probability ``power``.
 
     Where hosts are the observations, further hosts. The probability is an average over the truths that go with what was
@@ -115,9 +115,9 @@ def blocks_needed(
     else:
         decided = judge(comparison, expect=expect, bounds=bounds, better=better) is not Verdict.INCONCLUSIVE
     if decided:
-        return Needed(blocks=None, reachable=True)
+        return MoreBlocks(blocks=None, reachable=True)
     if comparison.ratio is None or comparison.sd_log_ratio is None or comparison.sd_log_ratio <= NO_SPREAD:
-        return Needed(blocks=None, reachable=False)
+        return MoreBlocks(blocks=None, reachable=False)
     done, lost = comparison.observations, comparison.observations - comparison.degrees
     alpha = (1 - (confidence or comparison.confidence)) / (comparisons or comparison.comparisons)
     means, sds = _truths(comparison, math.log(comparison.ratio), comparison.sd_log_ratio)
@@ -135,7 +135,7 @@ def blocks_needed(
 
     wanted = _first(lambda blocks: float(found(blocks).mean()) >= power, done + 1, cap)
     if wanted is None:
-        return Needed(blocks=None, reachable=False)
+        return MoreBlocks(blocks=None, reachable=False)
 
     def suffices(blocks: int) -> float:
         """Share of the truths for which so many are enough."""
@@ -145,7 +145,7 @@ def blocks_needed(
     if in_range:
         low = _first(lambda blocks: suffices(blocks) >= _SPREAD_OF_TRUTHS, done + 1, cap)
         high = _first(lambda blocks: suffices(blocks) >= 1 - _SPREAD_OF_TRUTHS, done + 1, cap)
-    return Needed(
+    return MoreBlocks(
         blocks=wanted - done,
         reachable=True,
         low=None if low is None else low - done,
@@ -256,9 +256,8 @@ def blocks_to_decision(
     expect: str,
     bounds: Bounds,
     better: Better,
-    power: float = 0.8,
-) -> Needed:
-    """Further blocks to the first of ``looks`` that decides the claim with probability ``power``.
+) -> MoreBlocks:
+    """Further blocks to the first of ``looks`` that decides the claim with a probability of 80 %.
 
     looks : those still to come, in order. It takes the observed effect and standard deviation for the true ones, and
     the blocks that are done for blocks that could still come out otherwise: a rough number, the more so the fewer
@@ -270,29 +269,28 @@ def blocks_to_decision(
             expect=expect,
             bounds=bounds,
             better=better,
-            power=power,
             cap=blocks,
         )
         # Reachable without a number of blocks: what is there would be enough at this look's level.
         if needed.reachable and comparison.blocks + (needed.blocks or 0) <= blocks:
-            return Needed(blocks=blocks - comparison.blocks, reachable=True)
-    return Needed(blocks=None, reachable=False)
+            return MoreBlocks(blocks=blocks - comparison.blocks, reachable=True)
+    return MoreBlocks(blocks=None, reachable=False)
 
 
 def blocks_to_precision(
     sd_log: float | None, *, blocks: int, looks: Sequence[int], confidence: float, half_width: float
-) -> Needed:
+) -> MoreBlocks:
     """Further blocks to the first of ``looks`` at which half the interval, on the log scale, is ``half_width``.
 
     sd_log : standard deviation between blocks of the log ratio after ``blocks`` blocks, taken for the true one. Out of
     reach when it is not known or zero, or when no look is enough.
     """
     if sd_log is None or sd_log <= NO_SPREAD:
-        return Needed(blocks=None, reachable=False)
+        return MoreBlocks(blocks=None, reachable=False)
     for look in looks:
         if t_interval(0.0, sd_log, look, confidence=confidence).high <= half_width:
-            return Needed(blocks=look - blocks, reachable=True)
-    return Needed(blocks=None, reachable=False)
+            return MoreBlocks(blocks=look - blocks, reachable=True)
+    return MoreBlocks(blocks=None, reachable=False)
 
 
 def half_width(comparison: Comparison) -> float | None:

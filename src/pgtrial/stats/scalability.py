@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
@@ -34,27 +35,19 @@ LARGEST_ERROR = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """``low`` and ``high`` are None with fewer than two blocks; ``high`` is inf if the data set no upper limit."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalabilityFit:
-    """``one``: λ in the unit of throughput. ``peak``: N*, None where the curve has no largest throughput (κ = 0).
+    """``one``: λ in the unit of throughput. ``peak``: N*, None where the curve has no largest throughput (κ = 0), and
+    without an upper end where κ may be zero.
 
     ``knee`` in clients, None where throughput grows without bound (σ = κ = 0). ``error``: largest relative distance
     between the curve and a level's throughput, in the geometric mean over blocks. ``reason``: why it does not fit, None
     where it does; the numbers are there all the same, None only where nothing could be fitted.
     """
 
-    one: Parameter | None
-    contention: Parameter | None
-    coherency: Parameter | None
-    peak: Parameter | None
+    one: Estimate | None
+    contention: Estimate | None
+    coherency: Estimate | None
+    peak: Estimate | None
     knee: float | None
     error: float | None
     reason: Message | None
@@ -65,7 +58,7 @@ class ScalabilityFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
+class CurveCrossing:
     """A log ratio changes its sign at ``clients``, between the levels with indices ``lower`` and ``upper``.
 
     ``is_rising``: the ratio is below 1 on the side of fewer clients.
@@ -104,13 +97,9 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
     log_one = _parameter(float(np.mean(speeds)), moves[:, 0], quantile)
     knee = _knee(sigma, kappa)
     return ScalabilityFit(
-        one=Parameter(
-            value=math.exp(log_one.value),
-            low=None if log_one.low is None else math.exp(log_one.low),
-            high=None if log_one.high is None else math.exp(log_one.high),
-        ),
-        contention=_not_negative(_parameter(sigma, moves[:, 1], quantile)),
-        coherency=_not_negative(_parameter(kappa, moves[:, 2], quantile)),
+        one=log_one.mapped(math.exp),
+        contention=_parameter(sigma, moves[:, 1], quantile, least=0.0),
+        coherency=_parameter(kappa, moves[:, 2], quantile, least=0.0),
         peak=_peak(sigma, kappa, moves, quantile),
         knee=knee,
         error=error,
@@ -118,7 +107,7 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
     )
 
 
-def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Crossing, ...]:
+def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[CurveCrossing, ...]:
     """Where a log ratio of two load curves changes sign, interpolated linearly in the log of the number of clients.
 
     clients : (n_levels,), rising. log_ratios : (n_levels,), log(one / other); NaN is a level that is not known and is
@@ -137,7 +126,7 @@ def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Cr
             else:
                 share = log_ratios[before] / (log_ratios[before] - ratio)
                 at = (1 - share) * math.log(clients[before]) + share * math.log(clients[level])
-            found.append(Crossing(clients=math.exp(at), lower=before, upper=level, is_rising=ratio > 0))
+            found.append(CurveCrossing(clients=math.exp(at), lower=before, upper=level, is_rising=ratio > 0))
         before = level
     return tuple(found)
 
@@ -220,28 +209,22 @@ def _moves(sigma: float, kappa: float, n: Array, rest: Array, speeds: Array) -> 
     return np.column_stack((speed, shape))
 
 
-def _parameter(value: float, moves: Array, quantile: float | None) -> Parameter:
+def _parameter(value: float, moves: Array, quantile: float | None, *, least: float = -math.inf) -> Estimate:
     if quantile is None:
-        return Parameter(value=value, low=None, high=None)
+        return Estimate(value=value)
     # Around the unbounded estimate; the bounded one is always inside of its half at the bound.
     middle = value + float(moves.mean())
     half = quantile * float(moves.std(ddof=1)) / math.sqrt(moves.size)
-    return Parameter(value=value, low=min(value, middle - half), high=max(value, middle + half))
+    return Estimate(value=value, low=max(least, min(value, middle - half)), high=max(value, middle + half))
 
 
-def _not_negative(parameter: Parameter) -> Parameter:
-    if parameter.low is None:
-        return parameter
-    return Parameter(value=parameter.value, low=max(0.0, parameter.low), high=parameter.high)
-
-
-def _peak(sigma: float, kappa: float, moves: Array, quantile: float | None) -> Parameter | None:
+def _peak(sigma: float, kappa: float, moves: Array, quantile: float | None) -> Estimate | None:
     """N* by Fieller: all N at which 1 - σ - κN² may be zero."""
     if kappa <= 0:
         return None
     value = _peak_clients(sigma, kappa)
     if quantile is None:
-        return Parameter(value=value, low=None, high=None)
+        return Estimate(value=value)
     covariance = np.cov(moves[:, 1:], rowvar=False) / len(moves) * quantile**2
     middle = moves[:, 1:].mean(axis=0)
     top, bottom = 1 - sigma - float(middle[0]), kappa + float(middle[1])
@@ -252,9 +235,9 @@ def _peak(sigma: float, kappa: float, moves: Array, quantile: float | None) -> P
     root = math.sqrt(max(0.0, b * b - 4 * a * c))
     if a <= 0:  # κ may be zero
         low = 2 * c / (-b + root) if c > 0 and -b + root > 0 else 0.0
-        return Parameter(value=value, low=min(value, math.sqrt(max(1.0, low))), high=math.inf)
+        return Estimate(value=value, low=min(value, math.sqrt(max(1.0, low))))
     low, high = (math.sqrt(max(1.0, (-b + sign * root) / (2 * a))) for sign in (-1, 1))
-    return Parameter(value=value, low=min(value, low), high=max(value, high))
+    return Estimate(value=value, low=min(value, low), high=max(value, high))
 
 
 def _peak_clients(sigma: float, kappa: float) -> float:

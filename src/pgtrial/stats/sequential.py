@@ -24,7 +24,6 @@ has (Whitehead, Biometrika 73 (1986) 573-581; Fan, DeMets & Lan, J. Biopharm. St
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 
@@ -34,6 +33,7 @@ from scipy.special import beta, ndtr, ndtri, stdtrit
 
 from pgtrial.findings.caveat import caveat
 from pgtrial.stats.base import Comparison
+from pgtrial.stats.interval import NO_SPREAD, ratio_of
 
 _LEAST_SHARE = 1e-5  # of the error probability; with less at a look no effect would be found there
 _GRID = 500
@@ -44,38 +44,16 @@ _FAR = 9.0  # standard deviations from the middle beyond which nothing lies
 _NOTHING = 1e-13  # probability
 
 
-class Spending(StrEnum):
-    """Share of the error probability that may be spent by the time a share t of the blocks is done.
+def spent(share: float, *, alpha: float) -> float:
+    """Error probability, of two-sided ``alpha``, that may be spent by ``share`` (0 to 1] of the blocks.
 
-    O'Brien-Fleming: 4 - 4Φ(z(1 - α/4) / √t), almost nothing early, nearly as powerful as a single look at the end.
-    Pocock: α·log(1 + (e - 1)t), about the same at every look. Power: α·t², between them. Sources: Lan & DeMets 1983;
-    Kim & DeMets, Biometrika 74 (1987) 149-154.
+    O'Brien and Fleming's function, 4 - 4Φ(z(1 - α/4) / √share): almost nothing early, nearly as powerful as a single
+    look at the end. Source: Lan & DeMets 1983; docs/statistics.md has what others would cost.
     """
-
-    OBRIEN_FLEMING = "obrien-fleming"
-    POCOCK = "pocock"
-    POWER = "power"
+    return float(4 * ndtr(ndtri(alpha / 4) / math.sqrt(share)))
 
 
-def spent(share: float, *, alpha: float, spending: Spending = Spending.OBRIEN_FLEMING) -> float:
-    """Error probability, of two-sided ``alpha``, that may be spent by ``share`` (0 to 1] of the blocks."""
-    match spending:
-        case Spending.OBRIEN_FLEMING:
-            return float(4 * ndtr(ndtri(alpha / 4) / math.sqrt(share)))
-        case Spending.POCOCK:
-            return alpha * math.log1p((math.e - 1) * share)
-        case Spending.POWER:
-            return alpha * share**2
-
-
-def nominal_confidence(
-    looks: Sequence[int],
-    *,
-    blocks: int,
-    confidence: float,
-    comparisons: int = 1,
-    spending: Spending = Spending.OBRIEN_FLEMING,
-) -> float | None:
+def nominal_confidence(looks: Sequence[int], *, blocks: int, confidence: float, comparisons: int = 1) -> float | None:
     """Confidence for comparing ``blocks`` blocks such that all looks jointly hold with ``confidence``.
 
     looks : numbers of blocks at which it was planned to look, rising from 2 or more; the last is the cap, at which the
@@ -94,14 +72,12 @@ def nominal_confidence(
         return None
     # The levels of earlier looks do not depend on later ones, so those of all looks serve every planned number.
     made = tuple(looks) if blocks in looks else (*(n for n in looks if n < blocks), blocks)
-    level = nominal_levels(made, cap, alpha=alpha, spending=spending)[made.index(blocks)]
+    level = nominal_levels(made, cap, alpha=alpha)[made.index(blocks)]
     return 1 - comparisons * level if level >= _LEAST_SHARE * alpha else None
 
 
 @lru_cache(maxsize=256)
-def nominal_levels(
-    looks: tuple[int, ...], cap: int, *, alpha: float, spending: Spending = Spending.OBRIEN_FLEMING
-) -> tuple[float, ...]:
+def nominal_levels(looks: tuple[int, ...], cap: int, *, alpha: float) -> tuple[float, ...]:
     """Two-sided levels of the t test at each look such that any of them rejects with probability ``alpha``.
 
     Without an effect, n values are a random direction in n dimensions, and t is √(n - 1)·tan φ with φ the angle
@@ -118,7 +94,7 @@ def nominal_levels(
             angles, kept = _step(count, bound, angles, kept)
             count += 1
             bound = _angle(count, _NOTHING)
-        total = spent(look / cap, alpha=alpha, spending=spending)
+        total = spent(look / cap, alpha=alpha)
         if total - before < _NOTHING:
             levels.append(0.0)  # left for the next look
             continue
@@ -216,3 +192,44 @@ def _step(
     density = np.cos(turn) ** (count - 2) / beta((count - 1) / 2, 0.5)
     chance = (end - start)[:, 0] * np.sum(_WEIGHTS * density * np.interp(earlier, angles, kept), axis=1)
     return after, chance
+
+
+# Intervals that hold at every number of blocks at once: for whoever looks while it runs, or stops when it suits.
+#
+# A t interval holds for a number of blocks that was fixed beforehand. One that may be looked at after each block, and
+# acted on, has to leave the effect outside with probability 1 - confidence over all blocks together. Here the effect in
+# standard deviations has a normal prior with variance GAIN, and the noise none: the ratio of the likelihoods is then a
+# martingale under each single effect, which exceeds 1 / alpha with probability alpha at most (Ville 1939).
+# Sources: Lai, Ann. Statist. 4 (1976) 265-280; Lindon, Ham, Tingley & Bojinov, "Anytime-valid linear models and
+# regression adjusted causal inference" (2022); Wang & Ramdas, "Anytime-valid t-tests" (2025).
+
+
+GAIN = 1.0
+
+
+def anytime_t(alpha: float, *, degrees: float, information: float) -> float:
+    """The t beyond which, on either side, an effect is excluded; infinite where there are too few blocks.
+
+    ``information``: as of a comparison. The value that Student's quantile has in an interval of one look.
+    """
+    growth = 1 + information * GAIN
+    cut = (math.sqrt(growth) / alpha) ** (2 / (degrees + 1))
+    return math.inf if cut >= growth else math.sqrt(degrees * (cut - 1) / (1 - cut / growth))
+
+
+def widen(comparison: Comparison) -> Comparison:
+    """The comparison with an interval that holds whenever one looks; without one where there are too few blocks."""
+    error, ratio = comparison.error, comparison.ratio
+    if error is None or ratio is None or comparison.degrees < 1 or error <= NO_SPREAD:
+        return replace(comparison, is_anytime=True)
+    half = error * anytime_t(comparison.alpha, degrees=comparison.degrees, information=comparison.information)
+    centre = math.log(ratio)
+    is_finite = math.isfinite(half)
+    return replace(
+        comparison,
+        low=ratio_of(centre - half) if is_finite else None,
+        high=ratio_of(centre + half) if is_finite else None,
+        hl_low=None,
+        hl_high=None,
+        is_anytime=True,
+    )

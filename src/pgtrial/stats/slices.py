@@ -9,28 +9,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri, fdtrc, stdtrit
+from scipy.special import chdtri, fdtrc
 
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.base import Interval
 from pgtrial.stats.dependence import lag1
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_quantile
+from pgtrial.stats.interval import (
+    NO_SPREAD,
+    Known,
+    difference,
+    estimate_about,
+    mean_and_sd,
+    ratio_of,
+    t_interval,
+    t_quantile,
+)
 from pgtrial.stats.power import detectable_ratio
 
 PARTS = 4  # of the counted time of a slice
 FEWEST_PAIRS = 8  # of slices in a block, to tell how neighbours depend on each other
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """``value`` with its interval from ``low`` to ``high``, estimated from ``blocks`` blocks.
-
-    No interval, None, with fewer than two blocks or where all agree exactly; no value without a block.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    blocks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +42,9 @@ class Spread:
     p_value: float
 
 
-def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+def carry_over(
+    control: NDArray[np.float64], treated: NDArray[np.float64], *, confidence: float = 0.95
+) -> Estimate | None:
     """Factor by which the ratio treated / control changes from the first half of a slice to the second: 1 is no leak.
 
     control, treated : (n_blocks, PARTS), transactions in each quarter of the counted time of the slices, summed over
@@ -63,10 +62,12 @@ def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, co
     halves = np.stack([part.reshape(-1, 2, PARTS // 2).sum(axis=2) for part in (one, other)])
     halves = halves[:, np.all(halves > 0, axis=(0, 2))]  # NaN is not above zero
     early, late = (np.log(halves[1, :, half]) - np.log(halves[0, :, half]) for half in (0, 1))
-    return _as_ratio(_mean(late - early, confidence))
+    return _mean_ratio(late - early, confidence)
 
 
-def left_behind(washout: NDArray[np.float64], counted: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+def left_behind(
+    washout: NDArray[np.float64], counted: NDArray[np.float64], *, confidence: float = 0.95
+) -> Estimate | None:
     """Factor by which the ratio of two arms changes from their washout to what counts: 1 is nothing left behind.
 
     washout, counted : (n_blocks, 2), throughput of the control and of the arm; NaN or zero leaves the block out. In its
@@ -77,51 +78,42 @@ def left_behind(washout: NDArray[np.float64], counted: NDArray[np.float64], *, c
     both = np.stack([np.asarray(each, dtype=np.float64).reshape(-1, 2) for each in (washout, counted)])
     both = both[:, np.all(both > 0, axis=(0, 2))]
     ratios = np.log(both[:, :, 1]) - np.log(both[:, :, 0])
-    return _as_ratio(_mean(ratios[1] - ratios[0], confidence))
+    return _mean_ratio(ratios[1] - ratios[0], confidence)
 
 
-def _as_ratio(change: Estimate) -> Estimate:
-    return Estimate(
-        value=None if change.value is None else math.exp(change.value),
-        low=None if change.low is None else ratio_of(change.low),
-        high=None if change.high is None else ratio_of(change.high),
-        blocks=change.blocks,
-    )
-
-
-def growth_with_length(short: NDArray[np.float64], long: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+def growth_with_length(
+    short: NDArray[np.float64], long: NDArray[np.float64], *, confidence: float = 0.95
+) -> Estimate | None:
     """Factor by which the ratio treated / control is larger in blocks with long slices than with short ones.
 
     short, long : log ratios of blocks. What builds up over more than a slice shows here, where ``carry_over`` cannot
-    see it. The interval is Welch's, for two groups whose variances may differ; ``blocks`` are those of both.
-    Source: Welch, "The generalization of 'Student's' problem when several different population variances are
-    involved", Biometrika 34 (1947) 28-35.
+    see it. The interval is Welch's, for two groups whose variances may differ (``difference``).
     """
     groups = [np.asarray(group, dtype=np.float64) for group in (short, long)]
     groups = [group[~np.isnan(group)] for group in groups]
-    blocks = sum(group.size for group in groups)
     if any(group.size == 0 for group in groups):
-        return Estimate(value=None, low=None, high=None, blocks=blocks)
+        return None
     change = float(groups[1].mean() - groups[0].mean())
     if any(group.size < 2 for group in groups):
-        return Estimate(value=math.exp(change), low=None, high=None, blocks=blocks)
-    parts = [float(group.var(ddof=1)) / group.size for group in groups]
-    error = math.sqrt(sum(parts))
-    if error <= NO_SPREAD:
-        return Estimate(value=math.exp(change), low=None, high=None, blocks=blocks)
-    df = sum(parts) ** 2 / sum(part**2 / (group.size - 1) for part, group in zip(parts, groups, strict=True))
-    half = float(stdtrit(df, (1 + confidence) / 2)) * error
-    return Estimate(value=math.exp(change), low=ratio_of(change - half), high=ratio_of(change + half), blocks=blocks)
+        return Estimate(value=math.exp(change))
+    known = [
+        Known(mean=float(group.mean()), error=float(group.std(ddof=1)) / math.sqrt(group.size), degrees=group.size - 1)
+        for group in groups
+    ]
+    if math.hypot(*(each.error for each in known)) <= NO_SPREAD:
+        return Estimate(value=math.exp(change))
+    found = difference(*known, confidence=confidence).interval
+    return Estimate(value=change, low=found.low, high=found.high).mapped(ratio_of)
 
 
-def pair_autocorrelation(log_ratios: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+def pair_autocorrelation(log_ratios: NDArray[np.float64]) -> float | None:
     """Lag-1 autocorrelation of the log ratios of successive pairs of slices inside a block.
 
     log_ratios : (n_blocks, n_pairs), log(treated / control) of the first slice of each, the second, and so on, in order
     of time; NaN is no pair. Zero says that each pair brings news, so that shorter slices with more of them gain nothing
     more; well above zero, neighbouring pairs share their noise, and longer ones would lose little.
     Blocks with fewer than FEWEST_PAIRS pairs are left out. In each of the others r is corrected for its bias,
-    -(1 + 4ρ) / n; the interval is the t interval over the blocks.
+    -(1 + 4ρ) / n; the result is their mean, None without such a block.
     Source of the correction: Kendall, Biometrika 41 (1954) 403-404; Marriott & Pope, ibid. 390-402.
     """
     found = []
@@ -130,7 +122,7 @@ def pair_autocorrelation(log_ratios: NDArray[np.float64], *, confidence: float =
         value = lag1(block) if count >= FEWEST_PAIRS else None
         if value is not None:
             found.append((value + 1 / count) / (1 - 4 / count))
-    return _mean(np.array(found), confidence)
+    return math.fsum(found) / len(found) if found else None
 
 
 def compare_spread(log_ratios: NDArray[np.float64]) -> Spread | None:
@@ -191,22 +183,28 @@ def detectable_in(
     return detectable_ratio(sd_log, blocks, confidence=confidence, power=power, comparisons=comparisons)
 
 
-def _mean(values: NDArray[np.float64], confidence: float) -> Estimate:
+def _mean(values: NDArray[np.float64], confidence: float) -> Estimate | None:
+    """No interval with fewer than two blocks or where all agree exactly; None without a block."""
     count = values.size
     if count < 2:
-        return Estimate(value=float(values[0]) if count else None, low=None, high=None, blocks=count)
+        return Estimate(value=float(values[0])) if count else None
     mean, sd = mean_and_sd(values)
     if sd <= NO_SPREAD:
-        return Estimate(value=mean, low=None, high=None, blocks=count)
+        return Estimate(value=mean)
     interval = t_interval(mean, sd, count, confidence=confidence)
-    return Estimate(value=mean, low=interval.low, high=interval.high, blocks=count)
+    return Estimate(value=mean, low=interval.low, high=interval.high)
+
+
+def _mean_ratio(log_ratios: NDArray[np.float64], confidence: float) -> Estimate | None:
+    found = _mean(log_ratios, confidence)
+    return None if found is None else found.mapped(ratio_of)
 
 
 # The standard deviation of the noise itself, from one series of blocks or from several that were made apart.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
+class PooledNoise:
     """``mean`` of all values; ``sd`` inside the groups, with ``degrees`` of freedom; ``count`` values in all."""
 
     mean: float
@@ -223,7 +221,7 @@ class Pooled:
         return t_interval(self.mean, scale, self.degrees + 1, confidence=confidence)
 
 
-def pool_groups(groups: Sequence[Sequence[float]]) -> Pooled | None:
+def pool_groups(groups: Sequence[Sequence[float]]) -> PooledNoise | None:
     """Pool values of several groups, such as block log ratios of consecutive experiments.
 
     Each group is compared with its own mean, so what a group has in common (its data's place on the disk) is not noise
@@ -236,7 +234,7 @@ def pool_groups(groups: Sequence[Sequence[float]]) -> Pooled | None:
     if not used:
         return None
     squares = math.fsum((value - math.fsum(group) / len(group)) ** 2 for group in used for value in group)
-    return Pooled(
+    return PooledNoise(
         mean=math.fsum(value for group in used for value in group) / count,
         sd=math.sqrt(squares / degrees),
         degrees=degrees,
@@ -255,25 +253,25 @@ def sd_interval(sd: float, degrees: int, *, confidence: float = 0.95) -> Interva
     return Interval(low=low, high=high, confidence=confidence)
 
 
-def average_estimates(estimates: Sequence[Estimate], *, confidence: float, wanted: float) -> Estimate:
-    """The mean of independent estimates of one quantity, each with the weight of its blocks.
+def average_estimates(
+    estimates: Sequence[tuple[int, Estimate]], *, confidence: float, wanted: float
+) -> Estimate | None:
+    """The mean of independent estimates of one quantity, each with the weight of the blocks that it is made of.
 
     Theirs are t intervals at level ``confidence``, that of the result is at ``wanted``. Their variances are added, with
-    the degrees of freedom of such a sum (Welch-Satterthwaite). No interval where one of them has none.
+    the degrees of freedom of such a sum (Welch-Satterthwaite). No interval where one of them has none; None of none.
     Source: Welch, Biometrika 34 (1947) 28-35.
     """
-    known = [(one, one.value) for one in estimates if one.value is not None]
-    blocks = sum(one.blocks for one, _ in known)
+    blocks = sum(number for number, _ in estimates)
     if not blocks:
-        return Estimate(value=None, low=None, high=None, blocks=0)
-    mean = math.fsum(one.blocks * value for one, value in known) / blocks
+        return None
+    mean = math.fsum(number * one.value for number, one in estimates) / blocks
     variances = []
-    for one, _ in known:
+    for number, one in estimates:
         if one.low is None or one.high is None:
-            return Estimate(value=mean, low=None, high=None, blocks=blocks)
-        error = (one.high - one.low) / 2 / t_quantile((1 + confidence) / 2, one.blocks - 1)
-        variances.append((one.blocks / blocks * error) ** 2)
+            return Estimate(value=mean)
+        error = (one.high - one.low) / 2 / t_quantile((1 + confidence) / 2, number - 1)
+        variances.append((number / blocks * error) ** 2)
     total = math.fsum(variances)
-    degrees = total**2 / math.fsum(v**2 / (one.blocks - 1) for v, (one, _) in zip(variances, known, strict=True))
-    half = t_quantile((1 + wanted) / 2, degrees) * math.sqrt(total)
-    return Estimate(value=mean, low=mean - half, high=mean + half, blocks=blocks)
+    degrees = total**2 / math.fsum(v**2 / (number - 1) for v, (number, _) in zip(variances, estimates, strict=True))
+    return estimate_about(mean, math.sqrt(total), degrees, confidence=wanted)

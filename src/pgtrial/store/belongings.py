@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
 from pgtrial.errors import StoreError
+from pgtrial.hosts.processes import ProcessId
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store.journal_file import VARIABLE, check_owner, make_state_directory, state_directory
@@ -30,11 +31,9 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A process that was started for the folder; ``start_ticks`` are field 22 of /proc/pid/stat."""
+    """A process that was started for the folder."""
 
-    pid: int
-    start_ticks: int
-    boot_id: str
+    process: ProcessId
     role: str
 
 
@@ -109,17 +108,9 @@ class Belongings:
             found.append(cls(folder=folders[0], path=path) if folders else record)
         return tuple(found), tuple(wrong)
 
-    def add_process(self, started: Started) -> None:
+    def add_process(self, process: ProcessId, role: str) -> None:
         # Of use in this boot only, so it need not survive a power cut: the load must not wait for a disk that is busy.
-        self._add(
-            {
-                "pid": started.pid,
-                "start_ticks": started.start_ticks,
-                "boot_id": started.boot_id,
-                "role": started.role,
-            },
-            durable=False,
-        )
+        self._add({**asdict(process), "role": role}, durable=False)
 
     def add_directory(self, made: Made) -> None:
         """Record a directory before it is made: an unrecorded one could never be removed."""
@@ -259,7 +250,7 @@ def _read(line: bytes) -> Started | Made | _Folder | _Readable | _Measured | _En
         return None
     match found:
         case {"pid": int(pid), "start_ticks": int(ticks), "boot_id": str(boot), "role": str(role)}:
-            return Started(pid=pid, start_ticks=ticks, boot_id=boot, role=role)
+            return Started(process=ProcessId(pid=pid, start_ticks=ticks, boot_id=boot), role=role)
         case {"directory": str(path), "host": str(host), "variant": str(variant)} if _is_path(path):
             made = Made(path=Path(path), host=host, variant=variant)
             return made if made.path.is_absolute() and _OWN_NAME.fullmatch(made.path.name) else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from pgtrial.errors import StoreError
+from pgtrial.hosts.processes import ProcessId
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.safe_text import parse_json
 from pgtrial.store.journal_file import (
@@ -28,20 +29,13 @@ _LONGEST_DAMAGE = 300  # characters of what cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The pgtrial that made a change: process id, start time in clock ticks, and the boot of the machine it ran on."""
-
-    pid: int
-    start_ticks: int
-    boot_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRecord:
-    """An entry with its owner and the outcome of undoing it; ``outcome`` and ``ended`` are None until then."""
+    """An entry with its owner, the pgtrial that made the change, and the outcome of undoing it; ``outcome`` and
+    ``ended`` are None until then.
+    """
 
     entry: JournalEntry
-    owner: Owner
+    owner: ProcessId
     outcome: Outcome | None
     text: str
     ended: float | None  # seconds since the epoch
@@ -76,7 +70,7 @@ class Journal:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def begin(
-        self, change: Change, *, host: str, boot_id: str, folder: str, run: int | None, owner: Owner, t: float
+        self, change: Change, *, host: str, boot_id: str, folder: str, run: int | None, owner: ProcessId, t: float
     ) -> JournalEntry:
         """Record a change before it is made."""
         columns = {
@@ -124,14 +118,13 @@ class Journal:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def open_entries(self, *, host: str | None = None, folder: str | None = None) -> tuple[JournalRecord, ...]:
-        """Entries still to be undone, newest first: all, or those of a host or a result folder."""
+    def open_entries(self, *, host: str | None = None) -> tuple[JournalRecord, ...]:
+        """Entries still to be undone, newest first: all, or those of a host."""
         return self._records(
             f"WHERE (outcome IS NULL OR outcome NOT IN ({', '.join('?' * len(_OVER))})) AND host = coalesce(?, host)"
-            " AND folder = coalesce(?, folder) ORDER BY id DESC",
+            " ORDER BY id DESC",
             *_OVER,
             host,
-            folder,
         )
 
     def history(self, limit: int) -> tuple[JournalRecord, ...]:
@@ -212,7 +205,7 @@ def _record(db: sqlite3.Connection, row: Mapping[str, Any], *, sealed: bool) -> 
         old_text=text("old_text"),
         new_text=text("new_text"),
     )
-    owner = Owner(
+    owner = ProcessId(
         pid=or_else(row.get("owner_pid"), int, "owner_pid"),
         start_ticks=or_else(row.get("owner_start_ticks"), int, "owner_start_ticks"),
         boot_id=text("owner_boot_id"),

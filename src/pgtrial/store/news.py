@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
+from pgtrial.store.rows import NEWER, OF_WHOLE, RUN_TABLES, columns_of
 from pgtrial.store.sqlite import connect, connect_to_read
-from pgtrial.store.transfer import OF_RUN
 
 Value = str | int | float | None
-OF_WHOLE = ("event", "setting_change", "fingerprint", "caveat")  # tables with rows of no run, too
-NEWER = {"caveat": "said"}  # column that folders of older versions do not have
 _MOST_RUNS = 20  # that are told of at once: some 1 MB
 
 
@@ -110,13 +108,13 @@ def read_news(folder: Path, mark: Mark, *, told: Sequence[str]) -> News:
             has_more=len(found) > len(runs),
             told={key: meta[key] for key in told if key in meta},
             runs=runs,
-            rows={table: _new_rows(db, table, after, until, mark.whole.get(table)) for table in OF_RUN},
+            rows={table: _new_rows(db, table, after, until, mark.whole.get(table)) for table in RUN_TABLES},
         )
 
 
 def _new_rows(db: sqlite3.Connection, table: str, after: int, until: int, known: int | None) -> NewRows:
     """Rows of the runs behind ``after``; of those of no run all but so many as are ``known``."""
-    columns = ("run", *(name for name in OF_RUN[table] if name in _columns(db, table)))
+    columns = ("run", *(name for name in columns_of(table) if name in _columns(db, table)))
     names = ", ".join(columns)
     rows = db.execute(f"SELECT {names} FROM {table} WHERE run > ? AND run <= ?", (after, until)).fetchall()
     if known is not None:
@@ -134,7 +132,7 @@ def add_news(copy: Path, news: Sequence[News], *, is_other: bool, check: Callabl
     try:
         with contextlib.closing(connect(copy / layout.STATE, mode="rw")) as db, db:
             db.execute("BEGIN IMMEDIATE")
-            for table in (*OF_RUN, "run") if is_other else ():
+            for table in (*RUN_TABLES, "run") if is_other else ():
                 db.execute(f"DELETE FROM {table}")
             for each in news:
                 _add(db, each)

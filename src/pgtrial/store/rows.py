@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from types import NoneType
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -228,6 +229,18 @@ _TABLES: dict[type, str] = {
     CaveatRow: "caveat",
     OldCaveatRow: "caveat",
 }
+
+# By table those with rows of runs, and of them those with rows of no run, too.
+RUN_TABLES: dict[str, type[tuple[Any, ...]]] = {
+    _TABLES[kind]: kind for kind in (PhaseRow, SliceRow, EventRow, SettingRow, ChangeRow, FactRow, CaveatRow)
+}
+OF_WHOLE = tuple(name for name, kind in RUN_TABLES.items() if NoneType in get_args(kind.__annotations__["run"]))
+NEWER = {"caveat": "said"}  # column that folders of older versions do not have
+
+
+def columns_of(table: str) -> tuple[str, ...]:
+    """Those of a table with rows of runs, but for that of the run."""
+    return tuple(name for name in RUN_TABLES[table].__annotations__ if name != "run")
 
 
 def read_rows(

@@ -14,19 +14,10 @@ from pathlib import Path
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.store import layout
+from pgtrial.store.rows import RUN_TABLES, columns_of
 from pgtrial.store.sqlite import connect
 
 FROM_HOST = "from-host"  # kind of event: the mark of a run
-# Tables with rows of a run, and their columns after ``run``.
-OF_RUN = {
-    "phase": ("name", "level", "started", "ended"),
-    "slice": ("level", "number", "started", "counted", "ended"),
-    "event": ("t", "kind", "data"),
-    "setting": ("name", "value", "source"),
-    "setting_change": ("t", "knob", "name", "old_value", "new_value"),
-    "fingerprint": ("moment", "name", "value"),
-    "caveat": ("code", "severity", "text", "hint", "said"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +72,7 @@ def _take(own: sqlite3.Connection, main: sqlite3.Connection, taken: Taken) -> in
         "INSERT INTO run (slot, attempt, state, started, ended, reason) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
         (run.slot.number, taken.attempt, run.state, run.started, run.ended, run.reason),
     ).fetchone()
-    for table in OF_RUN:
+    for table in RUN_TABLES:
         columns = _in_both(own, main, table)
         names = ", ".join(columns)
         order = "" if table in {"slice", "setting"} else " ORDER BY rowid"
@@ -103,7 +94,7 @@ def _take_whole(own: sqlite3.Connection, main: sqlite3.Connection) -> None:
     columns = _in_both(own, main, "caveat")
     query = f"SELECT {', '.join(columns)} FROM caveat WHERE run IS NULL"
     known, found = set(main.execute(query).fetchall()), dict.fromkeys(own.execute(query).fetchall())
-    if columns == OF_RUN["caveat"]:  # an older version noted the same in words: ``said``, which is last, is NULL
+    if columns == columns_of("caveat"):  # an older version noted the same in words: ``said``, which is last, is NULL
         known |= {(*row[:-1], None) for row in (*known, *found) if row[-1] is not None}
     new = [row for row in found if row not in known]
     marks = ", ".join("?" * len(columns))
@@ -114,4 +105,4 @@ def _in_both(own: sqlite3.Connection, main: sqlite3.Connection, table: str) -> t
     """Columns after ``run``: folders of older versions do not have all of them."""
     query = "SELECT name FROM pragma_table_info(?)"
     there = [{name for (name,) in db.execute(query, [table])} for db in (own, main)]
-    return tuple(name for name in OF_RUN[table] if all(name in names for names in there))
+    return tuple(name for name in columns_of(table) if all(name in names for names in there))

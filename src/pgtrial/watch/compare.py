@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.collectors import blocking, pg_replication_slots
-from pgtrial.errors import StoreError
-from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS
+from pgtrial.collectors import blocking, server_views
+from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS, retry_once
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
     ACTIVE_NAME,
@@ -127,15 +126,9 @@ class Comparison:
     machine: tuple[Row, ...]
 
 
+@retry_once
 def compare(root: Path, a: Window, b: Window) -> Comparison:
     """Raises StoreError where the folder has nothing of a window, or a file is damaged."""
-    try:
-        return _compare(root, a, b)
-    except StoreError:
-        return _compare(root, a, b)  # a watch may just have put an hour's files together
-
-
-def _compare(root: Path, a: Window, b: Window) -> Comparison:
     with ExitStack() as stack:
         both = [stack.enter_context(_window_sums(root, window)) for window in (a, b)]
         # Statements are read once in a minute.
@@ -249,7 +242,7 @@ def _machine(both: Sequence[Sums], rates: "Sequence[dict[str, Array]]", confiden
     )
     drafts.append(by_quotient("blocks per row", "", above, below, is_ratio=True))
     # Of what grows as long as nobody reads from a slot no interval tells the mean; how fast it grows is steady.
-    held = [growth_of(read_gauge(sums, pg_replication_slots.HELD), sums.step) for sums in both]
+    held = [growth_of(read_gauge(sums, server_views.HELD), sums.step) for sums in both]
     drafts.append(by_mean("growth of WAL that a replication slot holds", "B/s", held))
     drafts = [each for each in drafts if each.means != (None, None)]
     told = finish([each for each in drafts if each.name in NAMED], confidence=confidence)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgtrial.errors import StoreError
-from pgtrial.watch.layout import HOUR, MINUTE
+from pgtrial.watch.layout import HOUR, MINUTE, retry_once
 from pgtrial.watch.series import (
     ACTIVE_NAME,
     COMMITS,
@@ -56,16 +55,10 @@ def last_hour(now: float) -> Window:
     return Window(end - HOUR, end)
 
 
+@retry_once
 def read_latest(root: Path, now: float) -> Latest:
     """The last hour before ``now``, seconds since the epoch. Raises StoreError where the folder has nothing of it."""
     window = last_hour(now)
-    try:
-        return _read(root, window)
-    except StoreError:
-        return _read(root, window)  # a watch may just have put an hour's files together
-
-
-def _read(root: Path, window: Window) -> Latest:
     with window_sums(root, window) as sums:
         polls, rates = read_polls(sums), read_rates(sums)
         waits = read_waits(sums, polls)

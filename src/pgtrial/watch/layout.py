@@ -18,10 +18,12 @@ it replaces void in the same moment: whoever is killed before those are removed 
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from pgtrial.errors import StoreError
 
@@ -35,6 +37,23 @@ _FILE = re.compile(rf"(?P<kind>{'|'.join(KINDS)})-(?:(?P<form>part|minutes|hours
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HOUR = re.compile(r"[01]\d|2[0-3]")
 _LEFT_OVER = re.compile(r"\.(?:watch|posted|samples|waits|statements)\b.*-[0-9a-f]{16}")  # by a watch that was killed
+
+
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
+
+
+def retry_once(read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
+    """Have ``read`` try again after a StoreError: a watch may just have put an hour's files together."""
+
+    @wraps(read)
+    def twice(*args: _Given.args, **kwargs: _Given.kwargs) -> _Read:
+        try:
+            return read(*args, **kwargs)
+        except StoreError:
+            return read(*args, **kwargs)
+
+    return twice
 
 
 def file_name(kind: str, form: str, number: int) -> str:

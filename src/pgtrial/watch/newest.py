@@ -14,7 +14,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import WaitRow
 from pgtrial.watch.folder import Mark
-from pgtrial.watch.layout import LOCK, SAMPLES, WAITS, hour_parts, look
+from pgtrial.watch.layout import LOCK, SAMPLES, WAITS, hour_parts, look, retry_once
 from pgtrial.watch.openmetrics import Figures
 from pgtrial.watch.series import MOST
 from pgtrial.watch.sums import LONGEST, LONGEST_OFTEN, POLLS, read_readings
@@ -39,10 +39,7 @@ class Newest:
         Raises StoreError where nothing has come for a minute and nobody watches, as nothing is known then, and where
         a file is damaged.
         """
-        try:
-            samples, rows = self._read(now)
-        except StoreError:
-            samples, rows = self._read(now)  # a watch may just have put an hour's files together
+        samples, rows = self._read(now)
         recent = [each for each in samples if abs(now - each.t) <= LONGEST_OFTEN]
         if self._written > now + LONGEST_OFTEN:  # the clock was set back: what was known is of no time that there is
             self._written = self._polled = -math.inf
@@ -61,6 +58,7 @@ class Newest:
         self._figures.add_sessions(rows)
         return self._figures.text(now)
 
+    @retry_once
     def _read(self, now: float) -> tuple[list[Sample], list[WaitRow]]:
         """What has come since the last time, in the order of time; of a damaged folder nothing that is no number."""
         hours = look(self._root, start=now - LONGEST, end=now + LONGEST).hours

@@ -47,7 +47,7 @@ _NUMBERS = ("A", "B", "A → B", "interval", "share A", "share B", "calls/s", "t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class _Table:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -55,7 +55,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class _Part:
     """A section: texts, points, a chart, tables and notes, in this order; ``name`` is its anchor."""
 
     name: str
@@ -63,7 +63,7 @@ class Part:
     texts: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
     chart: Chart | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[_Table, ...] = ()
     notes: tuple[str, ...] = ()
     is_answer: bool = False
 
@@ -87,8 +87,8 @@ def write_times(
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
 
 
-def _parts(found: Comparison, remarks: Sequence[str], promise: Promise | None) -> Iterator[Part]:
-    yield Part(
+def _parts(found: Comparison, remarks: Sequence[str], promise: Promise | None) -> Iterator[_Part]:
+    yield _Part(
         name="answer",
         title="What was different in B",
         texts=tuple(sentences(found)),
@@ -96,20 +96,20 @@ def _parts(found: Comparison, remarks: Sequence[str], promise: Promise | None) -
         is_answer=True,
     )
     if promise is not None:
-        yield Part(
+        yield _Part(
             name="promise",
             title="Did it bring what was promised?",
             texts=promise_lines(promise, found.time),
             chart=_promised(promise, found.time),
         )
     if points := tuple(each.text for each in pointers(found)):
-        yield Part(
+        yield _Part(
             name="pointers",
             title="What it points to",
             points=points,
             notes=("A guess from the differences above, and no cause: other things differed as well.",),
         )
-    yield Part(
+    yield _Part(
         name="latency",
         title="Time at work per commit, by wait",
         chart=_waterfall(found),
@@ -117,30 +117,30 @@ def _parts(found: Comparison, remarks: Sequence[str], promise: Promise | None) -
         notes=("Sessions at work by commits per second (Little's law): the parts add up to the difference.",),
     )
     if found.work:
-        yield Part(name="work", title="Statements", tables=tuple(_statements(found)))
+        yield _Part(name="work", title="Statements", tables=tuple(_statements(found)))
     if found.blocking:
-        yield Part(name="blocking", title="Who blocked whom", tables=(_blocking(found),))
+        yield _Part(name="blocking", title="Who blocked whom", tables=(_blocking(found),))
     if found.background:
-        yield Part(name="background", title="Autovacuum and idle transactions", tables=(_background(found),))
+        yield _Part(name="background", title="Autovacuum and idle transactions", tables=(_background(found),))
     if found.machine:
-        yield Part(name="machine", title="Server and machine", tables=(_table("Server and machine", found.machine),))
-    yield Part(name="method", title="Method", texts=(METHOD,))
+        yield _Part(name="machine", title="Server and machine", tables=(_table("Server and machine", found.machine),))
+    yield _Part(name="method", title="Method", texts=(METHOD,))
 
 
-def _table(caption: str, rows: Sequence[Row], *, waits: bool = False) -> Table:
-    return Table(
+def _table(caption: str, rows: Sequence[Row], *, waits: bool = False) -> _Table:
+    return _Table(
         caption=caption,
         head=("", "A", "B", "A → B", "interval"),
         rows=tuple((wait_name(row.name) if waits else row.name, *cells(row), interval(row)) for row in rows),
     )
 
 
-def _background(found: Comparison) -> Table:
+def _background(found: Comparison) -> _Table:
     return _table("Average sessions", found.background)
 
 
-def _statements(found: Comparison) -> Iterator[Table]:
-    yield Table(
+def _statements(found: Comparison) -> Iterator[_Table]:
+    yield _Table(
         caption="Average sessions at work on a statement, as they were polled",
         head=("statement", "A", "B", "A → B", "interval", "most of it"),
         rows=tuple(
@@ -149,7 +149,7 @@ def _statements(found: Comparison) -> Iterator[Table]:
         ),
     )
     if found.statements:
-        yield Table(
+        yield _Table(
             caption="By pg_stat_statements, A → B: calls, time and blocks per call, share of the time of all",
             head=("statement", "calls/s", "time", "blocks", "share A", "share B"),
             rows=tuple(
@@ -168,8 +168,8 @@ def _statements(found: Comparison) -> Iterator[Table]:
         )
 
 
-def _blocking(found: Comparison) -> Table:
-    return Table(
+def _blocking(found: Comparison) -> _Table:
+    return _Table(
         caption="Average sessions that waited for a lock, and who held them up",
         head=("waits", "for a session that is", "last with", "A", "B", "A → B", "interval"),
         rows=tuple(

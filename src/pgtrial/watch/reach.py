@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pgtrial.engine.sampler.control import RemoteReader, find_disks, remote_reader
+from pgtrial.engine.sampler.config import RemoteReader
+from pgtrial.engine.sampler.control import find_disks, remote_reader
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.operations import Operations

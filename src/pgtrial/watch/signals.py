@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.collectors.sessions import shown_query
-from pgtrial.errors import StoreError
 from pgtrial.stats.alarms.blocks import Scale, Signal
-from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of
+from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of, retry_once
 from pgtrial.watch.quotients import METRICS, NAMES, PER_CALL_NAME, WORK, as_signals, read_quotients
 from pgtrial.watch.series import (
     ACTIVE_NAME,
@@ -121,17 +120,11 @@ def read_minutes(root: Path, found: Look, window: Window, statements: Sequence[s
     return minutes
 
 
+@retry_once
 def _of_day(root: Path, day: Window, read: Callable[[Sums], _Read]) -> _Read | None:
     """What is read of the minutes of a day; None where only hours are kept. Raises StoreError."""
-
-    def once() -> _Read | None:
-        with window_sums(root, day) as sums:
-            return read(sums) if sums.step == MINUTE else None
-
-    try:
-        return once()
-    except StoreError:
-        return once()  # a watch may just have put an hour's files together
+    with window_sums(root, day) as sums:
+        return read(sums) if sums.step == MINUTE else None
 
 
 def _read_day(sums: Sums, statements: Sequence[str]) -> dict[_Key, Array]:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.collectors.sessions import shown_query
-from pgtrial.errors import SpecError, StoreError
+from pgtrial.errors import SpecError
+from pgtrial.watch.layout import retry_once
 from pgtrial.watch.series import (
     Array,
     Counted,
@@ -70,15 +71,9 @@ class History:
     steps: tuple[Step, ...]
 
 
+@retry_once
 def read_window(root: Path, window: Window) -> tuple[Statement, ...]:
     """All statements of a window, those with most sessions first, and then those with most time. Raises StoreError."""
-    try:
-        return _read_window(root, window)
-    except StoreError:
-        return _read_window(root, window)  # a watch may just have put an hour's files together
-
-
-def _read_window(root: Path, window: Window) -> tuple[Statement, ...]:
     with window_sums(root, window) as sums:
         return list_statements(sums, read_polls(sums))
 
@@ -125,19 +120,13 @@ def find_statement(statements: tuple[Statement, ...], text: str) -> Statement:
     )
 
 
+@retry_once
 def read_history(root: Path, window: Window, text: str, *, by: int) -> History:
     """The statement that ``text`` means, as for ``find_statement``, in steps of ``by`` seconds, whole minutes, which
     begin at whole multiples of it, UTC.
 
     Raises StoreError, and SpecError also where only sums over longer times are left.
     """
-    try:
-        return _read_history(root, window, text, by)
-    except StoreError:
-        return _read_history(root, window, text, by)  # as above
-
-
-def _read_history(root: Path, window: Window, text: str, by: int) -> History:
     with window_sums(root, window) as sums:
         if by % sums.step:
             raise SpecError(

@@ -14,17 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pgtrial.collectors import WATCHED, pg_buffercache, pg_stat_statements
+from pgtrial.engine.sampler.config import LoopConfig
 from pgtrial.engine.sampler.extensions import Pace
 from pgtrial.engine.sampler.files import ReaderError
 from pgtrial.engine.sampler.link import LinkError
-from pgtrial.engine.sampler.loop import Lasting, Loop
+from pgtrial.engine.sampler.loop import Loop, WatchMode
 from pgtrial.errors import SpecError, TargetError
-from pgtrial.model.load_sessions import LOAD
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.openmetrics import Textfile
@@ -188,26 +187,21 @@ class Watcher:
 
     def _loop(self, reached: Reached | None) -> Loop:
         interval = self._options.interval
-        config: dict[str, Any] = {
-            "conninfo": reached.conninfo if reached else "",
-            "load_conninfo": reached.own_conninfo if reached else "",
-            "version_num": reached.version_num if reached else 0,
-            "database": self._mark.database,
-            "load_sessions": LOAD,
-            "views": True,
-            "console": "",
-            "interval": interval,
-            "session_interval": self._options.poll,
-            "machine": self._is_here or (reached is not None and reached.remote is not None),
-            "devices": reached.devices if reached else self._devices,
-            "groups": (),
-            "traced": False,
-            "remote": asdict(reached.remote.reader) if reached is not None and reached.remote is not None else None,
-            "server_pid": reached.server_pid if reached else None,
-            "generators": None,
-            "parent": os.getpid(),
-        }
-        lasting = Lasting(
+        remote = reached.remote if reached else None
+        config = LoopConfig(
+            conninfo=reached.conninfo if reached else "",
+            load_conninfo=reached.own_conninfo if reached else "",
+            version_num=reached.version_num if reached else 0,
+            database=self._mark.database,
+            interval=interval,
+            session_interval=self._options.poll,
+            machine=self._is_here or remote is not None,
+            devices=reached.devices if reached else self._devices,
+            remote=remote.reader if remote else None,
+            server_pid=reached.server_pid if reached else None,
+            generators=None,
+        )
+        lasting = WatchMode(
             application=APPLICATION,
             timeout=_TIMEOUT,
             pace=_PACE,

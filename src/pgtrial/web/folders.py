@@ -31,7 +31,7 @@ _ID_LENGTH = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ServedFolder:
     """A result folder, or that of a watch. ``id`` stands for it in addresses, which therefore never have a name that
     somebody chose.
     """
@@ -60,7 +60,7 @@ def find_root(path: Path) -> Path:
     return root
 
 
-def find_places(root: Path, mark: str = layout.STATE) -> tuple[Place, ...]:
+def find_places(root: Path, mark: str = layout.STATE) -> tuple[ServedFolder, ...]:
     """The root itself where it has the plain file ``mark``, by which result folders are known, else every folder in it
     that does, by name. Raises StoreError.
 
@@ -90,7 +90,7 @@ def file_status(folder: Path, name: str) -> os.stat_result | None:
 
 
 @contextmanager
-def open_inside(place: Place, name: str) -> Iterator[tuple[BinaryIO, int] | None]:
+def open_inside(place: ServedFolder, name: str) -> Iterator[tuple[BinaryIO, int] | None]:
     """A plain file of a result folder, and its size; None where there is none.
 
     Neither the folder nor the file may have become a link since it was found: each is opened as what it is.
@@ -122,12 +122,12 @@ def _open_plain(path: Path, name: str) -> int | None:
     return None
 
 
-def _place(path: Path, name: str) -> Place:
-    return Place(id=hashlib.sha256(os.fsencode(name)).hexdigest()[:_ID_LENGTH], name=name, path=path)
+def _place(path: Path, name: str) -> ServedFolder:
+    return ServedFolder(id=hashlib.sha256(os.fsencode(name)).hexdigest()[:_ID_LENGTH], name=name, path=path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class FolderSummary:
     """``state`` is running, complete, interrupted or unreadable, and then ``reason`` says why.
 
     ``verdict`` is "" while there is none, or while what was concluded earlier is being added to; ``started`` is in
@@ -166,17 +166,17 @@ class Shelf:
     """The experiments of the served directory. Used by several threads."""
 
     root: Path
-    _known: dict[str, tuple[object, Summary]] = field(default_factory=dict, init=False)  # by id
+    _known: dict[str, tuple[object, FolderSummary]] = field(default_factory=dict, init=False)  # by id
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ServedFolder, ...]:
         """Raises StoreError when the directory cannot be read any more."""
         return find_places(self.root)
 
-    def find(self, place_id: str) -> Place | None:
+    def find(self, place_id: str) -> ServedFolder | None:
         return next((place for place in self.places() if place.id == place_id), None)
 
-    def summaries(self) -> list[Summary]:
+    def summaries(self) -> list[FolderSummary]:
         """The latest first; what cannot be read last. Raises StoreError as ``places``."""
         places = self.places()
         with self._lock:
@@ -186,7 +186,7 @@ class Shelf:
         found = [self.summary(place) for place in places]
         return sorted(found, key=lambda one: (-(one.started or 0.0), one.name))
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: ServedFolder) -> FolderSummary:
         """What is known of one; never an error."""
         signature = _signature(place.path)
         with self._lock:
@@ -206,9 +206,9 @@ def _signature(folder: Path) -> object:
     return is_locked(folder), found
 
 
-def _summarize(place: Place) -> Summary:
+def _summarize(place: ServedFolder) -> FolderSummary:
     has_report = file_status(place.path, layout.REPORT) is not None
-    summary = Summary(id=place.id, name=place.name, state=UNREADABLE, has_report=has_report)
+    summary = FolderSummary(id=place.id, name=place.name, state=UNREADABLE, has_report=has_report)
     try:
         status, started = read_status(place.path), _started(place.path)
     except PgTrialError as err:
@@ -223,7 +223,7 @@ def _started(folder: Path) -> float | None:
         return min((run.started for run in state.runs() if run.started is not None), default=None)
 
 
-def _with_status(summary: Summary, status: Status, started: float | None) -> Summary:
+def _with_status(summary: FolderSummary, status: Status, started: float | None) -> FolderSummary:
     return replace(
         summary,
         state=status.state,
@@ -237,7 +237,7 @@ def _with_status(summary: Summary, status: Status, started: float | None) -> Sum
     )
 
 
-def _with_headline(summary: Summary, place: Place) -> Summary:
+def _with_headline(summary: FolderSummary, place: ServedFolder) -> FolderSummary:
     """With claim and verdict of findings.json, where they can be read: the report says what is wrong with the rest."""
     with open_inside(place, layout.FINDINGS) as opened:
         if opened is None or opened[1] > MOST_FINDINGS:

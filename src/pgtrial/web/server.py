@@ -28,7 +28,7 @@ from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
 from pgtrial.store.findings_file import read_findings
 from pgtrial.web.access import DATA, ENTRY, PAGE, REPORT, Access, is_own_host
-from pgtrial.web.folders import Place, Shelf, file_status, find_root, open_inside
+from pgtrial.web.folders import ServedFolder, Shelf, file_status, find_root, open_inside
 from pgtrial.web.views import describe, side_by_side
 from pgtrial.web.watches import LAST_HOUR, Watches
 
@@ -350,13 +350,13 @@ class Handler(BaseHTTPRequestHandler):
         place = self._find(place_id)
         return describe(place, self._web.shelf.summary(place))
 
-    def _find(self, place_id: str) -> Place:
+    def _find(self, place_id: str) -> ServedFolder:
         place = self._web.shelf.find(place_id)
         if place is None:
             raise StoreError("this experiment is not there, or not any more")
         return place
 
-    def _find_watch(self, place_id: str) -> Place:
+    def _find_watch(self, place_id: str) -> ServedFolder:
         place = self._web.watches.find(place_id)
         if place is None:
             raise StoreError("this watch is not there, or not any more")
@@ -474,7 +474,7 @@ class _Limited:
         return data
 
 
-def _read_findings(place: Place) -> Findings:
+def _read_findings(place: ServedFolder) -> Findings:
     """Raises StoreError."""
     if file_status(place.path, layout.FINDINGS) is None:
         raise StoreError(

@@ -23,7 +23,7 @@ from pgtrial.report.words import (
 )
 from pgtrial.safe_text import make_visible
 from pgtrial.units import format_count, format_duration, format_percent, format_share, tie_units
-from pgtrial.web.folders import Place, Summary
+from pgtrial.web.folders import FolderSummary, ServedFolder
 
 _MOST_WAITS = 8
 
@@ -48,7 +48,7 @@ _FACTS: tuple[tuple[str, Callable[[Findings], str]], ...] = (
 _Key = tuple[str, str, str, str]
 
 
-def describe(place: Place, summary: Summary) -> dict[str, Any]:
+def describe(place: ServedFolder, summary: FolderSummary) -> dict[str, Any]:
     """For JSON: the experiment in a line, and "live", which is null where nothing runs or can be seen."""
     view = read_live(place.path) if summary.state == "running" else None
     return {"experiment": summary.as_dict(), "live": None if view is None else describe_view(view)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgtrial.errors import PgTrialError
 from pgtrial.safe_text import make_visible
-from pgtrial.web.folders import Place, find_places
+from pgtrial.web.folders import ServedFolder, find_places
 
 if TYPE_CHECKING:
     from pgtrial.watch.latest import Course, Latest
@@ -38,30 +38,30 @@ class Watches:
     _newest: "dict[str, Newest]" = field(default_factory=dict, init=False)  # by id
     _metrics_lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # they wait for no page
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ServedFolder, ...]:
         """Raises StoreError when the directory cannot be read any more."""
         return find_places(self.root, MARK)
 
-    def find(self, place_id: str) -> Place | None:
+    def find(self, place_id: str) -> ServedFolder | None:
         return next((place for place in self.places() if place.id == place_id), None)
 
     def listed(self) -> list[dict[str, str]]:
         """For JSON, by name: what each is about, or why that cannot be said."""
         return [_name(place) for place in self.places()]
 
-    def describe(self, place: Place) -> dict[str, Any]:
+    def describe(self, place: ServedFolder) -> dict[str, Any]:
         """For JSON: the last hour, with an "error" where it cannot be read."""
         return self._once_a_minute(place, "latest", lambda: {"watch": _name(place), **_describe(place, self.clock())})
 
-    def alarms(self, place: Place) -> dict[str, Any]:
+    def alarms(self, place: ServedFolder) -> dict[str, Any]:
         """For JSON: all alarms, the latest first. Raises PgTrialError where there is too little to learn from."""
         return self._once_a_minute(place, "alarms", lambda: _alarms(place))
 
-    def page(self, place: Place, window: str) -> str:
+    def page(self, place: ServedFolder, window: str) -> str:
         """The HTML page of a window beside the one that it is best compared with. Raises PgTrialError."""
         return self._once_a_minute(place, f"page {window}", lambda: _page(place, window, self.clock()))
 
-    def metrics(self, place: Place) -> str:
+    def metrics(self, place: ServedFolder) -> str:
         """The newest figures as OpenMetrics text. Raises PgTrialError, also where there are none."""
         from pgtrial.watch.folder import read_mark
         from pgtrial.watch.newest import Newest
@@ -72,7 +72,7 @@ class Watches:
                 newest = self._newest[place.id] = Newest(place.path, mark)
             return newest.text(self.clock())
 
-    def _once_a_minute(self, place: Place, what: str, read: Callable[[], _T]) -> _T:
+    def _once_a_minute(self, place: ServedFolder, what: str, read: Callable[[], _T]) -> _T:
         minute = int(self.clock() // _MINUTE)
         with self._lock:
             for key in [key for key, (of, _) in self._known.items() if of != minute]:
@@ -84,7 +84,7 @@ class Watches:
         return found
 
 
-def _name(place: Place) -> dict[str, str]:
+def _name(place: ServedFolder) -> dict[str, str]:
     from pgtrial.watch.folder import read_mark
 
     name = {"id": place.id, "name": make_visible(place.name)}
@@ -95,7 +95,7 @@ def _name(place: Place) -> dict[str, str]:
     return {**name, "server": make_visible(mark.server), "database": make_visible(mark.database), "error": ""}
 
 
-def _describe(place: Place, now: float) -> dict[str, Any]:
+def _describe(place: ServedFolder, now: float) -> dict[str, Any]:
     from pgtrial.watch.latest import read_latest
 
     try:
@@ -144,7 +144,7 @@ def _statement(statement: "Statement") -> dict[str, str]:
     }
 
 
-def _alarms(place: Place) -> dict[str, Any]:
+def _alarms(place: ServedFolder) -> dict[str, Any]:
     from pgtrial.watch.alarm_words import OBSERVATION, contract_text, moment, summary
     from pgtrial.watch.alarms import find_alarms
 
@@ -162,7 +162,7 @@ def _alarms(place: Place) -> dict[str, Any]:
     }
 
 
-def _page(place: Place, window: str, now: float) -> str:
+def _page(place: ServedFolder, window: str, now: float) -> str:
     from pgtrial.watch.comparable import comparable_window
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark

@@ -14,9 +14,9 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Limit, LimitEvidence, Resource, Suspect
-from pgtrial.findings.disks import DiskStanding, DiskUse
 from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import DiskStanding, DiskUse
 from pgtrial.model.run import LoadLevel
 
 SECONDS = 60

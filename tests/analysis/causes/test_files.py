@@ -8,8 +8,8 @@ import pytest
 from pgtrial.analysis.causes.files import describe_files, tell_files
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.experiment_file.arms import resolve_arms
-from pgtrial.findings.files import FileLimit, FileUse
 from pgtrial.findings.message import say
+from pgtrial.findings.storage import FileLimit, FileUse
 from support import Simulation, write_result_folder
 
 TEXT = """\

@@ -14,8 +14,8 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import examine
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import Ledger
 from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
 from support import EXPERIMENT, Simulation, write_result_folder
@@ -180,8 +180,8 @@ def test_memory_is_told_beside_the_sum(tmp_path: Path) -> None:
     assert "With 1 % more of shared_buffers, throughput would be 0.4" in say(ledger.text)
     assert "shared_buffers, not in the sum" in render_text(findings)
     assert "÷ 1.5" in render_html(findings)
-    twice = predict_change(tmp_path / "folder", {"shared_buffers": 2})
-    assert twice.ratio == pytest.approx(2**0.4, rel=0.1)
+    _, twice = predict_change(tmp_path / "folder", {"shared_buffers": 2})
+    assert twice.value == pytest.approx(2**0.4, rel=0.1)
 
 
 def test_pauses_are_told_as_not_varied_unless_they_are() -> None:

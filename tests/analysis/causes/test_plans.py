@@ -1,12 +1,13 @@
 """Plans that differ between arms, and the time that goes with them."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from pgtrial.analysis.causes.explain import tell_why
 from pgtrial.analysis.causes.plans import compare_plans
-from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
+from pgtrial.analysis.causes.statements import compare_statements, tell_statements
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.findings.message import say
@@ -74,6 +75,44 @@ def test_single_runs_with_another_plan_are_no_change(evidence: Evidence, reducti
 
     assert compare_plans(planned(evidence, by_run), reduction, {}) == ()
     assert compare_plans(evidence, reduction, {}) == ()
+
+
+def with_runs(evidence: Evidence, count: int) -> Evidence:
+    """The experiment with so many runs of each of two arms."""
+    arm, control = evidence.hypothesis_arm, evidence.control
+    assert control is not None
+    runs = [
+        replace(evidence.valid[0], id=2 * block + (name == arm), slot=replace(evidence.valid[0].slot, arm=name))
+        for block in range(count)
+        for name in (control.name, arm)
+    ]
+    arms = tuple(each for each in evidence.arms if each.name in (control.name, arm))
+    return replace(evidence, arms=arms, runs=tuple(runs), valid=tuple(runs))
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 12])
+def test_plans_of_equal_arms_that_are_tossed_are_hardly_told(
+    evidence: Evidence, reduction: Reduction, count: int
+) -> None:
+    """Of 400 experiments; 28 are the 95 % limit of 5 % of them."""
+    experiment, coin = with_runs(evidence, count), random.Random(count)
+
+    told = sum(
+        bool(compare_plans(planned(experiment, {run.id: coin.choice([SCAN, INDEX]) for run in toss}), reduction, {}))
+        for toss in [experiment.valid] * 400
+    )
+
+    assert told <= 28
+
+
+def test_a_plan_of_nearly_all_runs_is_told(evidence: Evidence, reduction: Reduction) -> None:
+    experiment = with_runs(evidence, 6)
+    arm = experiment.hypothesis_arm
+    first, *_ = experiment.runs_of(arm)
+    by_run = shapes(experiment, of_arm=arm)
+
+    assert len(compare_plans(planned(experiment, by_run), reduction, {})) == 1
+    assert len(compare_plans(planned(experiment, by_run | {first.id: SCAN}), reduction, {})) == 1
 
 
 def test_a_part_that_is_larger_than_the_difference_is_no_share_of_it(evidence: Evidence) -> None:

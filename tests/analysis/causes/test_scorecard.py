@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.criterion_values import chosen_criteria
 from pgtrial.analysis.causes.pareto import score_arms
+from pgtrial.analysis.causes.recommend import chosen_criteria
 from pgtrial.analysis.effects.estimate import estimate_effects
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, index_values

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.causes.statement_use import describe_statements
+from pgtrial.analysis.causes.statements import describe_statements
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.findings.naming import UNKNOWN_STATEMENT

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.analysis.causes.background import describe_background
-from pgtrial.analysis.causes.wait_types import describe_types
+from pgtrial.analysis.causes.waits import describe_background, describe_types
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import BackgroundGroup, Reduction, SessionGroup
 

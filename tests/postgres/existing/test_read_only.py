@@ -10,19 +10,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import psycopg
 import pytest
 
-from pgtrial.cli.main import main
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.fingerprint import CPU_OWN
 from pgtrial.store.journal import Journal
-from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
 TEXT = """
@@ -65,29 +61,16 @@ _SETTINGS = "SELECT name, setting FROM pg_settings WHERE source NOT IN ('client'
 pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
 
 
-@dataclass(frozen=True)
-class Finished:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def shop(foreign, tmp_path, monkeypatch) -> Iterator[Any]:
-    """A database with a table that everybody may read, and pgtrial's files and the caller's password elsewhere."""
-    passwords = tmp_path / "pgpass"
-    passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
-    passwords.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passwords))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
+def shop(foreign, caller) -> Iterator[Any]:
+    """A database with a table that everybody may read."""
     foreign.set_auto_conf("autovacuum = off\n")  # which would write to catalogues
     foreign.sql("CREATE DATABASE shop")
     foreign.sql("CREATE TABLE orders AS SELECT i AS id, 0 AS amount FROM generate_series(1, 100) AS i", database="shop")
     foreign.sql("GRANT SELECT ON orders TO PUBLIC", database="shop")
     foreign.sql("VACUUM ANALYZE orders", database="shop")
     wait_until(lambda: foreign.sql(_CONNECTED) == [(0,)])  # a session tells what it wrote when it ends
-    (tmp_path / "own.sql").write_text(READ)
+    (caller / "own.sql").write_text(READ)
     yield foreign
     foreign.sql("DROP DATABASE shop WITH (FORCE)")
 
@@ -102,19 +85,6 @@ def write(shop, tmp_path) -> Callable[..., None]:
         (tmp_path / "shop.toml").write_text(text + more)
 
     return write
-
-
-@pytest.fixture
-def pgtrial(shop, capfd) -> Callable[..., Finished]:
-    """Run a command, in this process, which has imported everything."""
-
-    def run(*arguments: str) -> Finished:
-        capfd.readouterr()
-        with patch.dict(os.environ):  # of which a run forgets what is libpq's
-            status = main(arguments)
-        return Finished(status, *capfd.readouterr())
-
-    return run
 
 
 def objects(shop) -> set[str]:

@@ -1,23 +1,18 @@
 """An existing server that is switched back and forth under a load, as a user has it done; and what guards it."""
 
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import psycopg
 import pytest
 
-from pgtrial.cli.main import main
 from pgtrial.engine.guardrails import asking
-from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
 TEXT = """
@@ -57,27 +52,14 @@ _CLIENTS = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl
 on_one = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
 
 
-@dataclass(frozen=True)
-class Finished:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
 def seal_work() -> None:
     """As much as for a user: another process reads what one has written, and takes as much for it."""
 
 
 @pytest.fixture
-def write(foreign, tmp_path, monkeypatch) -> Callable[..., None]:
-    """Write the experiment; files and environment hold the password only where libpq looks for it."""
-    passwords = tmp_path / "pgpass"
-    passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
-    passwords.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passwords))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
+def write(foreign, caller) -> Callable[..., None]:
+    """Write the experiment."""
     foreign.set_auto_conf(HAND_MADE)
 
     def write(*replacements: tuple[str, str], script: str = SLEEP) -> None:
@@ -85,23 +67,10 @@ def write(foreign, tmp_path, monkeypatch) -> Callable[..., None]:
         for old, new in replacements:
             assert old in text
             text = text.replace(old, new)
-        (tmp_path / "switched.toml").write_text(text)
-        (tmp_path / "sleep.sql").write_text(script)
+        (caller / "switched.toml").write_text(text)
+        (caller / "sleep.sql").write_text(script)
 
     return write
-
-
-@pytest.fixture
-def pgtrial(write, capfd) -> Callable[..., Finished]:
-    """Run a command, in this process, which has imported everything."""
-
-    def run(*arguments: str) -> Finished:
-        capfd.readouterr()
-        with patch.dict(os.environ):  # of which a run forgets what is libpq's
-            status = main(arguments)
-        return Finished(status, *capfd.readouterr())
-
-    return run
 
 
 def query(folder: Path, sql: str) -> list[tuple[object, ...]]:

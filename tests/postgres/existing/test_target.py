@@ -7,17 +7,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 import duckdb
 import pytest
 
-from pgtrial.cli.main import main
 from pgtrial.hosts.linux.control_groups import groups_of
 from pgtrial.hosts.operations import Operations
-from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
 TEXT = """
@@ -48,38 +44,6 @@ HAND_MADE = "# kept by hand\nmaintenance_work_mem = '65MB'\n"
 @pytest.fixture
 def seal_work() -> None:
     """As much as for a user: another process reads what one has written, and takes as much for it."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def place(foreign, tmp_path, monkeypatch) -> Path:
-    """A directory to be in; files and environment hold the password only where libpq looks for it."""
-    passwords = tmp_path / "pgpass"
-    passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
-    passwords.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passwords))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def pgtrial(place, capfd):
-    """Run a command, in this process, which has imported everything."""
-
-    def run(*arguments: str) -> Finished:
-        capfd.readouterr()
-        with patch.dict(os.environ):  # of which a run forgets what is libpq's
-            status = main(arguments)
-        return Finished(status, *capfd.readouterr())
-
-    return run
 
 
 def write(folder: Path, foreign, *, database: str = "", user: str = "boss") -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.engine.folder import LOGS, RECORDED, SPOOL
+from pgtrial.hosts.processes import ProcessId
 from pgtrial.store import layout
-from pgtrial.store.belongings import Belongings, Made, Started
+from pgtrial.store.belongings import Belongings, Made
 from support.attack import folders, others
 from support.attack.trial import PRECIOUS
 
@@ -57,7 +58,7 @@ def _leave_behind(folder: Path, precious: Path, rng: random.Random) -> None:
     data.mkdir()
     (data / "link").symlink_to(precious)
     belongings = Belongings.of(folder)
-    belongings.add_process(Started(pid=2**22 + 1, start_ticks=5, boot_id="x", role="load"))
+    belongings.add_process(ProcessId(pid=2**22 + 1, start_ticks=5, boot_id="x"), "load")
     belongings.add_directory(Made(path=data, host="local"))
     if rng.random() < 0.5:
         others.mutate_record(belongings.path, rng)

@@ -15,9 +15,10 @@ from typing import Any
 import tomli_w
 
 from pgtrial.export.archive import FACTS, SUMS
+from pgtrial.hosts.processes import ProcessId
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.change import Change
-from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal import Journal
 from support.attack.values import SCALARS, TEXTS, any_value, mutate_bytes, mutate_text, mutate_tree
 from support.simulation import DUET, EXPERIMENT, INTERLEAVED
 
@@ -164,7 +165,7 @@ def bundle_commands(rng: random.Random, bundle: Path, name: str) -> Sequence[Seq
 def make_state(directory: Path) -> None:
     """A journal with open changes, of hosts that cannot be reached and of this one, and the record of a folder."""
     (directory / "belongings").mkdir(mode=0o700, parents=True)
-    owner = Owner(pid=2**22 + 1, start_ticks=1, boot_id="0" * 8)
+    owner = ProcessId(pid=2**22 + 1, start_ticks=1, boot_id="0" * 8)
     with Journal.open(write=True) as journal:
         for number, knob in enumerate(_KNOBS):
             change = Change(

@@ -61,7 +61,7 @@ class MethodCalibration(Record):
     forecast: Forecast
 
 
-class Recommendation(Record):
+class MethodAdvice(Record):
     label: str
     method: str
     slice: float | None
@@ -86,7 +86,7 @@ class Calibration(Record):
     arms: int  # of the experiment, the placebo included
     methods: tuple[MethodCalibration, ...]
     refused: dict[str, str]  # what was not calibrated, and why
-    recommendation: Recommendation
+    recommendation: MethodAdvice
     caveats: tuple[CaveatFinding, ...]
 
     def noise(self, choice: MethodChoice, duration: float) -> float | None:

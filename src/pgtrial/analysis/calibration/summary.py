@@ -11,8 +11,8 @@ from pgtrial.analysis.calibration.promise import (
     Calibration,
     Detectable,
     Forecast,
+    MethodAdvice,
     MethodCalibration,
-    Recommendation,
     shown_label,
 )
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
@@ -21,10 +21,11 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.generate import AGAIN
 from pgtrial.findings.caveat import CaveatFinding, caveat, prefix_words
 from pgtrial.findings.findings import ArmSlices, Findings, RunFinding
+from pgtrial.findings.record import Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.stats.power import detectable_ratio
-from pgtrial.stats.slices import Estimate, average_estimates, detectable_in, pool_groups, sd_interval, sd_per_minute
+from pgtrial.stats.slices import average_estimates, detectable_in, pool_groups, sd_interval, sd_per_minute
 
 TIMES = (600.0, 1800.0, 7200.0)  # s
 POWER = 0.8
@@ -71,7 +72,7 @@ def forecast_method(
     )
 
 
-def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> Recommendation:
+def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> MethodAdvice:
     """The method that takes the fewest minutes to find the margin, or one that is as good and simpler.
 
     ``methods`` are at least one, the simplest first. Those with doubts are taken only if there is no other. Two are as
@@ -88,7 +89,7 @@ def recommend(methods: Sequence[MethodCalibration], *, margin: float) -> Recomme
         reason = "it finds the margin in the shortest time"
     else:
         reason = f"it is simpler than {shown_label(best)}, and takes hardly longer"
-    return Recommendation(
+    return MethodAdvice(
         label=chosen.label,
         method=chosen.method,
         slice=chosen.slice,
@@ -239,9 +240,9 @@ def _describe(
         ratio=math.exp(pooled.mean),
         low=math.exp(effect.low),
         high=math.exp(effect.high),
-        growth=_exp(growth.value),
-        growth_low=_exp(growth.low),
-        growth_high=_exp(growth.high),
+        growth=growth and growth.value,
+        growth_low=growth and growth.low,
+        growth_high=growth and growth.high,
         autocorrelation=_autocorrelation(slices),
         forecast=forecast_method(
             sd=pooled.sd,
@@ -284,26 +285,15 @@ def _union(intervals: Iterable[tuple[float | None, float | None]]) -> float:
     return total
 
 
-def _growth(parts: Iterable[tuple[int, ArmSlices]], *, confidence: float, wanted: float) -> Estimate:
-    """Of all parts together, of the logarithm; ``parts`` are numbers of blocks and what their slices tell."""
-    return average_estimates(
-        [
-            Estimate(
-                value=math.log(one.growth),
-                low=math.log(one.growth_low) if one.growth_low else None,
-                high=math.log(one.growth_high) if one.growth_high else None,
-                blocks=blocks,
-            )
-            for blocks, one in parts
-            if one.growth
-        ],
-        confidence=confidence,
-        wanted=wanted,
-    )
-
-
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(value)
+def _growth(parts: Iterable[tuple[int, ArmSlices]], *, confidence: float, wanted: float) -> Estimate | None:
+    """Of all parts together; ``parts`` are numbers of blocks and what their slices tell."""
+    logs = [
+        (blocks, Estimate(value=one.growth, low=one.growth_low or None, high=one.growth_high or None).mapped(math.log))
+        for blocks, one in parts
+        if one.growth
+    ]
+    found = average_estimates(logs, confidence=confidence, wanted=wanted)
+    return None if found is None else found.mapped(math.exp)
 
 
 def _autocorrelation(parts: Sequence[tuple[int, ArmSlices]]) -> float | None:

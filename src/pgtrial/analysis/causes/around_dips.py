@@ -12,7 +12,7 @@ from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_part
 from pgtrial.findings.over_time import DipSign, DipWait
 from pgtrial.model.series import WAIT, WAITS, find_metric
-from pgtrial.stats.dips import Dip, Steadiness
+from pgtrial.stats.dips import Steadiness, ThroughputDip
 from pgtrial.stats.shifts import MarkedSeries, find_unlike
 
 LEADS = range(2, 11)  # s before a dip; the second before it may have a part of it
@@ -87,7 +87,7 @@ def find_signs(cell: Sequence[Timeline], steadiness: _Steadiness, *, seed: int) 
     return tuple(sorted(signs, key=lambda sign: (sign.chance, sign.metric))), len(tried)
 
 
-def tell_more(timeline: Timeline, dips: Sequence[Dip], dip: Dip) -> Message | None:
+def tell_more(timeline: Timeline, dips: Sequence[ThroughputDip], dip: ThroughputDip) -> Message | None:
     """The wait that a dip has more sessions in than the seconds outside of dips; None where no wait stands out."""
     inside, dipping = _inside(timeline, [dip]), _inside(timeline, dips)
     more: dict[Key, float] = {}
@@ -114,7 +114,7 @@ def _stack(timeline: Timeline, keys: Sequence[Key]) -> Array:
     return np.stack([timeline.series.get(key, unknown) for key in keys]) if keys else np.empty((0, timeline.seconds))
 
 
-def _inside(timeline: Timeline, dips: Sequence[Dip]) -> NDArray[np.bool_]:
+def _inside(timeline: Timeline, dips: Sequence[ThroughputDip]) -> NDArray[np.bool_]:
     inside = np.zeros(timeline.seconds, np.bool_)
     for dip in dips:
         inside[dip.start : dip.start + dip.length] = True

@@ -240,21 +240,11 @@ def _compare(
         difference=estimate_difference(
             evidence, [other.latency - one.latency for one, other in pairs], members=1, blocks=blocks
         ),
-        ratio=_exp(
-            estimate_difference(
-                evidence, [math.log(two.latency / one.latency) for one, two in pairs], members=1, blocks=blocks
-            )
-        ),
+        ratio=estimate_difference(
+            evidence, [math.log(two.latency / one.latency) for one, two in pairs], members=1, blocks=blocks
+        ).mapped(math.exp),
         parts=_order(parts),
     )
-
-
-def _exp(logarithm: Estimate) -> Estimate:
-    value, low, high = (
-        None if each is None else math.exp(each) for each in (logarithm.value, logarithm.low, logarithm.high)
-    )
-    assert value is not None
-    return Estimate(value=value, low=low, high=high)
 
 
 def _order(parts: Mapping[WaitEvent, Estimate]) -> tuple[BudgetPart, ...]:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.causes.check_advice import CheckContext, advise
-from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, find_objects, find_series, group_cells
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.log_pairing import LogEvent
+from pgtrial.analysis.timelines.seconds import place_events
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.findings.causes import Check, Level

@@ -10,8 +10,8 @@ from pgtrial.analysis.causes.sessions import estimate_mean, pooled_mean, pooled_
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import SAME_LIMIT, DiskCeiling
 from pgtrial.model.arm import Arm
 from pgtrial.stats.plateau import BAND, LEAST_SHARE, Plateau, find_plateau
 from pgtrial.units import parse_bytes

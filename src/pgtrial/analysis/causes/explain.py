@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes.associations import find_associations
-from pgtrial.analysis.causes.background import describe_background
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
 from pgtrial.analysis.causes.checks import check_samples
 from pgtrial.analysis.causes.disks import describe_disks
@@ -16,9 +15,8 @@ from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.proofs import apply_proofs, tell_proofs
 from pgtrial.analysis.causes.sessions import WaitEvent, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
-from pgtrial.analysis.causes.statement_change import compare_statements, tell_statements
-from pgtrial.analysis.causes.statement_use import describe_statements
-from pgtrial.analysis.causes.wait_types import describe_types
+from pgtrial.analysis.causes.statements import compare_statements, describe_statements, tell_statements
+from pgtrial.analysis.causes.waits import describe_background, describe_types
 from pgtrial.analysis.courses import draw_courses
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
@@ -28,9 +26,9 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
+from pgtrial.findings.questions import Ledger
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart, PlanChange
 from pgtrial.units import read_count

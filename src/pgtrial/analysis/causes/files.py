@@ -15,10 +15,10 @@ from pgtrial.analysis.causes.sessions import estimate_mean, group_cells, pooled_
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
 

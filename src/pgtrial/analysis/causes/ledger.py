@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,30 +15,20 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import MEMORY, TIMES
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.findings.record import Estimate
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN
 from pgtrial.knobs.workload import PAUSES, WORKLOAD
 from pgtrial.nearest import hint_name
-from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
+from pgtrial.stats.elasticity import Elasticities, fit_elasticities, predict_log_ratio
 from pgtrial.stats.interval import ratio_of
 
 CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
 _NEVER_VARIED = ("network", PAUSES, "wake-ups", "locks", "whole-pages", "autovacuum")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is."""
-
-    arm: str
-    ratio: float
-    low: float | None
-    high: float | None
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
@@ -54,14 +43,13 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
     found = sorted(
         (
-            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=_estimate(each))
+            LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=each)
             for name, step, each in zip(asked.resources, steps, fitted.each, strict=True)
         ),
         key=lambda entry: -entry.elasticity.value,
     )
     entries = [entry for entry in found if entry.resource not in MEMORY]
     memory = tuple(entry for entry in found if entry.resource in MEMORY)
-    total = _estimate(fitted.total)
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
     leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
@@ -73,8 +61,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         confidence=evidence.confidence,
         entries=tuple(entries),
         memory=memory,
-        total=total,
-        rest=_less_one(total),
+        total=fitted.total,
+        rest=_less_one(fitted.total),
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
@@ -82,8 +70,9 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     )
 
 
-def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
-    """What a change of times brings to the arm of a ledger, from the folder of its experiment.
+def predict_change(folder: Path, factors: Mapping[str, float]) -> tuple[str, Estimate]:
+    """The arm of a ledger, and the ratio of its throughput after a change of times to before it, from the folder of its
+    experiment.
 
     ``factors``: by the short name of a resource, how many times as long its time is, or as large the memory. SpecError
     for a name that the ledger does not have, StoreError for a folder without a ledger.
@@ -106,13 +95,7 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
             raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
     steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
     steps *= [-1 if name in MEMORY else 1 for name in asked.resources]
-    found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
-    return Prediction(
-        arm=asked.of,
-        ratio=ratio_of(found.value),
-        low=ratio_of(found.interval.low) if found.interval else None,
-        high=ratio_of(found.interval.high) if found.interval else None,
-    )
+    return asked.of, predict_log_ratio(fitted, steps, confidence=CONFIDENCE).mapped(ratio_of)
 
 
 def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> Elasticities | None:
@@ -142,12 +125,6 @@ def _read_times(evidence: Evidence, resources: tuple[str, ...]) -> NDArray[np.fl
     names = [name.partition(".") for name in resources]
     tables = [{**arm.knobs, POSTGRESQL: arm.settings} for arm in evidence.arms]
     return np.array([[log_time(knob, table[knob][key]) for knob, _, key in names] for table in tables])
-
-
-def _estimate(found: Elasticity) -> Estimate:
-    if found.interval is None:
-        return Estimate(value=found.value)
-    return Estimate(value=found.value, low=found.interval.low, high=found.interval.high)
 
 
 def _less_one(total: Estimate) -> Estimate:
@@ -196,7 +173,7 @@ def _tell(
         second = others[0]
         other = second.elasticity.value
         parts.append(message("ledger.undecided", **values, second=second.name, other=other))
-    parts.append(_tell_total(_estimate(fitted.total)))
+    parts.append(_tell_total(fitted.total))
     if not fits:
         parts.append(message("ledger.kink"))
     return message("sentences", parts=tuple(parts))

@@ -19,10 +19,10 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_temporary,
     is_wal,
 )
-from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.causes.sessions import WaitEvent, group_cells
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Limit, LimitEvidence, Resource, Suspect

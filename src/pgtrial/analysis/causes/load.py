@@ -14,9 +14,8 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import Message, Value, message
-from pgtrial.findings.record import Estimate
 from pgtrial.model.metrics import LATENCY_MEAN, TPS
-from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
+from pgtrial.stats.scalability import crossings, fit_scalability
 
 
 def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
@@ -71,10 +70,10 @@ def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
         return _without_numbers(arm, fit.reason, error=fit.error)
     return CurveModel(
         arm=arm,
-        throughput_of_one=_estimate(fit.one),
-        contention=_estimate(fit.contention),
-        coherency=_estimate(fit.coherency),
-        peak=_estimate(fit.peak),
+        throughput_of_one=fit.one,
+        contention=fit.contention,
+        coherency=fit.coherency,
+        peak=fit.peak,
         knee=fit.knee,
         error=fit.error,
         reason=None,
@@ -92,14 +91,6 @@ def _without_numbers(arm: str, reason: Message, *, error: float | None = None) -
         error=error,
         reason=reason,
     )
-
-
-def _estimate(parameter: Parameter | None) -> Estimate | None:
-    """A limit that the data do not set is not known."""
-    if parameter is None:
-        return None
-    high = parameter.high
-    return Estimate(value=parameter.value, low=parameter.low, high=None if high is None or math.isinf(high) else high)
 
 
 def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:

@@ -6,8 +6,15 @@ from typing import Literal
 
 import numpy as np
 
-from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
-from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
+from pgtrial.analysis.causes.recommend import (
+    Array,
+    Rated,
+    Weighted,
+    chosen_criteria,
+    find_trade_offs,
+    read_criterion,
+    recommend,
+)
 from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
 from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence

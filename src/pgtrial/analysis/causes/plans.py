@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from scipy.stats import fisher_exact
+
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
@@ -13,7 +15,10 @@ from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.session_time import PlanChange
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import PLANS
+from pgtrial.stats.interval import holm
 
+ALPHA = 0.05
+MIN_RUNS = 3  # of each arm: two equal arms whose plans are tossed by a coin have each its own in 2 × 1/2⁶ of all cases
 _ARROW = " → "
 _Statement = tuple[str, str]  # scenario and text
 
@@ -29,7 +34,8 @@ class _Seen:
 def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[PlanChange, ...]:
     """Every arm against the control, in the order of the scripts.
 
-    The plan of most of an arm's runs is its plan: statistics are sampled, so single runs may differ from it.
+    The plan of most of an arm's runs is its plan: statistics are sampled, so single runs may differ from it. Arms whose
+    plans change from run to run differ only if that is no chance (:func:`_differing`).
     """
     control = evidence.control
     if control is None:
@@ -37,10 +43,9 @@ def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> t
     of_control = _read_plans(evidence, control.name)
     found = []
     for arm in (arm.name for arm in evidence.arms if arm.name != control.name):
-        for statement, seen in _read_plans(evidence, arm).items():
-            before = of_control.get(statement)
-            if before is None or _plan(before) == _plan(seen):
-                continue
+        of_arm = _read_plans(evidence, arm)
+        for statement in _differing(of_control, of_arm):
+            before, seen = of_control[statement], of_arm[statement]
             shown = before.shown | seen.shown
             scenario, text = statement
             plans = (_plan(before), _plan(seen))
@@ -73,6 +78,30 @@ def _read_plans(evidence: Evidence, arm: str) -> Mapping[_Statement, _Seen]:
                 seen.shapes[plan["shape"]] += 1
                 seen.shown.update(plan["shown"])
     return found
+
+
+def _differing(of_control: Mapping[_Statement, _Seen], of_arm: Mapping[_Statement, _Seen]) -> Sequence[_Statement]:
+    """Statements of which an arm's plan is another one by more than chance.
+
+    Either each arm has one plan in all of its runs, MIN_RUNS at least, or Fisher's exact test of "both arms take the
+    arm's plan equally often" says so at ALPHA, Holm's way over the statements that it is asked for.
+    """
+    certain, p = set[_Statement](), dict[_Statement, float]()
+    for statement, seen in of_arm.items():
+        before = of_control.get(statement)
+        if before is None or _plan(before) == _plan(seen):
+            continue
+        if len(before.shapes) == len(seen.shapes) == 1:
+            if min(before.shapes.total(), seen.shapes.total()) >= MIN_RUNS:
+                certain.add(statement)
+            continue
+        plan = _plan(seen)
+        table = [[each.shapes[plan], each.shapes.total() - each.shapes[plan]] for each in (before, seen)]
+        p[statement] = float(fisher_exact(table).pvalue)
+    for statement, adjusted in zip(p, holm(list(p.values())), strict=True):
+        if adjusted is not None and adjusted <= ALPHA:
+            certain.add(statement)
+    return [statement for statement in of_arm if statement in certain]
 
 
 def _plan(seen: _Seen) -> str:

@@ -9,9 +9,9 @@ from pgtrial.analysis.large import refuse_large
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.findings.causes import Limit, Resource
-from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_level
+from pgtrial.findings.questions import Ledger, LedgerEntry
 from pgtrial.store import layout
 from pgtrial.store.proofs import find_proofs
 from pgtrial.store.rows import damaged

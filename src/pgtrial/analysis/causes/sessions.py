@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.reduction import Reduction, SessionGroup
+from pgtrial.analysis.reduction import Reduction, SessionGroup, sum_by_key
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import SAMPLED, WAIT_SAMPLING
@@ -232,11 +232,7 @@ def split_sessions(
 
 
 def _by_kind(groups: Iterable[SessionGroup]) -> dict[WaitEvent, float]:
-    found: dict[WaitEvent, float] = {}
-    for group in groups:
-        kind = (group.wait_type or CPU, group.wait_event)
-        found[kind] = found.get(kind, 0.0) + group.sessions
-    return found
+    return sum_by_key(((group.wait_type or CPU, group.wait_event), group.sessions) for group in groups)
 
 
 def _refine(

@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from pgtrial.analysis.causes.around_dips import compare_waits, find_signs, tell_more
-from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.log_pairing import LogEvent
+from pgtrial.analysis.timelines.seconds import Placed, place_events
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_event_kind

@@ -9,8 +9,8 @@ from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
-from pgtrial.findings.acceptance import Acceptance
 from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.questions import Acceptance
 from pgtrial.findings.record import Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better

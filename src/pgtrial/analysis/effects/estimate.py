@@ -20,7 +20,6 @@ from pgtrial.model.metrics import COMPARED
 from pgtrial.model.observable import floor_of
 from pgtrial.model.run import RunRow
 from pgtrial.model.verdict import Decision
-from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over, runs_before
 from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
@@ -31,7 +30,7 @@ from pgtrial.stats.interval import holm
 from pgtrial.stats.late import NEAR, Late, bound_late
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
-from pgtrial.stats.sequential import hide_interval
+from pgtrial.stats.sequential import hide_interval, widen
 from pgtrial.stats.steps import bound_steps
 
 

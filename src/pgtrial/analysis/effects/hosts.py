@@ -9,8 +9,8 @@ import numpy as np
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, blocks_of, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.hosts import HostFinding, Hosts
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.questions import HostFinding, Hosts
 from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison, Interval
@@ -93,8 +93,7 @@ def _centre(fit: OverHosts) -> float:
 def _ratio(log_ratio: float, interval: Interval | None, hidden: tuple[float, float]) -> Estimate:
     if interval is None:
         return Estimate(value=math.exp(log_ratio))
-    low, high = interval.low - hidden[0], interval.high + hidden[1]
-    return Estimate(value=math.exp(log_ratio), low=ratio_of(low), high=ratio_of(high))
+    return Estimate(value=log_ratio, low=interval.low - hidden[0], high=interval.high + hidden[1]).mapped(ratio_of)
 
 
 def _spread(value: float | None, interval: Interval | None) -> Estimate | None:

@@ -19,7 +19,7 @@ from pgtrial.stats.equivalence import judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClaimMetric:
     """One metric of a claim of several; ``estimated`` is None where no block has a ratio.
 
     ``refuting`` is the comparison at the level by which the part refutes the whole.
@@ -30,7 +30,7 @@ class Part:
     refuting: Comparison | None
 
 
-def estimate_parts(evidence: Evidence, values: Values) -> tuple[Part, ...]:
+def estimate_parts(evidence: Evidence, values: Values) -> tuple[ClaimMetric, ...]:
     """One for each metric of the claim; () of a claim of one metric."""
     claims = claims_of(evidence)
     if len(claims) < 2:
@@ -38,17 +38,17 @@ def estimate_parts(evidence: Evidence, values: Values) -> tuple[Part, ...]:
     return tuple(_estimate_part(evidence, values, claim, number=len(claims)) for claim in claims)
 
 
-def _estimate_part(evidence: Evidence, values: Values, claim: Claim, *, number: int) -> Part:
+def _estimate_part(evidence: Evidence, values: Values, claim: Claim, *, number: int) -> ClaimMetric:
     estimated = estimate_claimed(evidence, values, claim)
     if estimated is None:
-        return Part(claim=claim, estimated=None, refuting=None)
+        return ClaimMetric(claim=claim, estimated=None, refuting=None)
     key = (claim.metric.name, claim.scenario, ALL)
     comparisons = evidence.comparisons * number
     refuting = compare_metric(evidence, values, evidence.hypothesis_arm, key, comparisons=comparisons)
-    return Part(claim=claim, estimated=estimated, refuting=refuting)
+    return ClaimMetric(claim=claim, estimated=estimated, refuting=refuting)
 
 
-def judge_part(evidence: Evidence, part: Part) -> Verdict:
+def judge_part(evidence: Evidence, part: ClaimMetric) -> Verdict:
     """What a metric says of the whole: supported at the full level, refuted at its share of it."""
     if part.estimated is None or part.refuting is None:
         return Verdict.INVALID

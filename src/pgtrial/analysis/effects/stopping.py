@@ -8,23 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.analysis.by_scenario import observe_scenarios
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
-from pgtrial.analysis.effects.parts import Part, estimate_parts, judge_part, judge_together
+from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_part, judge_together
 from pgtrial.analysis.effects.verdict import judge_claim
-from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.sampled import observe_samples
+from pgtrial.analysis.sampled import observe_samples, observe_scenarios
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.design.plan import Plan
 from pgtrial.findings.findings import Effect, Observation, Stopping
 from pgtrial.findings.message import Message, message
 from pgtrial.model.observable import is_sampled
 from pgtrial.model.verdict import Verdict
-from pgtrial.stats.power import Needed, blocks_to_decision, blocks_to_precision, half_width
+from pgtrial.stats.power import MoreBlocks, blocks_to_decision, blocks_to_precision, half_width
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
 
@@ -71,7 +70,7 @@ class StopDecision:
     reason: Message
     blocks: int
     look: int | None
-    forecast: Needed
+    forecast: MoreBlocks
 
 
 def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
@@ -98,7 +97,7 @@ def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     return (*observations, *sampled, *observe_scenarios(evidence, reduction))
 
 
-def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> StopDecision:
+def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[ClaimMetric] = ()) -> StopDecision:
     """The decision from the effect that the claim is about; None when no block has a value for it.
 
     ``parts`` are those of a claim of several metrics.
@@ -114,7 +113,7 @@ def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] 
         return StopDecision(stop=False, reason=reason, blocks=0, look=None, forecast=_unknown())
     is_done, found = _reached(evidence, primary, parts)
     if look is not None and is_done:
-        ended = Needed(blocks=None, reachable=True)
+        ended = MoreBlocks(blocks=None, reachable=True)
         return StopDecision(stop=True, reason=found, blocks=blocks, look=look, forecast=ended)
     if blocks == looks[-1]:
         reason = message("stopping.all-run", found=found)
@@ -126,7 +125,9 @@ def decide(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] 
     return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=forecast)
 
 
-def describe_stopping(evidence: Evidence, primary: Estimated | None, parts: Sequence[Part] = ()) -> Stopping | None:
+def describe_stopping(
+    evidence: Evidence, primary: Estimated | None, parts: Sequence[ClaimMetric] = ()
+) -> Stopping | None:
     """The rule and what became of it; None without a rule. ``parts`` as for ``decide``."""
     looks = evidence.looks
     if not looks:
@@ -138,7 +139,7 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None, parts: Sequ
     return Stopping(
         rule=design.stop,
         precision=design.precision if design.stop == "precision" else None,
-        spending=SPENDING.value if design.stop == "decision" else None,
+        spending="obrien-fleming" if design.stop == "decision" else None,
         looks=looks,
         blocks=decision.blocks,
         ended=decision.blocks if decision.stop else None,
@@ -148,7 +149,7 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None, parts: Sequ
     )
 
 
-def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> tuple[bool, Message]:
+def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[ClaimMetric]) -> tuple[bool, Message]:
     """Whether the blocks are enough for the purpose of the rule, and that as a message."""
     design = evidence.experiment.design
     if design.stop == "precision":
@@ -170,7 +171,7 @@ def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> t
     return True, message("stopping.supported" if verdict is Verdict.SUPPORTED else "stopping.refuted")
 
 
-def _forecast(evidence: Evidence, primary: Estimated, parts: Sequence[Part]) -> Needed:
+def _forecast(evidence: Evidence, primary: Estimated, parts: Sequence[ClaimMetric]) -> MoreBlocks:
     """Until the last one is decided of a claim of several metrics."""
     design, comparison = evidence.experiment.design, primary.comparison
     coming = tuple(look for look in evidence.looks if look > comparison.blocks)
@@ -211,7 +212,7 @@ def _next(evidence: Evidence, blocks: int) -> Message:
     return message("stopping.next-look", block=coming)
 
 
-def _describe_forecast(forecast: Needed, primary: Estimated) -> Message:
+def _describe_forecast(forecast: MoreBlocks, primary: Estimated) -> Message:
     if forecast.blocks is None and primary.comparison.sd_log_ratio is None:
         return message("stopping.too-early")
     if forecast.blocks is None:
@@ -219,5 +220,5 @@ def _describe_forecast(forecast: Needed, primary: Estimated) -> Message:
     return message("stopping.blocks", count=forecast.blocks)
 
 
-def _unknown() -> Needed:
-    return Needed(blocks=None, reachable=False)
+def _unknown() -> MoreBlocks:
+    return MoreBlocks(blocks=None, reachable=False)

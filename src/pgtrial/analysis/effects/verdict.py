@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
-from pgtrial.analysis.effects.parts import Part, judge_part, judge_together
+from pgtrial.analysis.effects.parts import ClaimMetric, judge_part, judge_together
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
 from pgtrial.findings.caveat import CaveatFinding
@@ -55,7 +55,7 @@ def judge_hypothesis(
     stopping: Stopping | None = None,
     bounded: Bounded | None = None,
     *,
-    parts: Sequence[Part] = (),
+    parts: Sequence[ClaimMetric] = (),
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
@@ -158,7 +158,7 @@ def _judge(
     return _Judged(verdict=found, reason=reason, needed=needed)
 
 
-def _judge_part(evidence: Evidence, part: Part, stopping: Stopping | None) -> _Judged:
+def _judge_part(evidence: Evidence, part: ClaimMetric, stopping: Stopping | None) -> _Judged:
     return _judge(
         evidence,
         part.claim,

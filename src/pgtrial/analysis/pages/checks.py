@@ -8,7 +8,7 @@ from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.message import Message, message, verbatim
-from pgtrial.findings.pages import PageCheck, TranslationCost
+from pgtrial.findings.questions import PageCheck, TranslationCost
 from pgtrial.findings.record import Estimate
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD

@@ -13,7 +13,7 @@ from pgtrial.analysis.pages.checks import check_pages, describe_translations
 from pgtrial.design.data_size import BYTES_PER_SCALE
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_data, name_gain, name_level
-from pgtrial.findings.pages import DataFit, HugePages, PageGain
+from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.metrics import TPS
 from pgtrial.model.verdict import Decision
@@ -98,7 +98,7 @@ class _Pair:
     arm: Arm
 
 
-def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
+def describe_pages(evidence: Evidence, values: Values) -> HugePageFindings | None:
     """None where no two arms differ in the page size alone."""
     pairs = tuple(_pairs(evidence))
     if not pairs:
@@ -106,7 +106,7 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
     gains = tuple(_gains(evidence, values, pairs))
     fits = tuple(_fits(evidence, values))
     translations, reason = describe_translations(evidence, values)
-    return HugePages(
+    return HugePageFindings(
         gains=gains,
         fits=fits,
         checks=tuple(check_pages(evidence, {arm.name: page_of(arm) for arm in _compared(evidence)})),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduction import sum_by_key
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.over_time import Panel, PanelLine
@@ -167,12 +168,12 @@ def _make_axis(timelines: tuple[Timeline, ...]) -> _Axis:
 
 def _largest_types(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     """Wait types by the sessions in them over all seconds, largest first."""
-    sessions: dict[str, float] = {}
-    for timeline in timelines:
-        for metric, _ in timeline.series:
-            if metric.startswith(WAITS):
-                name = metric.removeprefix(WAITS)
-                sessions[name] = sessions.get(name, 0.0) + float(np.nansum(timeline.series[metric, ""]))
+    sessions = sum_by_key(
+        (metric.removeprefix(WAITS), float(np.nansum(timeline.series[metric, ""])))
+        for timeline in timelines
+        for metric, _ in timeline.series
+        if metric.startswith(WAITS)
+    )
     return tuple(
         sorted((name for name, sum_ in sessions.items() if sum_ > 0), key=lambda name: (-sessions[name], name))
     )

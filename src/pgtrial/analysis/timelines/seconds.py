@@ -4,6 +4,7 @@ In a run of slices time is the arm's own, which stands still while another arm i
 put together from what counts of its slices.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.counters import Array, increases, own_time, turn_increases
 from pgtrial.analysis.evidence import measured
+from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.slices import Window, slices_of, windows
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.model.run import RunRow
 
 GAP = 2.5  # times the usual distance of two readings of a counter, beyond which what lies between is not known
@@ -141,3 +144,32 @@ def find_values(grid: Grid, t: Array, value: Array, *, every: float = 1.0) -> Ar
     nearest = np.where(np.abs(grid.middle - t[before]) <= NEAR * every, before, after)
     is_near = np.abs(grid.middle - t[nearest]) <= NEAR * every
     return np.where(is_near, value[..., nearest], np.nan)
+
+
+# Where the entries of the server's log lie on timelines.
+
+
+Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start
+
+
+def place_events(
+    runs: Iterable[RunRow], timelines: Iterable[Timeline], events: Iterable[LogEvent]
+) -> Mapping[tuple[int, int], tuple[Placed, ...]]:
+    """By (run, load level): the events that touch each timeline, in order of time."""
+    by_id = {run.id: run for run in runs}
+    measured: dict[int, list[Placed]] = {}  # by run, in seconds since its measuring began
+    for event in events:
+        run = by_id.get(event.run)
+        if run is not None:
+            start, end = measured_time(run, event.start), measured_time(run, event.end)
+            measured.setdefault(run.id, []).append((event, start, end))
+    return {(line.run, line.level): _touching(line, measured.get(line.run, ())) for line in timelines}
+
+
+def _touching(timeline: Timeline, events: Sequence[Placed]) -> tuple[Placed, ...]:
+    placed = [
+        (event, start - timeline.offset, end - timeline.offset)
+        for event, start, end in events
+        if end >= timeline.offset and start < timeline.offset + timeline.seconds
+    ]
+    return tuple(sorted(placed, key=lambda event: event[1]))

@@ -8,8 +8,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import Engagement, Failures, Slices, Stopping
-from pgtrial.findings.hosts import Hosts
-from pgtrial.findings.soak import Soak
+from pgtrial.findings.questions import Hosts, Soak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

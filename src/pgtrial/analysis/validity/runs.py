@@ -11,6 +11,7 @@ from pgtrial.analysis.slices import Window, windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
 from pgtrial.design.levels import level_of
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.result_formats import FORMATS, Latencies
 from pgtrial.experiment_file.workload_table import COMMAND, TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
@@ -158,8 +159,11 @@ def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
     experiment = assessment.evidence.experiment
-    if experiment.workload.rate is not None and experiment.hypothesis.metric == "pgbench.tps":
-        yield caveat("rate-sets-throughput")
+    if experiment.hypothesis.metric == "pgbench.tps":
+        if replays(experiment):
+            yield caveat("rate-sets-throughput.log")
+        elif experiment.workload.rate is not None:
+            yield caveat("rate-sets-throughput")
     skipped = _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
     for found in skipped:
         hides = _hides_latency(assessment, str(found.values["arm"]))

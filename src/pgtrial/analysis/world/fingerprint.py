@@ -20,7 +20,7 @@ from pgtrial.units import parse_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FactRule:
     """``facts`` are patterns. ``arms`` is what a difference between arms is, ``runs`` what a change meanwhile is.
 
     None: it is not compared. ``tolerance`` is the relative difference of sizes that is none.
@@ -34,14 +34,14 @@ class Rule:
 
 
 # The first that fits a fact counts.
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[FactRule, ...] = (
+    FactRule(
         facts=("now/*",),
         arms=None,
         runs=None,
         why="It changes by nature and is judged by thresholds, see below.",
     ),
-    Rule(
+    FactRule(
         facts=(
             *("PostgreSQL/programs", "PostgreSQL/found by", "pgtrial/Python"),
             *("storage/* directory", "storage/* mount point", "storage/* source"),
@@ -50,62 +50,62 @@ RULES: tuple[Rule, ...] = (
         runs=None,
         why="A name or a place; what is found there is compared itself.",
     ),
-    Rule(
+    FactRule(
         facts=("PostgreSQL/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="Another server, or the same built in another way, or another load generator.",
     ),
-    Rule(
+    FactRule(
         facts=("pgtrial/version",),
         arms=Severity.WARNING,
         runs=Severity.WARNING,
         why="Another pgtrial may measure in another way.",
     ),
-    Rule(
+    FactRule(
         facts=("system/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="The C library sorts, copies and allocates for the server.",
     ),
-    Rule(
+    FactRule(
         facts=("kernel/boot id",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="After a reboot memory is laid out anew, caches are empty, and a virtual machine may run elsewhere.",
     ),
-    Rule(
+    FactRule(
         facts=("kernel/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="Version and settings of the kernel decide about memory, write-back, scheduling and clocks.",
     ),
-    Rule(
+    FactRule(
         facts=("machine/memory", "machine/swap"),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="It decides what is cached. Less than 2 % is no difference: a hypervisor may take and give a little.",
         tolerance=0.02,
     ),
-    Rule(
+    FactRule(
         facts=("machine/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="Other CPUs, or the same at another speed.",
     ),
-    Rule(
+    FactRule(
         facts=("limits/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="Control groups limit CPU time, memory (with its page cache) and I/O of the server.",
     ),
-    Rule(
+    FactRule(
         facts=("storage/*",),
         arms=Severity.INVALID,
         runs=Severity.WARNING,
         why="Another device, file system, mount option or queue.",
     ),
-    Rule(
+    FactRule(
         facts=("*",),
         arms=Severity.WARNING,
         runs=Severity.INFO,
@@ -117,7 +117,7 @@ RULES: tuple[Rule, ...] = (
 OF_EACH_HOST = frozenset({"kernel/boot id"})  # no two hosts have the same
 
 
-def rule_of(fact: str) -> Rule:
+def rule_of(fact: str) -> FactRule:
     return next(rule for rule in RULES if any(fnmatchcase(fact, pattern) for pattern in rule.facts))
 
 
@@ -157,7 +157,7 @@ class FactDifference:
     by_run: Mapping[int, Reading]
     by_arm: Mapping[str, tuple[Reading, ...]]
     by_host: Mapping[str, tuple[Reading, ...]]
-    rule: Rule
+    rule: FactRule
 
     @property
     def severity(self) -> Severity | None:

@@ -56,7 +56,7 @@ class _ArmPicture:
 
 
 @dataclass(slots=True, kw_only=True)
-class Picture:
+class LivePicture:
     """The state of the running experiment. ``clock`` measures lengths of time, ``now`` gives the time of day."""
 
     clock: Callable[[], float] = time.monotonic

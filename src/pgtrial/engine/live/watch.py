@@ -14,7 +14,7 @@ from pgtrial.analysis.effects.stopping import Estimator
 from pgtrial.engine.events import EstimateUpdated, Event, PhaseStarted, RunEnded
 from pgtrial.engine.live.follower import Follower
 from pgtrial.engine.live.pace import Pulse
-from pgtrial.engine.live.picture import Picture
+from pgtrial.engine.live.picture import LivePicture
 from pgtrial.engine.live.view import LiveFile, LiveView
 from pgtrial.errors import PgTrialError
 from pgtrial.model.run import PhaseName, RunState
@@ -35,7 +35,7 @@ class Watch:
 
     def __init__(self, draw: Draw, *, folder: Path | None = None) -> None:
         self._draw = draw
-        self._picture = Picture()
+        self._picture = LivePicture()
         self._lock = threading.Lock()  # of the picture: events come from the experiment and from the pulse
         self._unfollowed: deque[tuple[float, Event]] = deque()  # raw files are the pulse's; disks may take their time
         self._pulse = Pulse(self._beat)

@@ -1,5 +1,6 @@
 """The load on a server by a program of the user's choice."""
 
+import asyncio
 import errno
 import os
 import random
@@ -12,13 +13,16 @@ from pgtrial.design.levels import level_of
 from pgtrial.design.slices import Step
 from pgtrial.engine.folder import RECORDED
 from pgtrial.engine.leftovers import end_load
-from pgtrial.engine.loads.generators import run_generators
+from pgtrial.engine.loads.generators import Conduct, LoadOutcome, run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.processes import find_of_role
+from pgtrial.knobs.slowdown import library_of, require_generator_loaded
 from pgtrial.knobs.workload import CLIENTS, WORKLOAD, own_clients, read_command
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.model.arm import Arm
@@ -84,7 +88,8 @@ class CommandLoad:
         """Let the program work for a second on each server version, as the arm has it."""
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
         check_connections(arm, server.settings, clients=self.clients if own is None else own)
-        what = (server.version, pooling(arm), self._workload(arm).command, own)
+        library = library_of(server.environment)
+        what = (server.version, pooling(arm), self._workload(arm).command, own, library is None)
         if what in self.tried:
             return
         self.tried.add(what)
@@ -92,15 +97,14 @@ class CommandLoad:
         generator = self._plan(arm, server, level, block=0, seconds=_TRIAL)
         if generator.results is not None:  # what has work for longer is ended all the same
             generator = replace(generator, results=replace(generator.results, ends_itself=False))
+
+        async def look(_processes: Sequence[HostProcess]) -> None:
+            await asyncio.sleep(_TRIAL)  # it may start others first, which do the work
+            assert library is not None  # else nobody looks
+            await require_generator_loaded(self.here, library, self._find_pids)
+
         try:
-            outcome = await run_generators(
-                self.here,
-                self.program,
-                [generator],
-                environment=server.environment,
-                account=self.account,
-                output=OUTPUT,
-            )
+            outcome = await self._run(generator, server, None if library is None else look)
         except HostCommandError as err:
             raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
         if outcome.errors:
@@ -125,6 +129,9 @@ class CommandLoad:
                 await self._stop_and_look(arm, server, clients=self.clients if own is None else own)
             )
 
+    def _find_pids(self) -> list[int]:
+        return [process.pid for process in find_of_role(self.mark, LOAD, self.here.ops)]
+
     async def _stop_and_look(self, arm: Arm, server: RunningServer, *, clients: int) -> StandstillFinding:
         """Stop the program some times while it works, and see what it tells of that."""
         stops = plan_stops(self.longest_stop, random.Random(f"{self.seed}/standstill"))
@@ -145,15 +152,7 @@ class CommandLoad:
             task = Task(twins={COMMAND: twin}, steps=tuple(steps))
             work.extend((await take_turns(self.here, task, level=0))[COMMAND])
 
-        outcome = await run_generators(
-            self.here,
-            self.program,
-            [generator],
-            environment=server.environment,
-            account=self.account,
-            output=OUTPUT,
-            conduct=conduct,
-        )
+        outcome = await self._run(generator, server, conduct)
         await end_load(self.mark, self.here)
         if outcome.errors:
             text = outcome.errors[0].removeprefix(f"{COMMAND}: ").removesuffix(".")
@@ -165,11 +164,22 @@ class CommandLoad:
         stood = [(before.ended, after.started) for before, after in pairwise(work)]
         return judge_standstill(told, stood, clients=clients, ready=outcome.started)
 
+    async def _run(self, generator: Generator, server: RunningServer, conduct: Conduct | None = None) -> LoadOutcome:
+        return await run_generators(
+            self.here,
+            self.program,
+            [generator],
+            environment=server.environment,
+            account=self.account,
+            output=OUTPUT,
+            conduct=conduct,
+        )
+
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+        await prewarm(server)
 
     def generators(
         self,

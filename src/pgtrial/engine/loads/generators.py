@@ -30,6 +30,9 @@ from pgtrial.hosts.processes import end_process
 from pgtrial.workloads.base import Generator, Output, Progress, Results, Summary, Work
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 
+OnSecond = Callable[[float, float | None], bool]  # of tps and mean latency: whether that is enough
+Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
@@ -74,6 +77,10 @@ class _Seconds:
         return tps, math.fsum(weighted) / tps if weighted else None
 
 
+async def _look_at_none(_processes: Sequence[HostProcess]) -> None:
+    pass
+
+
 async def run_generators(
     host: Host,
     program: Path,
@@ -83,8 +90,9 @@ async def run_generators(
     account: Account | None = None,
     machines: Sequence[LoadMachine] = (),
     output: Output = PGBENCH,
-    on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
-    conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
+    on_second: OnSecond = lambda _tps, _latency: False,
+    on_started: Conduct = _look_at_none,
+    conduct: Conduct | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
@@ -93,8 +101,8 @@ async def run_generators(
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Those
     that tell of their results are told so when they have worked for their time, or a little after ``conduct`` has
-    ended. Raises HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends,
-    none of them is left running.
+    ended. Raises HostCommandError if one cannot be started, and what ``on_started`` and ``conduct`` raise. However this
+    function ends, none of them is left running.
     """
     seconds = _Seconds(processes=len(generators))
     enough = asyncio.Event()
@@ -136,6 +144,7 @@ async def run_generators(
             ]
         waiting = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(enough.wait())]
         stack.push_async_callback(_cancel, [*waiting, *tasks])
+        await on_started(processes)
         conducted = None if conduct is None else partial(conduct, processes)
         conducting = work(tellers, conducted) if tellers else conducted() if conducted is not None else None
         if conducting is not None:
@@ -150,14 +159,13 @@ async def run_generators(
     end_all(loads)
     if tellers:
         started = all_started = max(each.ready or all_started for each in tellers)
-    errors = [f"{_name(generator, machines)}: {line}" for generator, end in ended for line in end.errors]
     return LoadOutcome(
         started=started,
         all_started=all_started,
         first_ended=min((end.time for _, end in ended), default=time.time()),
         silences=tuple(silence for _, end in ended for silence in end.silences),
         summaries=tuple(end.summary for _, end in ended),
-        errors=tuple(errors),
+        errors=tuple(f"{_name(generator, machines)}: {line}" for generator, end in ended for line in end.errors),
         machines=tuple(loads),
     )
 

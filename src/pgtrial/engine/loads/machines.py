@@ -6,12 +6,13 @@ all times become ours.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.target.base import DATABASE, make_work_directory, run_concurrently
 from pgtrial.errors import HostCommandError, PreflightError, WorkloadError
 from pgtrial.experiment_file.experiment import LoadTable
@@ -21,7 +22,6 @@ from pgtrial.hosts.certificate import draw_key_pair, require_cryptography
 from pgtrial.hosts.clock import ClockOffset, measure_offset
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import server_account
-from pgtrial.hosts.processes import ProcessId
 from pgtrial.postgres.entrance import Entrance, are_addresses
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import SUPERUSER
@@ -76,12 +76,7 @@ class LoadMachine:
 
 @asynccontextmanager
 async def open_machines(
-    table: LoadTable | None,
-    *,
-    server: Host,
-    belongings: Belongings,
-    mark: str,
-    on_start: Callable[[ProcessId, str], None],
+    table: LoadTable | None, *, server: Host, belongings: Belongings
 ) -> AsyncIterator[tuple[LoadMachine, ...]]:
     """Connect to the machines of the file and make them ready, () without; ``server`` is the machine of the server.
 
@@ -89,10 +84,11 @@ async def open_machines(
     """
     if table is not None and table.tls:
         require_cryptography()
+    mark = mark_of(belongings.folder)
     async with AsyncExitStack() as stack:
         machines = []
         for address in () if table is None else table.hosts:
-            host = await stack.enter_async_context(open_host(address, mark=mark, on_start=on_start))
+            host = await stack.enter_async_context(open_host(address, mark=mark, on_start=belongings.add_process))
             _clear(host, belongings)  # what a pgtrial that was killed has left
             stack.callback(_clear, host, belongings)
             machines.append(await _ready(host, None if table is None else table.server, server, belongings))

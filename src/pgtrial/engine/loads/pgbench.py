@@ -159,7 +159,7 @@ class PgbenchLoad:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
+        await prewarm(server)
 
     def generators(
         self,
@@ -280,14 +280,14 @@ async def drop_page_cache(host: Host) -> None:
         ) from err
 
 
-async def prewarm(conninfo: str, *, may_create: bool = True) -> None:
+async def prewarm(server: RunningServer) -> None:
     """Read all relations of the load's database into shared_buffers, as far as they fit, the small ones last.
 
-    Raises TargetError if the server does not have the extension pg_prewarm, or, unless it ``may_create`` it there, the
-    database.
+    Raises TargetError if the server does not have the extension pg_prewarm, or a database that was there before.
     """
+    conninfo = server.conninfo(server.database)
     hint = 'cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).'
-    if may_create:
+    if not server.is_foreign:
         try:
             await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
         except TargetError as err:

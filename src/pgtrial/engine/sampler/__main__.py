@@ -7,15 +7,14 @@ comes there asks for readings out of turn, after which it says what time it is. 
 
 import ctypes
 import gc
-import json
 import os
 import select
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+from pgtrial.engine.sampler.config import LoopConfig
 from pgtrial.engine.sampler.files import ReaderError
 from pgtrial.engine.sampler.link import LinkError
 from pgtrial.engine.sampler.loop import Loop
@@ -39,13 +38,13 @@ def main() -> int:
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     with open(0, "rb", buffering=0, closefd=False) as standard_input:
-        config: dict[str, Any] = json.loads(standard_input.readline())
-    _die_with(config["parent"])
+        config = LoopConfig.of_line(standard_input.readline())
+    _die_with(config.parent)
     control = select.poll()
     control.register(wake, select.POLLIN)
     control.register(0, select.POLLIN)
     try:
-        loop = Loop(config, SpoolWriter(Path(config["spool"])))
+        loop = Loop(config, SpoolWriter(Path(config.spool)))
         loop.start()
         signal.signal(signal.SIGCONT, loop.thaw)
         gc.freeze()  # keeps the collector from scanning imported modules again and again
@@ -58,7 +57,7 @@ def main() -> int:
         print(err, file=sys.stderr)
         return 1
     except OSError as err:
-        print(f"{err.strerror}: {err.filename or config['spool']}", file=sys.stderr)
+        print(f"{err.strerror}: {err.filename or config.spool}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,6 @@
 """The engine's side of the sampler: configure, start and stop the process; find gaps in what it wrote."""
 
 import asyncio
-import json
 import os
 import shlex
 import time
@@ -9,13 +8,14 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import QueryCollector
 from pgtrial.collectors.sessions import SessionCollector
+from pgtrial.engine.sampler.config import LoopConfig, RemoteReader
 from pgtrial.engine.sampler.files import reader_argv
 from pgtrial.engine.sampler.spool import (
     END,
@@ -31,11 +31,10 @@ from pgtrial.errors import TargetError
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
-from pgtrial.hosts.linux.devices import BlockDevice, devices_under
+from pgtrial.hosts.linux.devices import DeviceTree, devices_under
 from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within, forget_input
-from pgtrial.model.load_sessions import LOAD
 
 _GAP = 2.7  # intervals without a reading; two that follow each other are up to 1.2 apart
 _SILENCE = 3  # ticks in a row without an answer; a server that is stopped between two slices may miss one
@@ -54,51 +53,10 @@ class Disks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteReader:
-    """How files of another machine are read: ``command`` runs Python there, with its standard input and output here.
+class SamplerConfig(LoopConfig):
+    """``caveats`` are about the disks that could not be found; see ``find_disks``."""
 
-    ``clock_offset`` is by how many seconds that machine's clock is ahead of ours.
-    """
-
-    command: tuple[str, ...]
-    clock_offset: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplerConfig:
-    """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
-
-    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it;
-    without it ("") no server is asked. ``disks`` are those under the data and the WAL, ``groups`` the directories of
-    the control groups that are the server's own, ``spool`` is an empty directory. Without ``machine`` no files of
-    a host are read: nobody knows where the server is. ``remote`` is needed where it is on another machine.
-
-    ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
-    ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
-    started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
-    extensions may be that are worth reading, ``load_sessions`` how the names of the load's sessions begin. Without
-    ``views`` only the sessions of the server are read: what it counts is of others as well. ``traced``: the kernel
-    counts for this experiment what it does not count by itself; another one's sampler that held the file open would
-    keep it from being put back. ``console`` is that of the pooler in front of the server, "" where there is none.
-    """
-
-    conninfo: str
-    version_num: int
-    database: str
-    disks: Disks
-    spool: str
-    groups: tuple[str, ...] = ()
-    machine: bool = True
-    traced: bool = False
-    remote: RemoteReader | None = None
-    server_pid: int | None = None
-    generators: str | None = ""
-    load_conninfo: str = ""
-    load_sessions: str = LOAD
-    views: bool = True
-    console: str = ""
-    interval: float = 1.0
-    session_interval: float = 0.1
+    caveats: tuple[CaveatFinding, ...] = ()
 
 
 def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
@@ -117,7 +75,7 @@ def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
     )
 
 
-def _observed(device: BlockDevice) -> tuple[str, ...]:
+def _observed(device: DeviceTree) -> tuple[str, ...]:
     return (device.name,) if device.is_loop else device.disks
 
 
@@ -175,27 +133,7 @@ class Sampler:
     async def start(self, config: SamplerConfig) -> None:
         """Start the process and wait until the first readings are on disk. Raises TargetError with its reason."""
         self._spool = Path(config.spool)
-        self._caveats = config.disks.caveats
-        options = {
-            "conninfo": config.conninfo,
-            "version_num": config.version_num,
-            "database": config.database,
-            "spool": config.spool,
-            "interval": config.interval,
-            "session_interval": config.session_interval,
-            "devices": config.disks.names,
-            "groups": config.groups,
-            "machine": config.machine,
-            "traced": config.traced,
-            "remote": config.remote and asdict(config.remote),
-            "server_pid": config.server_pid,
-            "generators": config.generators,
-            "load_conninfo": config.load_conninfo,
-            "load_sessions": config.load_sessions,
-            "views": config.views,
-            "console": config.console,
-            "parent": os.getpid(),
-        }
+        self._caveats = config.caveats
         self._process = process = await self._host.start(
             own_program("pgtrial.engine.sampler"),
             role="sampler",
@@ -208,7 +146,7 @@ class Sampler:
         ready = b""
         try:
             with suppress(TimeoutError, ConnectionError):
-                process.stdin.write(json.dumps(options).encode() + b"\n")
+                process.stdin.write(replace(config, parent=os.getpid()).line)
                 async with asyncio.timeout(_START_PATIENCE):
                     await process.stdin.drain()
                     ready = await process.stdout.readline()

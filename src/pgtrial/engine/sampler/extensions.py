@@ -49,7 +49,7 @@ class Pace:
 RUN = Pace()
 
 
-class Extensions:
+class ExtensionReader:
     """``conninfos`` are databases, the first one that has an extension is asked; the last one is the load's.
 
     ``parameters`` are the values of the collectors' parameters. What is read goes to ``add`` (time, source, payload), a

@@ -310,9 +310,12 @@ class SessionSums:
         return payload
 
     def _name_statement(self, text: str, query_id: str | None) -> str:
-        """The text without its literals; of statements that the server counts as one, the same for all."""
+        """The text without its literals; of statements that the server counts as one, the same for all.
+
+        A text of several statements has the identifier of the one at work, such as a COMMIT's that others have, too.
+        """
         name = without_literals(text).strip()  # a comment may have stood at its end
-        if query_id is None:
+        if query_id is None or ";" in name.rstrip("; "):
             return name
         if len(self.statements) >= _MOST_STATEMENTS:
             return self.statements.get(query_id, name)

@@ -11,12 +11,13 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pgtrial.collectors import COLLECTORS, Collector, sessions
 from pgtrial.collectors.base import ConsoleCollector, QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionCollector
-from pgtrial.engine.sampler.extensions import RUN, Extensions, Pace
+from pgtrial.engine.sampler.config import LoopConfig
+from pgtrial.engine.sampler.extensions import RUN, ExtensionReader, Pace
 from pgtrial.engine.sampler.files import (
     FileSource,
     LocalFiles,
@@ -56,7 +57,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lasting:
+class WatchMode:
     """A loop that reads a server as long as there is one, not during a run.
 
     A source that cannot be read is a trouble and nothing more, and ``run`` returns when the connection is lost. The
@@ -74,24 +75,24 @@ class Loop:
 
     def __init__(
         self,
-        config: dict[str, Any],
+        config: LoopConfig,
         sink: Sink,
         *,
         collectors: Sequence[Collector] = COLLECTORS,
-        lasting: Lasting | None = None,
+        lasting: WatchMode | None = None,
     ) -> None:
         """Open all sources. Raises ReaderError when the reader on another machine fails."""
         self._lasting = lasting
         self.is_lost = False  # the server, of a lasting loop
-        version_num: int = config["version_num"]
+        version_num = config.version_num
         self._parameters = {
-            "database": str(config["database"]).encode(),
-            "load": str(config["load_sessions"]).encode(),
+            "database": config.database.encode(),
+            "load": config.load_sessions.encode(),
         }
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
-        for collector in collectors if config["conninfo"] else ():
-            if isinstance(collector, SessionCollector) or (isinstance(collector, QueryCollector) and config["views"]):
+        for collector in collectors if config.conninfo else ():
+            if isinstance(collector, SessionCollector) or (isinstance(collector, QueryCollector) and config.views):
                 statement = find_statement(collector.name, version_num)
                 if statement is None:
                     continue
@@ -100,28 +101,26 @@ class Loop:
                     self._queries.append(collector)
         self._resting: dict[str, float] = {}  # until when a view is not asked, by the monotonic clock
         application, timeout = (SAMPLER, 0.0) if lasting is None else (lasting.application, lasting.timeout)
-        self._link = (
-            ServerLink(config["conninfo"], application=application, timeout=timeout) if config["conninfo"] else None
-        )
-        self._console = ConsoleLink(config["console"]) if config["console"] else None
+        self._link = ServerLink(config.conninfo, application=application, timeout=timeout) if config.conninfo else None
+        self._console = ConsoleLink(config.console) if config.console else None
         self._commands = [each for each in collectors if isinstance(each, ConsoleCollector)] if self._console else []
         self._answered = time.monotonic()
         self._asked = 0.0  # time of the last poll of sessions
         self._due = 0  # moments at which one was due, since the last answer
         self._was_frozen = False
         self._troubles = Troubles(self._report)
-        self._sums = SessionSums(load=config["load_sessions"])
+        self._sums = SessionSums(load=config.load_sessions)
         self._spool = sink
-        self._interval: float = config["interval"]
-        self._session_interval: float = config["session_interval"]
+        self._interval = config.interval
+        self._session_interval = config.session_interval
         self._files = self._open_files(config)
         sources = [source for files in self._files for source in files.sources]
         absent = {source: reason for files in self._files for source, reason in files.absent.items()}
-        if config["conninfo"] and config["machine"] and config["server_pid"] is None:
+        if config.conninfo and config.machine and config.server_pid is None:
             absent["server"] = "the CPU time of the server's processes, of which it does not know the first one"
-        databases = dict.fromkeys(filter(None, (config["conninfo"], config["load_conninfo"])))
-        self._extensions = Extensions(
-            list(databases) if config["load_conninfo"] else [],
+        databases = dict.fromkeys(filter(None, (config.conninfo, config.load_conninfo)))
+        self._extensions = ExtensionReader(
+            list(databases) if config.load_conninfo else [],
             version_num=version_num,
             parameters=self._parameters,
             interval=self._interval,
@@ -130,7 +129,6 @@ class Loop:
             open_link=lambda conninfo: ServerLink(conninfo, application=application, timeout=timeout),
             pace=RUN if lasting is None else lasting.pace,
         )
-        remote: dict[str, Any] | None = config["remote"]
         self._spool.add_header(
             time.time(),
             Header(
@@ -138,35 +136,35 @@ class Loop:
                 interval=self._interval,
                 session_interval=self._session_interval,
                 sources=(*sources, *self._statements, *(each.name for each in self._commands)),
-                devices=tuple(config["devices"]),
-                absent=worth_saying(absent, sources, config["groups"]),
-                foreign=tuple(self._files[0].sources) if remote else (),
-                clock_offset=remote["clock_offset"] if remote else 0.0,
+                devices=tuple(config.devices),
+                absent=worth_saying(absent, sources, config.groups),
+                foreign=tuple(self._files[0].sources) if config.remote else (),
+                clock_offset=config.remote.clock_offset if config.remote else 0.0,
             ),
         )
 
-    def _open_files(self, config: dict[str, Any]) -> Sequence[FileSource]:
+    def _open_files(self, config: LoopConfig) -> Sequence[FileSource]:
         """Those of the server's machine, and, where that is another one, those of this machine."""
-        wanted = wanted_files(config["groups"], traced=config["traced"]) if config["machine"] else []
-        of_server = wanted_children("server", config["server_pid"])
-        mark: str | None = config["generators"]
-        of_load = [] if mark is None else [*wanted_children("load", config["parent"], mark=mark)]
-        if config["console"]:
-            of_load += wanted_children("pooler", config["parent"], mark=mark or "")
+        wanted = wanted_files(config.groups, traced=config.traced) if config.machine else []
+        of_server = wanted_children("server", config.server_pid)
+        mark = config.generators
+        of_load = [] if mark is None else [*wanted_children("load", config.parent, mark=mark)]
+        if config.console:
+            of_load += wanted_children("pooler", config.parent, mark=mark or "")
         add, troubles = self._spool.add, self._troubles
-        if config["remote"] is None:
+        if config.remote is None:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
         from pgtrial.engine.sampler.files import RemoteFiles
 
         return [
             RemoteFiles(
-                config["remote"]["command"],
+                config.remote.command,
                 wanted,
                 children=of_server,
                 interval=self._interval,
                 add=add,
                 troubles=troubles,
-                clock_offset=config["remote"]["clock_offset"],
+                clock_offset=config.remote.clock_offset,
             ),
             LocalFiles([], children=of_load, add=add, troubles=troubles),
         ]

@@ -15,7 +15,6 @@ from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts
 from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import (
-    Disks,
     SamplerConfig,
     find_disks,
     find_server,
@@ -72,7 +71,6 @@ class SlicedMeasurement(Measurement):
                 conninfo=member.server.control,
                 database=member.server.database,
                 version_num=member.server.version_num,
-                disks=Disks(),
                 machine=False,
                 spool=str(member.spool),
                 load_sessions=self.group.context.beginning_of_names(name),
@@ -200,12 +198,14 @@ def machine_config(group: RunGroup, *, clock_offset: float) -> tuple[Path, Sampl
     """The spool and the configuration of the sampler of the machine that the runs of a block share."""
     members = group.members.values()
     first, spool = next(iter(members)), make_shared_spool(next(iter(members)).folder)
+    disks = find_disks(group.host.ops, tuple(dict.fromkeys(group.directories)))
     return spool, SamplerConfig(
         conninfo="",
         database=first.server.database,
         version_num=first.server.version_num,
         traced=Tracing.name in first.arm.knobs,
-        disks=find_disks(group.host.ops, tuple(dict.fromkeys(group.directories))),
+        devices=disks.names,
+        caveats=disks.caveats,
         groups=tuple(dict.fromkeys(each for member in members for each in member.server.groups)),
         spool=str(spool),
         remote=remote_reader(group.host, clock_offset=clock_offset),

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pgtrial.design.plan import Plan
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.experiment_file.arms import FILESYSTEM
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.standby import STANDBY, settings_of
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Tables, Variant
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
 from pgtrial.postgres.entrance import Entrance
@@ -20,6 +27,7 @@ from pgtrial.postgres.programs import Programs, may_execute, reachable_programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import prepare_directory
 from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.state import State
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
 ARM = "PGTRIAL_ARM"  # in the environment of a load whose server tells not whose it is
@@ -116,6 +124,49 @@ class Target(Protocol):
         """Remove everything that belongs to the experiment from the host. Raises RestoreError."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What it takes to prepare a target and its data; no arm is started yet.
+
+    ``scripts`` is where the files of the experiment are, ``here`` where the load generator runs, and ``base`` where
+    data may lie instead of what the file says. ``may_run`` allows programs that only the file names, and those that
+    data to load start; ``may_change`` allows settings of a whole server to be changed. ``caller`` are libpq's variables
+    as pgtrial found them.
+    """
+
+    plan: Plan
+    scripts: Path
+    state: State
+    belongings: Belongings
+    host: Host
+    here: Host
+    changes: HostChanges
+    base: Path | None
+    may_run: bool
+    may_change: bool
+    caller: Mapping[str, str]
+    tell: Observer
+
+    def place_of(self, variant: Variant) -> Path:
+        """Where the directory of a variant is made.
+
+        Its own directory is part of the experiment; --work-directory only moves data without a fixed place.
+        """
+        is_fixed = variant.data and variant.data != self.plan.experiment.target.directory
+        wanted = self.base if self.base is not None and not is_fixed else variant.data or "/var/tmp"
+        return expand_home(Path(wanted)).absolute()
+
+    async def make_filesystem(self, variant: Variant, *, token: str) -> tuple[Path, tuple[JournalEntry, ...]]:
+        """Make the file system of a variant that has one of its own, in an image file in its place, for the whole
+        experiment: where it is mounted, and the changes of the host. Raises SettingError.
+        """
+        context = KnobContext(host=self.host, token=token, directory=str(self.place_of(variant)))
+        wanted = dict(variant.filesystem)
+        self.tell(Preparing(step=f"making a file system, {wanted['type']}"))
+        made = await self.changes.make(context, {FILESYSTEM: wanted}, run=None)
+        return Path(Filesystem().mount_point(context, wanted)), made
+
+
 class Servers(Protocol):
     """The servers of a group of runs, by arm name.
 
@@ -188,26 +239,38 @@ class TurnTaking(Servers, Protocol):
         """Leave nothing of the arms on the host. Raises RestoreError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SingleServer:
-    """The server of one arm, which has the target to itself."""
+    """The one server of a target for all runs of a group: of one arm, or, in subclasses, of several that share it.
+
+    ``left_up`` is the one that the window of a soak has left up for the next one.
+    """
 
     target: Target
-    arm: Arm
+    arms: Mapping[str, Arm]
+    left_up: RunningServer | None = None
 
     @property
     def host(self) -> Host:
         return self.target.host
 
+    @property
+    def first(self) -> str:
+        """The arm whose data it has: the control, where there are several."""
+        return next(iter(self.arms))
+
     async def restore(self) -> None:
-        await self.target.restore(self.arm)
+        await self.target.restore(self.arms[self.first])
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         (name,) = order
-        return {name: await self.target.start(self.arm, run=runs[name])}
+        if self.left_up is None:
+            return {name: await self.target.start(self.arms[name], run=runs[name])}
+        self.target.go_on()
+        return {name: self.left_up}
 
     def settle(self) -> None:
-        """Nothing is switched while one arm runs."""
+        """There is one server, which was started last."""
 
     async def find_lost(self, name: str) -> str:
         return await self.target.find_lost()
@@ -220,18 +283,6 @@ class SingleServer:
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         return await self.target.stop(immediate=immediate)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StillUp(SingleServer):
-    """The server of one arm that the window of a soak has left up for the next one."""
-
-    server: RunningServer
-
-    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        (name,) = order
-        self.target.go_on()
-        return {name: self.server}
 
 
 def wanted_settings(arm: Arm) -> dict[str, str]:
@@ -254,6 +305,12 @@ async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None
                 group.create_task(coroutine)
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+def groups_of(context: KnobContext, knobs: Tables) -> tuple[str, ...]:
+    """The control groups in which a server, or a load on files, is started with these knobs of the host."""
+    chosen = [knob for knob in HOST_KNOBS if knob.name in knobs]
+    return tuple(group for knob in chosen for group in knob.groups(context, knobs[knob.name]))
 
 
 def find_unset(arm: Arm, server: RunningServer) -> tuple[str, ...]:

@@ -8,27 +8,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.data_size import made_data
-from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Preparing, Waiting
+from pgtrial.engine.events import Preparing, Waiting
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.folder import LOADED
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import (
     IN_DATABASE,
+    Preparation,
     RunningServer,
     alter_database,
     executable_client,
     undo_sql,
     wanted_settings,
 )
-from pgtrial.engine.target.loading import Loader, create_as_dumped
+from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.server_survey import refuse_changing, refuse_no_room, survey_server
 from pgtrial.errors import PreflightError, TargetError, WrittenError
 from pgtrial.experiment_file.experiment import SCALED, Experiment
-from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
 from pgtrial.hosts.base import Host
@@ -37,7 +34,6 @@ from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Outcome, Undone
-from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.existing.arm_sql import MAYBE_OF_OTHERS, are_of_others
 from pgtrial.postgres.existing.checks import refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
@@ -60,12 +56,7 @@ from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, options_of, read_session
 from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
-from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import setup_sql
-from pgtrial.workloads.tpcc import load_sql
 
 _FOUND = "found-data"  # kind of event: what the data of a database that was there before were
 _MOST_FOUND = 20_000  # tables, indexes and sequences, of which a result folder can keep what was found
@@ -373,33 +364,18 @@ def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> Tar
     return None
 
 
-async def prepare_server(
-    plan: Plan,
-    scripts: Path,
-    state: State,
-    belongings: Belongings,
-    *,
-    host: Host,
-    here: Host,
-    changes: HostChanges,
-    may_run: bool,
-    may_change: bool,
-    caller: Mapping[str, str],
-    tell: Observer,
-) -> ServerTarget:
-    """Reach the server and make its data, if they are to be pgtrial's own. ``may_run`` allows the pgbench of a
-    directory that only the file names and programs that data to load start, ``may_change`` to change settings of the
-    whole server; ``caller`` are libpq's variables.
+async def prepare_server(task: Preparation) -> ServerTarget:
+    """Reach the server and make its data, if they are to be pgtrial's own.
 
     Raises ConnectError, ConsentError, PreflightError, TargetError; what was made then is removed.
     """
-    experiment = plan.experiment
-    wanted = experiment.target
+    plan, host, caller, changes = task.plan, task.host, task.caller, task.changes
+    experiment, wanted, tell = plan.experiment, plan.experiment.target, task.tell
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
-    _check_version(state, server)
-    survey = await survey_server(server, experiment, plan.arms, scripts)
-    if not may_change:
+    _check_version(task.state, server)
+    survey = await survey_server(server, experiment, plan.arms, task.scripts)
+    if not task.may_change:
         refuse_changing(survey.changing)
     if survey.missing:
         raise refuse_missing(survey.rights, survey.missing)
@@ -409,22 +385,22 @@ async def prepare_server(
     target = ServerTarget(
         experiment=experiment,
         host=host,
-        here=here,
+        here=task.here,
         server=server,
         rights=rights,
-        client=find_programs(wanted.postgres, may_run=may_run),
+        client=find_programs(wanted.postgres, may_run=task.may_run),
         changes=changes,
         token=token,
         database=wanted.database or run_database(token),
         prepared="" if wanted.database else data_database(token),
-        note=state.add_caveat,
+        note=task.state.add_caveat,
         own=survey.own,
         shared=survey.shared,
         scripts=tuple(script for arm in plan.arms if (script := _sql_of(arm))),
         caveats=(
             *rights.caveats(writes=wanted.database is None or wanted.writes),
             *await log_caveats(server),
-            *_own_caveats(server, here),
+            *_own_caveats(server, task.here),
         ),
     )
     changes.knobs = (
@@ -436,11 +412,11 @@ async def prepare_server(
         ServerRole(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:
-        target.before = since_first_begun(state, await read_inventory(server.control, wanted.database))
+        target.before = since_first_begun(task.state, await read_inventory(server.control, wanted.database))
         return target
     check_may_create(rights)
     try:
-        await _load(target, scripts, state, belongings, may_run=may_run, tell=tell)
+        await _load(target, task)
     except BaseException:
         await target.remove()
         raise
@@ -476,43 +452,25 @@ def _own_caveats(server: ExistingServer, here: Host) -> Sequence[CaveatFinding]:
     return (caveat("shared-server"),)
 
 
-async def _load(
-    target: ServerTarget, scripts: Path, state: State, belongings: Belongings, *, may_run: bool, tell: Observer
-) -> None:
+async def _load(target: ServerTarget, task: Preparation) -> None:
     """Make the database from which those of the load are copied."""
-    experiment = target.experiment
-    dataset, prepared = experiment.dataset, target.prepared
-    conninfo, files = target.server.conninfo(prepared), data_files(experiment, scripts)
-    _, other_collation = await create_as_dumped(files, target.create_prepared, conninfo=conninfo)
+    experiment, prepared = target.experiment, target.prepared
+    dataset, account = experiment.dataset, server_account(target.here.ops)
+    loader = Loader(
+        host=target.here,
+        programs=await executable_client(target.client, account, task.belongings, here=target.here),
+        conninfo=target.server.conninfo(prepared),
+        environment=target.server.environment(prepared),
+        is_own=False,
+        copies=Path("/var/tmp"),
+        account=account,
+        belongings=task.belongings,
+        may_run=task.may_run,
+        tell=task.tell,
+    )
+    scale = dataset.scale if dataset.kind in SCALED else None
+    other_collation = await loader.make_data(
+        experiment, task.scripts, task.state, scale=scale, create=target.create_prepared
+    )
     if other_collation is not None:
         target.caveats = (*target.caveats, other_collation)
-    if dataset.kind in SCALED:
-        tell(Preparing(step=f"loading {made_data(dataset.kind, [dataset.scale])}"))
-    if dataset.kind == TPCC:
-        tables = load_sql(dataset.scale, foreign_keys=dataset.foreign_keys)
-        await execute_script(target.server.conninfo(prepared), tables, name=f"the tables of {TPCC}")
-    elif dataset.kind == "pgbench":
-        await target.here.run(
-            initialize_argv(target.client.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys),
-            environment=target.server.environment(prepared),
-        )
-    if files:
-        account = server_account(target.here.ops)
-        loader = Loader(
-            host=target.here,
-            programs=await executable_client(target.client, account, belongings, here=target.here),
-            conninfo=conninfo,
-            environment=target.server.environment(prepared),
-            is_own=False,
-            copies=Path("/var/tmp"),
-            account=account,
-            belongings=belongings,
-            may_run=may_run,
-            tell=tell,
-        )
-        await loader.load(files, json.loads(state.meta().get(LOADED, "[]")))
-    for name, script in setup_sql(experiment, scripts):
-        tell(Preparing(step=f"running {name}"))
-        await execute_script(conninfo, script, name=name)
-    tell(Preparing(step="vacuum, analyze"))
-    await execute(conninfo, "VACUUM (ANALYZE)")

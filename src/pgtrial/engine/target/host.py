@@ -6,26 +6,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
-from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.events import Preparing
+from pgtrial.engine.target.base import Preparation, RunningServer, groups_of
 from pgtrial.errors import PreflightError
-from pgtrial.experiment_file.arms import FILESYSTEM, OF_JOBS
-from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.places import expand_home
+from pgtrial.experiment_file.arms import OF_JOBS
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.local import server_account
-from pgtrial.knobs import find_groups
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.arm import Arm, Variant
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import check_access, make_own, prepare_directory, remove_directories
-from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.belongings import Made
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import FioProgram, find_fio, layout_argv
 
@@ -40,7 +35,6 @@ class HostTarget:
     ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
     """
 
-    experiment: Experiment
     host: Host
     account: Account | None  # whom fio runs as; None: as pgtrial
     fio: FioProgram
@@ -66,7 +60,7 @@ class HostTarget:
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         knobs, directory = host_knobs(arm), str(self.directory(arm))
         context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
-        groups = find_groups(context, knobs)
+        groups = groups_of(context, knobs)
         self.running = arm
         self.changed = await self.changes.make(replace(context, groups=groups), knobs, run=run)
         return RunningServer(
@@ -112,31 +106,27 @@ class HostTarget:
             self.made = []
 
 
-async def prepare_host(
-    plan: Plan, belongings: Belongings, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
-) -> HostTarget:
+async def prepare_host(task: Preparation) -> HostTarget:
     """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
 
-    ``base`` is where directories are made, instead of the place that the file names. Raises PreflightError before
-    anything is touched, TargetError after; whatever was made then is removed.
+    Raises PreflightError before anything is touched, TargetError after; whatever was made then is removed.
     """
-    experiment = plan.experiment
+    plan, host = task.plan, task.host
     target = HostTarget(
-        experiment=experiment,
         host=host,
         account=server_account(host.ops),
         fio=find_fio(host),
-        changes=changes,
+        changes=task.changes,
         token=secrets.token_hex(4),
     )
     files = largest_files(plan.arms)
     # Files of an interrupted pgtrial are useless: they may be incomplete.
-    remove_directories(host, *belongings.paths(host.name))
+    remove_directories(host, *task.belongings.paths(host.name))
     try:
         for variant in dict.fromkeys(arm.variant for arm in plan.arms):
-            directory = await _make_directory(target, belongings, variant, base, size=sum(files.values()), tell=tell)
+            directory = await _make_directory(target, task, variant, size=sum(files.values()))
             for name, size in files.items():
-                tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
+                task.tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
                 await host.run(
                     [target.fio.path, *layout_argv(str(directory / name), size)],
                     account=target.account,
@@ -148,26 +138,15 @@ async def prepare_host(
     return target
 
 
-async def _make_directory(
-    target: HostTarget, belongings: Belongings, variant: Variant, base: Path | None, *, size: int, tell: Observer
-) -> Path:
-    host, name = target.host, f"pgtrial-{secrets.token_hex(4)}"
-    # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
-    wanted = variant.data or str(base or "/var/tmp")
-    if base is not None and variant.data == target.experiment.target.directory:
-        wanted = str(base)
-    place = expand_home(Path(wanted)).absolute()
+async def _make_directory(target: HostTarget, task: Preparation, variant: Variant, *, size: int) -> Path:
+    host, place, name = target.host, task.place_of(variant), f"pgtrial-{secrets.token_hex(4)}"
     if variant.filesystem:
-        context = KnobContext(host=host, token=target.token, directory=str(place))
-        knob = dict(variant.filesystem)
-        tell(Preparing(step=f"making a file system, {knob['type']}"))
-        made = await target.changes.make(context, {FILESYSTEM: knob}, run=None)
+        place, made = await task.make_filesystem(variant, token=target.token)
         target.made += made
         target.caveats = (*target.caveats, *find_caveats(made))
-        place = Path(Filesystem().mount_point(context, knob))
     _check_space(host, place, size)
     # Recorded before it exists: an unrecorded directory could never be removed.
-    belongings.add_directory(Made(path=place / name, host=host.name, variant=variant.key))
+    task.belongings.add_directory(Made(path=place / name, host=host.name, variant=variant.key))
     prepare_directory(host, place / name, target.account)
     files = target.directories[variant.key] = place / name / _FILES
     make_own(host, files, target.account)

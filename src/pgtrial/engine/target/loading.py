@@ -1,10 +1,12 @@
-"""Load the files of ``dataset.load`` into a database of pgtrial's own, by psql and pg_restore as the load's account.
+"""Make the data of an experiment in a database of pgtrial's own.
 
-They may contain anything. Unless the user has allowed the code that was found in them, the kernel refuses them new
-processes and files (RLIMIT_NPROC, RLIMIT_FSIZE), so that nothing is executed which was not found. As root they are read
-from copies that the account may read and not change: what it owns, root does not write.
+The files of ``dataset.load`` are loaded by psql and pg_restore as the load's account. They may contain anything. Unless
+the user has allowed the code that was found in them, the kernel refuses them new processes and files (RLIMIT_NPROC,
+RLIMIT_FSIZE), so that nothing is executed which was not found. As root they are read from copies that the account may
+read and not change: what it owns, root does not write.
 """
 
+import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,18 +14,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
 
+from pgtrial.design.data_size import made_data
 from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.folder import LOADED
 from pgtrial.engine.target.base import way_to_log_in
 from pgtrial.errors import PreflightError, TargetError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Account, Completed, Host
-from pgtrial.postgres.connect import fetch, find_roles, make_roles
+from pgtrial.postgres.connect import execute, execute_script, fetch, find_roles, make_roles
 from pgtrial.postgres.programs import Programs
 from pgtrial.safe_files import open_file
 from pgtrial.store.belongings import Belongings, Made
-from pgtrial.workloads.data_files import DataFile, DumpFormat
+from pgtrial.store.state import State
+from pgtrial.workloads.data_files import DataFile, DumpFormat, data_files
+from pgtrial.workloads.pgbench import initialize_argv
+from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.workloads.tpcc import load_sql
 
 _SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
 _ROW = re.compile(r"CONTEXT:\s+COPY .+?, line (?P<row>\d+)\b")  # counted from the first line of the data
@@ -40,13 +49,12 @@ _NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|i
 
 _COLLATION = "SELECT datcollate FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
 _MOST_SHOWN = 200  # characters of an archive's value, which may be anything
-_Made = TypeVar("_Made")
 _TABLESPACE = re.compile(r'default_tablespace|tablespace ".+" does not exist')
 
 
 async def create_as_dumped(
-    files: Sequence[DataFile], create: Callable[[Mapping[str, str]], Awaitable[_Made]], *, conninfo: str
-) -> tuple[_Made, CaveatFinding | None]:
+    files: Sequence[DataFile], create: Callable[[Mapping[str, str]], Awaitable[None]], *, conninfo: str
+) -> CaveatFinding | None:
     """Make the database for the files by ``create``, with encoding and collation of the one that the first archive is
     of; where the server lacks the collation, with another one, which the caveat tells. ``conninfo`` leads there.
 
@@ -54,20 +62,22 @@ async def create_as_dumped(
     """
     locale = next((dict(file.locale) for file in files if file.locale), {})
     try:
-        return await create(locale), None
+        await create(locale)
     except TargetError as err:
         if not locale:
             raise
         refusal = err.message
+    else:
+        return None
     encoding = locale.get("ENCODING", "UTF8")
     # With C any encoding goes.
     without = {} if encoding == "UTF8" else {"LOCALE_PROVIDER": "libc", "LOCALE": "C"}
-    made = await create({"ENCODING": encoding, **without})
+    await create({"ENCODING": encoding, **without})
     ((collation,),) = await fetch(conninfo, _COLLATION)
     wanted = ", ".join(f"{name} {_shorten(value)}" for name, value in locale.items())
     for value in locale.values():
         refusal = refusal.replace(value, _shorten(value))
-    return made, caveat("other-collation", wanted=wanted, refusal=refusal, collation=collation)
+    return caveat("other-collation", wanted=wanted, refusal=refusal, collation=collation)
 
 
 def _shorten(value: str) -> str:
@@ -92,6 +102,44 @@ class Loader:
     belongings: Belongings
     may_run: bool
     tell: Observer
+
+    async def make_data(
+        self,
+        experiment: Experiment,
+        scripts: Path,
+        state: State,
+        *,
+        scale: int | None,
+        create: Callable[[Mapping[str, str]], Awaitable[None]],
+    ) -> CaveatFinding | None:
+        """Have the database made by ``create``, and all in it that the experiment asks for: tables at a ``scale``, if
+        there is one, the files to load, and what the set-up does. The caveat is that of ``create_as_dumped``.
+        """
+        dataset, files = experiment.dataset, data_files(experiment, scripts)
+        other_collation = await create_as_dumped(files, create, conninfo=self.conninfo)
+        if scale is not None:
+            self.tell(Preparing(step=f"loading {made_data(dataset.kind, [scale])}"))
+            await self._make_tables(dataset.kind, scale, foreign_keys=dataset.foreign_keys)
+        if files:
+            await self.load(files, json.loads(state.meta().get(LOADED, "[]")))
+        for name, script in setup_sql(experiment, scripts):
+            self.tell(Preparing(step=f"running {name}"))
+            await execute_script(self.conninfo, script, name=name)
+        self.tell(Preparing(step="vacuum, analyze, checkpoint" if self.is_own else "vacuum, analyze"))
+        await execute(self.conninfo, "VACUUM (ANALYZE)")
+        return other_collation
+
+    async def _make_tables(self, kind: str, scale: int, *, foreign_keys: bool) -> None:
+        if kind == TPCC:
+            await execute_script(
+                self.conninfo, load_sql(scale, foreign_keys=foreign_keys), name=f"the tables of {TPCC}"
+            )
+            return
+        await self.host.run(
+            initialize_argv(self.programs.path("pgbench"), scale=scale, foreign_keys=foreign_keys),
+            account=self.account if self.is_own else None,  # a server that was there knows whom pgtrial runs as
+            environment=self.environment,
+        )
 
     async def load(self, files: Sequence[DataFile], digests: Sequence[str]) -> None:
         """Load all files, in their order; ``digests`` are those that they had when the experiment was begun.

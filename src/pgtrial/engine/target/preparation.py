@@ -1,36 +1,29 @@
 """Prepare the throw-away target: find programs and places, load the data once, take a snapshot of each cluster."""
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from pgtrial.design.data_size import cluster_size, made_data
+from pgtrial.design.data_size import cluster_size
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import may_count_statements
-from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.events import Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.folder import LOADED
 from pgtrial.engine.leftovers import end_all_strays
-from pgtrial.engine.target.base import DATABASE
-from pgtrial.engine.target.loading import Loader, create_as_dumped
+from pgtrial.engine.target.base import DATABASE, Preparation
+from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
-from pgtrial.experiment_file.arms import FILESYSTEM
-from pgtrial.experiment_file.places import expand_home
-from pgtrial.experiment_file.workload_table import TPCC
 from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
-from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.standby import STANDBY
 from pgtrial.model.arm import Variant
-from pgtrial.postgres.connect import create_database, execute, execute_script
+from pgtrial.postgres.connect import create_database, execute
 from pgtrial.postgres.programs import Programs, find_programs, has_library, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import COUNTING_SETTINGS, STATEMENTS, ThrowawayCluster
@@ -40,13 +33,9 @@ from pgtrial.postgres.work_directory import (
     prepare_directory,
     remove_directories,
 )
-from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.belongings import Made
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
-from pgtrial.workloads.data_files import data_files
-from pgtrial.workloads.pgbench import initialize_argv
-from pgtrial.workloads.scenarios import setup_sql
-from pgtrial.workloads.tpcc import load_sql
 
 _ROOM = 150 * 1024**2  # bytes beside the data: for a new cluster, its log, and as much WAL as it has at least
 _MOST_WAL = 2 * 1024**3  # bytes of the WAL of loading that a cluster keeps, to write it again: half of max_wal_size
@@ -64,29 +53,18 @@ _LOADING: Mapping[str, str] = {
 _LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
 
 
-async def prepare_throwaway(
-    plan: Plan,
-    scripts: Path,
-    state: State,
-    belongings: Belongings,
-    *,
-    host: Host,
-    changes: HostChanges,
-    base: Path | None,
-    may_run: bool,
-    tell: Observer,
-) -> ThrowawayTarget:
+async def prepare_throwaway(task: Preparation) -> ThrowawayTarget:
     """Make each variant's cluster, load the data once, and keep the snapshot; what an interrupted pgtrial prepared is
     used again. The clusters are stopped, and their data are those of the snapshot.
 
-    ``base`` is where work directories are made, instead of the place the file names; ``may_run`` allows programs that
-    only the file names, and those that the data to load start. Raises PreflightError before
-    anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
+    Raises PreflightError before anything is touched, TargetError and HostCommandError after; whatever was made then is
+    removed.
     """
+    plan, state, host = task.plan, task.state, task.host
     experiment = plan.experiment
     variants = dict.fromkeys(arm.variant for arm in plan.arms)
     versions = dict.fromkeys(variant.postgres for variant in variants)
-    by_version = {wanted: find_programs(wanted, host=host, may_run=may_run) for wanted in versions}
+    by_version = {wanted: find_programs(wanted, host=host, may_run=task.may_run) for wanted in versions}
     by_version = prefer_one_kind(by_version, host=host)
     programs = {variant: by_version[variant.postgres] for variant in variants}
     _check_versions(state, programs.values())
@@ -94,31 +72,21 @@ async def prepare_throwaway(
         experiment=experiment,
         host=host,
         account=server_account(host.ops),
-        changes=changes,
+        changes=task.changes,
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
         counting=_counting(plan, state, host, programs.values()),
         caveats=() if host.name == LOCAL or experiment.load is not None else (caveat("load-through-ssh"),),
     )
-    made = belongings.directories(host.name)
+    made = task.belongings.directories(host.name)
     try:
         for variant, found in programs.items():
-            preparation = _Preparation(
-                target=target,
-                plan=plan,
-                scripts=scripts,
-                state=state,
-                belongings=belongings,
-                variant=variant,
-                programs=found,
-                may_run=may_run,
-                tell=tell,
-            )
-            await preparation.execute(base, [each.path for each in made if each.variant == variant.key])
+            kept = [each.path for each in made if each.variant == variant.key]
+            await _VariantData(target=target, task=task, variant=variant, programs=found).make(kept)
     except BaseException:
         await target.remove()
         raise
-    end_all_strays(str(belongings.folder), host)  # of the set-up
+    end_all_strays(str(task.belongings.folder), host)  # of the set-up
     if host.name == LOCAL:  # those that the account may execute
         target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target
@@ -157,34 +125,29 @@ def _check_versions(state: State, programs: Iterable[Programs]) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Preparation:
-    """Of one variant."""
+class _VariantData:
+    """The cluster of one variant, with its data."""
 
     target: ThrowawayTarget
-    plan: Plan
-    scripts: Path
-    state: State
-    belongings: Belongings
+    task: Preparation
     variant: Variant
     programs: Programs
-    may_run: bool
-    tell: Observer
 
-    async def execute(self, base: Path | None, kept: Iterable[Path]) -> None:
+    async def make(self, kept: Iterable[Path]) -> None:
         for left in kept:
             if not self.target.host.ops.is_own_directory(str(left)):
                 continue  # it is gone; what has its name is somebody else's
             cluster = self._cluster(left, _socket_of(self.target.host, left))
             snapshot = Snapshot(host=self.target.host, cluster=cluster)
             if snapshot.is_complete() and self.target.host.ops.is_directory(str(cluster.socket_directory)):
-                self.tell(Preparing(step="using the data that the interrupted attempt prepared"))
+                self.task.tell(Preparing(step="using the data that the interrupted attempt prepared"))
                 self.target.clusters[self.variant.key] = cluster
                 await self._make_reachable(cluster)
                 self._make_standby(cluster)
                 await snapshot.restore()
                 return
             remove_directories(self.target.host, *cluster.directories)
-        cluster = await self._make(base)
+        cluster = await self._make_cluster()
         self.target.clusters[self.variant.key] = cluster
         await self._make_reachable(cluster)
         self._make_standby(cluster)
@@ -192,11 +155,11 @@ class _Preparation:
 
     @property
     def _data_size(self) -> float:
-        return cluster_size(self.plan.experiment.dataset.kind, self.variant.scale)
+        return cluster_size(self.task.plan.experiment.dataset.kind, self.variant.scale)
 
     @property
     def _has_standby(self) -> bool:
-        return any(STANDBY in arm.knobs and arm.variant == self.variant for arm in self.plan.arms)
+        return any(STANDBY in arm.knobs and arm.variant == self.variant for arm in self.task.plan.arms)
 
     def _make_standby(self, cluster: ThrowawayCluster) -> None:
         """A place for the standby of those arms that have one, beside the cluster. Raises PreflightError."""
@@ -204,7 +167,7 @@ class _Preparation:
             return
         host, place, name = self.target.host, cluster.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
         for made in (place / name, Path("/tmp") / name):
-            self.belongings.add_directory(Made(path=made, host=host.name))
+            self.task.belongings.add_directory(Made(path=made, host=host.name))
         directory, socket_directory = prepare_directories(host, place, name, self.target.account)
         self.target.standbys[self.variant.key] = ThrowawayCluster(
             host=host,
@@ -214,21 +177,19 @@ class _Preparation:
             account=self.target.account,
         )
 
-    async def _make(self, base: Path | None) -> ThrowawayCluster:
+    async def _make_cluster(self) -> ThrowawayCluster:
         host, name = self.target.host, f"pgtrial-{secrets.token_hex(4)}"
-        # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
-        wanted = self.variant.data or str(base or "/var/tmp")
-        if base is not None and self.variant.data == self.plan.experiment.target.directory:
-            wanted = str(base)
-        place = expand_home(Path(wanted)).absolute()
+        place = self.task.place_of(self.variant)
         if self.variant.filesystem:
-            place = await self._make_filesystem(place)
+            place, made = await self.task.make_filesystem(self.variant, token=self.target.token)
+            self.target.made += made
+            self.target.caveats = (*self.target.caveats, *find_caveats(made))
         _check_space(host, place, self._data_size, copies=2 + self._has_standby)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Recorded before it exists: an unrecorded directory could never be removed.
-        self.belongings.add_directory(Made(path=place / name, host=host.name, variant=self.variant.key))
+        self.task.belongings.add_directory(Made(path=place / name, host=host.name, variant=self.variant.key))
         for directory in filter(None, (Path("/tmp") / name, wal)):
-            self.belongings.add_directory(Made(path=directory, host=host.name))
+            self.task.belongings.add_directory(Made(path=directory, host=host.name))
         work, socket_directory = prepare_directories(host, place, name, self.target.account)
         try:
             self._check_space_for_twins(work)
@@ -241,23 +202,12 @@ class _Preparation:
 
     def _check_space_for_twins(self, work: Path) -> None:
         """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
-        if self.plan.method.method in ("blocks", "switchback") or _shares_blocks(self.target.host, work):
+        if self.task.plan.method.method in ("blocks", "switchback") or _shares_blocks(self.target.host, work):
             return
         place = (self.variant.data, self.variant.filesystem)
-        variants = [arm.variant for arm in self.plan.arms]
+        variants = [arm.variant for arm in self.task.plan.arms]
         beside = sum((variant.data, variant.filesystem) == place for variant in variants)
         _check_space(self.target.host, work.parent, self._data_size, copies=2 + beside)
-
-    async def _make_filesystem(self, place: Path) -> Path:
-        """A file system in an image file, there for the whole experiment; where it is mounted."""
-        target = self.target
-        context = KnobContext(host=target.host, token=target.token, directory=str(place), account=target.account)
-        wanted = dict(self.variant.filesystem)
-        self.tell(Preparing(step=f"making a file system, {wanted['type']}"))
-        made = await target.changes.make(context, {FILESYSTEM: wanted}, run=None)
-        target.made += made
-        target.caveats = (*target.caveats, *find_caveats(made))
-        return Path(Filesystem().mount_point(context, wanted))
 
     def _cluster(self, work: Path, socket_directory: Path) -> ThrowawayCluster:
         return ThrowawayCluster(
@@ -276,57 +226,34 @@ class _Preparation:
         cluster.programs = await reachable_programs(host, self.programs, work=cluster.directory, account=account)
 
     async def _load(self, cluster: ThrowawayCluster) -> None:
-        experiment = self.plan.experiment
+        experiment = self.task.plan.experiment
         settings = experiment.target.texts().get(POSTGRESQL, {})
-        self.tell(Preparing(step=f"making a cluster with PostgreSQL {self.programs.version}"))
+        self.task.tell(Preparing(step=f"making a cluster with PostgreSQL {self.programs.version}"))
         await cluster.initdb(checksums=self.variant.checksums)
         unlimited = {name: "0" for name in _LIMITS if name in settings}
         cluster.write_settings({**settings, **_LOADING, **unlimited})
         await cluster.start()
-        files = data_files(experiment, self.scripts)
-        _, other_collation = await create_as_dumped(
-            files,
-            lambda locale: create_database(cluster.conninfo(), DATABASE, locale),
-            conninfo=cluster.conninfo(DATABASE),
-        )
-        if other_collation is not None:
-            self.state.add_caveat(other_collation)
         if self.target.counting:
             # Not in the load's database, whose objects are the experiment's.
             await execute(cluster.conninfo(), f"CREATE EXTENSION {STATEMENTS}")
-        dataset = experiment.dataset
-        if self.variant.scale is not None:
-            self.tell(Preparing(step=f"loading {made_data(dataset.kind, [self.variant.scale])}"))
-        if dataset.kind == TPCC:
-            tables = load_sql(self.variant.scale or 0, foreign_keys=dataset.foreign_keys)
-            await execute_script(cluster.conninfo(DATABASE), tables, name=f"the tables of {TPCC}")
-        elif self.variant.scale is not None:
-            await self.target.host.run(
-                initialize_argv(
-                    cluster.programs.path("pgbench"), scale=self.variant.scale, foreign_keys=dataset.foreign_keys
-                ),
-                account=self.target.account,
-                environment=cluster.host_environment(DATABASE),
-            )
-        if files:
-            loader = Loader(
-                host=self.target.host,
-                programs=cluster.programs,
-                conninfo=cluster.conninfo(DATABASE),
-                environment=cluster.host_environment(DATABASE),
-                is_own=True,
-                copies=cluster.directory.parent,
-                account=self.target.account,
-                belongings=self.belongings,
-                may_run=self.may_run,
-                tell=self.tell,
-            )
-            await loader.load(files, json.loads(self.state.meta().get(LOADED, "[]")))
-        for name, script in setup_sql(experiment, self.scripts):
-            self.tell(Preparing(step=f"running {name}"))
-            await execute_script(cluster.conninfo(DATABASE), script, name=name)
-        self.tell(Preparing(step="vacuum, analyze, checkpoint"))
-        await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
+        loader = Loader(
+            host=self.target.host,
+            programs=cluster.programs,
+            conninfo=cluster.conninfo(DATABASE),
+            environment=cluster.host_environment(DATABASE),
+            is_own=True,
+            copies=cluster.directory.parent,
+            account=self.target.account,
+            belongings=self.task.belongings,
+            may_run=self.task.may_run,
+            tell=self.task.tell,
+        )
+        create = partial(create_database, cluster.conninfo(), DATABASE)
+        other_collation = await loader.make_data(
+            experiment, self.task.scripts, self.task.state, scale=self.variant.scale, create=create
+        )
+        if other_collation is not None:
+            self.task.state.add_caveat(other_collation)
         await cluster.stop()
         await Snapshot(host=self.target.host, cluster=cluster).take()
 

@@ -4,13 +4,10 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, SingleServer
 from pgtrial.engine.target.existing import ServerTarget
 from pgtrial.errors import SettingError
-from pgtrial.hosts.base import Host
-from pgtrial.model.arm import Arm
 from pgtrial.model.change import Change, JournalEntry, Undone
 from pgtrial.postgres.existing.knobs import ServerSwitch
 from pgtrial.postgres.existing.settings_switch import SettingsSwitch, begin_switching, refuse_changed
@@ -19,31 +16,19 @@ _PATIENCE = 30.0  # s for a switch, of which a server needs one or two
 
 
 @dataclass(slots=True, kw_only=True)
-class ServerBoard:
+class ServerBoard(SingleServer):
     """``arms``: the control first. They differ in settings of PostgreSQL alone, which a reload changes."""
 
     target: ServerTarget
-    arms: Mapping[str, Arm]
     has_switched: bool = field(default=False, init=False)  # the server was given what is not its own, ever
     _first_change: Change | None = field(default=None, init=False)
     _switch: SettingsSwitch | None = field(default=None, init=False)  # None: the arms are all as the server is
     _put_back: list[tuple[JournalEntry, Undone]] = field(default_factory=list, init=False)  # before the end
 
-    @property
-    def host(self) -> Host:
-        return self.target.host
-
-    @property
-    def _first(self) -> str:
-        return next(iter(self.arms))
-
-    async def restore(self) -> None:
-        await self.target.restore(self.arms[self._first])
-
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         """Give the server the control's settings, and try all others once, in ``order``."""
         wanted = {name: json.dumps(self.target.shared[name]) for name in self.arms}
-        first = self._first
+        first = self.first
         self._switch, self._put_back = None, []
         if self._first_change is not None:
             await refuse_changed(self.target.server, self._first_change)
@@ -70,7 +55,7 @@ class ServerBoard:
                 ) from None
 
     async def switch_back(self) -> None:
-        await self.switch(self._first)
+        await self.switch(self.first)
 
     def find_drift(self, name: str) -> str:
         """No value of the kernel is switched; of the file of settings the next switch sees what others have done."""
@@ -80,9 +65,6 @@ class ServerBoard:
         """Put everything back at once, whatever else is to be done yet. Raises RestoreError."""
         self._put_back += await self.target.changes.undo(self.target.changed)
 
-    def settle(self) -> None:
-        """Nothing of the host is switched."""
-
     async def find_lost(self, name: str) -> str:
         """Raises SettingError where somebody has set what is switched, which is not done again to him."""
         if self._switch is None:
@@ -91,12 +73,6 @@ class ServerBoard:
         if lost := await self._switch.find_lost():
             raise SettingError(lost.rstrip("."), hint="What others have set stays.")
         return await self.target.changes.find_lost(others)
-
-    def has_died(self, name: str) -> bool:
-        return self.target.has_died()
-
-    async def keep_log(self, name: str, destination: Path) -> None:
-        await self.target.keep_log(destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         before, self._put_back = self._put_back, []

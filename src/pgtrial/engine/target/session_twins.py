@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.engine.slicer.freeze import find_unpinnable
-from pgtrial.engine.target.base import ARM, RunningServer
+from pgtrial.engine.target.base import ARM, RunningServer, SingleServer
 from pgtrial.engine.target.existing import ServerTarget
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.hosts.base import Host
-from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.existing.log import LogMark, keep_since
@@ -40,17 +38,12 @@ def refuse_unpinnable(target: ServerTarget) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class SessionTwins:
+class SessionTwins(SingleServer):
     """``target`` has the one server; what the arms change there is the same for all of them, and changed once."""
 
     target: ServerTarget
-    arms: Mapping[str, Arm]
     values: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, init=False)
     log_mark: LogMark | None = field(default=None, init=False)
-
-    @property
-    def host(self) -> Host:
-        return self.target.host
 
     def server_pid(self, name: str) -> int | None:
         """No process of the server is an arm's own."""
@@ -64,9 +57,6 @@ class SessionTwins:
         if not found or len(found) < len(rows):
             raise TargetError("the processes that serve the load's sessions are not to be found on this machine")
         return found
-
-    async def restore(self) -> None:
-        await self.target.restore(next(iter(self.arms.values())))
 
     def exchange(self, block: int, *, seed: int) -> None:
         """There is one copy of the data."""
@@ -92,15 +82,6 @@ class SessionTwins:
                 f"the arms cannot take turns: {', '.join(names)} cannot be set for a session of this server",
                 hint='Write method = "blocks" in [design].',
             )
-
-    def settle(self) -> None:
-        """Nothing of the host is switched."""
-
-    async def find_lost(self, name: str) -> str:
-        return await self.target.find_lost()
-
-    def has_died(self, name: str) -> bool:
-        return self.target.has_died()
 
     async def keep_log(self, name: str, destination: Path) -> None:
         if self.log_mark is not None:

@@ -5,16 +5,13 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pgtrial.design.variants import host_knobs
-from pgtrial.engine.target.base import DATABASE, RunningServer, wanted_settings
+from pgtrial.engine.target.base import DATABASE, RunningServer, SingleServer, wanted_settings
 from pgtrial.engine.target.switches import Switches, has_own, set_values, split_knobs
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import SettingError
-from pgtrial.hosts.base import Host
 from pgtrial.knobs.kernel_values import read_chosen, same_value
-from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.settings import Setting
 
@@ -23,11 +20,10 @@ _POLL = 0.02  # s
 
 
 @dataclass(slots=True, kw_only=True)
-class Switchboard:
+class Switchboard(SingleServer):
     """``arms``: the control first, whose server it is. All have the same data, programs and place."""
 
     target: ThrowawayTarget
-    arms: Mapping[str, Arm]
     switches: Switches = field(init=False)
     _texts: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # settings of PostgreSQL by arm
     _now: str = field(default="", init=False)  # the arm whose settings the server has
@@ -36,25 +32,14 @@ class Switchboard:
         self.switches = Switches(changes=self.target.changes)
         self._texts = {name: {**self.target.counting, **wanted_settings(arm)} for name, arm in self.arms.items()}
 
-    @property
-    def host(self) -> Host:
-        return self.target.host
-
-    @property
-    def _first(self) -> str:
-        return next(iter(self.arms))
-
-    async def restore(self) -> None:
-        await self.target.restore(self.arms[self._first])
-
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         """Start the server with the control's settings, and try all others once, in ``order``."""
         common, own = split_knobs(self.arms)
-        control = self.arms[self._first]
+        control = self.arms[self.first]
         kept = {knob: table for knob, table in host_knobs(control).items() if has_own(knob)}
-        server = await self.target.start_with(control, {**common, **kept}, run=runs[self._first])
-        self._now = self._first
-        context = self.target.context(self.target.cluster(control), self._texts[self._first])
+        server = await self.target.start_with(control, {**common, **kept}, run=runs[self.first])
+        self._now = self.first
+        context = self.target.context(self.target.cluster(control), self._texts[self.first])
         servers: dict[str, RunningServer] = {}
         for name in order:
             knobs = {knob: table for knob, table in own[name].items() if not has_own(knob)}
@@ -75,7 +60,7 @@ class Switchboard:
 
     async def switch_back(self) -> None:
         """Give the server the control's settings, with which blocks begin and end. Raises SettingError, OSError."""
-        await self.switch(self._first)
+        await self.switch(self.first)
 
     def find_drift(self, name: str) -> str:
         """Which of an arm's values of the kernel is not in force, in a clause; "" if all are."""
@@ -90,7 +75,7 @@ class Switchboard:
         if self._texts[name] == self._texts[self._now]:
             self._now = name
             return {}
-        cluster = self.target.cluster(self.arms[self._first])
+        cluster = self.target.cluster(self.arms[self.first])
         cluster.write_settings(self._texts[name])
         assert cluster.process is not None  # it was started
         cluster.process.send_signal(signal.SIGHUP)
@@ -105,18 +90,6 @@ class Switchboard:
             else:
                 self._now = name
                 return settings
-
-    def settle(self) -> None:
-        """The values of the kernel are put back from whatever arm's they are."""
-
-    async def find_lost(self, name: str) -> str:
-        return await self.target.find_lost()
-
-    def has_died(self, name: str) -> bool:
-        return self.target.has_died()
-
-    async def keep_log(self, name: str, destination: Path) -> None:
-        await self.target.keep_log(destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         undone = list(await self.target.stop(immediate=immediate))

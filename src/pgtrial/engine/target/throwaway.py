@@ -8,12 +8,19 @@ from pathlib import Path
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import (
+    DATABASE,
+    IN_DATABASE,
+    RunningServer,
+    alter_database,
+    groups_of,
+    undo_sql,
+    wanted_settings,
+)
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
-from pgtrial.knobs import find_groups
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.slowdown import (
@@ -99,7 +106,7 @@ class ThrowawayTarget:
         """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
         cluster, wanted = self.cluster(arm), {**self.counting, **wanted_settings(arm)}
         cluster.write_settings(wanted)
-        self.groups = find_groups(self.context(cluster, wanted), knobs)
+        self.groups = groups_of(self.context(cluster, wanted), knobs)
         self.running, self.log_begin = arm, 0
         self.changed = await self.changes.make(self.context(cluster, wanted), knobs, run=run)
         await self._copy_standby(arm)

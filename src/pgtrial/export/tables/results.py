@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text, truth
 from pgtrial.findings.findings import Effect, Findings
-from pgtrial.findings.pages import HugePages
+from pgtrial.findings.questions import HugePageFindings
 from pgtrial.findings.record import Estimate
 from pgtrial.model.observable import find_observable
 
@@ -244,7 +244,7 @@ def page_tables(findings: Findings) -> tuple[Table, ...]:
     return () if pages is None else (_gains(findings, pages), _checks(pages), _translations(findings, pages))
 
 
-def _gains(findings: Findings, pages: HugePages) -> Table:
+def _gains(findings: Findings, pages: HugePageFindings) -> Table:
     columns = (
         ARM,
         text("baseline", "arm that differs in the page size alone"),
@@ -270,7 +270,7 @@ def _gains(findings: Findings, pages: HugePages) -> Table:
     return table("page_gains", "What huge pages gain", columns, rows)
 
 
-def _checks(pages: HugePages) -> Table:
+def _checks(pages: HugePageFindings) -> Table:
     columns = (
         ARM,
         _PAGE,
@@ -293,7 +293,7 @@ def _checks(pages: HugePages) -> Table:
     return table("page_checks", "The pages that runs had", columns, rows)
 
 
-def _translations(findings: Findings, pages: HugePages) -> Table:
+def _translations(findings: Findings, pages: HugePageFindings) -> Table:
     columns = (
         ARM,
         *LEVEL,

@@ -5,32 +5,19 @@ from dataclasses import replace
 
 from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
-from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
-from pgtrial.findings.catalogue.causes import DIFFERENCES, LOAD_KINDS, PARTS, SCORECARD, STABILITY, STATEMENTS
-from pgtrial.findings.catalogue.disks import (
-    DISK_LOADS,
-    DISK_PARTS,
-    DISK_USES,
-    FILE_FACTS,
-    FILE_USES,
-    SERVER_SIZES,
-)
-from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
-from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
-from pgtrial.findings.catalogue.factors import FACTORS
+from pgtrial.findings.catalogue.causes import CAUSES
+from pgtrial.findings.catalogue.disks import STORAGE
+from pgtrial.findings.catalogue.effects import CALIBRATION_CAVEATS, EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT
 from pgtrial.findings.catalogue.hosts import HOST_CAVEATS, HOSTS
-from pgtrial.findings.catalogue.ledger import LEDGER, NOT_SLOWED, SLOWED
-from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
-from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
+from pgtrial.findings.catalogue.limits import CLUES, LIMITS
 from pgtrial.findings.catalogue.measured import MEASURED_CAVEATS, MEASURED_PARTS
-from pgtrial.findings.catalogue.method import METHOD_REASONS
-from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
-from pgtrial.findings.catalogue.series import PANELS, SERIES
+from pgtrial.findings.catalogue.method import METHOD_REASONS, WORKLOAD
+from pgtrial.findings.catalogue.questions import QUESTIONS
+from pgtrial.findings.catalogue.series import LOG, PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
-from pgtrial.findings.catalogue.soak import SOAK
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
-from pgtrial.findings.catalogue.verdict import ADJUSTMENT, METRICS, NEEDED, SIZES, STOPPING, VERDICTS
-from pgtrial.findings.catalogue.workload import WORKLOAD
+from pgtrial.findings.catalogue.verdict import METRICS, VERDICTS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS, WORLD_PARTS
 
 TABLES: tuple[Mapping[str, Entry], ...] = (
@@ -49,49 +36,21 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     CALIBRATION_CAVEATS,
     METHOD_REASONS,
     VERDICTS,
-    SIZES,
     METRICS,
     ACTS,
     ENGAGEMENT,
-    NOT_TESTED,
-    FACTORS,
-    NEEDED,
-    STOPPING,
-    ADJUSTMENT,
+    QUESTIONS,
     WORKLOAD,
     SERIES,
     PANELS,
-    EVENT_KINDS,
-    LOG_EVENTS,
-    LOG_SUMMARIES,
-    PAGE_GAINS,
-    PAGE_DATA,
-    TRANSLATIONS,
+    LOG,
     SEEN,
     ADVICE,
     WAIT_EVENTS,
-    DISK_LOADS,
-    DISK_PARTS,
-    DISK_USES,
-    SERVER_SIZES,
-    FILE_USES,
-    FILE_FACTS,
-    PARTS,
-    DIFFERENCES,
-    STATEMENTS,
-    STABILITY,
-    LOAD_KINDS,
-    SCORECARD,
-    RESOURCES,
+    STORAGE,
+    CAUSES,
     LIMITS,
-    CHANGED_LIMITS,
-    SLOWED,
-    NOT_SLOWED,
-    LEDGER,
-    SOAK,
-    DETAILS,
     CLUES,
-    RATES,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"

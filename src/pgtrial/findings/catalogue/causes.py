@@ -4,7 +4,7 @@ from pgtrial.findings.catalogue.base import Entry, plural
 from pgtrial.language import N_
 
 # Parts of a transaction's time that PostgreSQL has no name for; its own names are the same in all languages.
-PARTS = {
+CAUSES = {
     "part.cpu": Entry(text=N_("CPU")),
     "part.cpu-queue": Entry(text=N_("CPU queue")),
     "part.blocked": Entry(text=N_("blocked in the kernel")),
@@ -12,9 +12,7 @@ PARTS = {
     "part.outside": Entry(text=N_("outside the server")),
     "part.schedule-lag": Entry(text=N_("outside the server schedule lag")),
     "part.pool": Entry(text=N_("the wait for a session of PgBouncer's pool")),
-}
-
-DIFFERENCES = {
+    # Differences of the mean latency.
     "latency.unclear": Entry(text=N_("The mean latency of {arm} does not differ clearly from that of {control}.")),
     "latency.less-somehow": Entry(
         text=N_(
@@ -56,9 +54,7 @@ DIFFERENCES = {
     "latency.part-in": Entry(text=N_("{part} (mostly in “{statement}”)")),
     "latency.part-alone": Entry(text=N_("{part} alone {time:duration}, for which other parts partly make up")),
     "latency.part": Entry(text=N_("{share:short_percent} of it {part}")),
-}
-
-STATEMENTS = {
+    # Statements.
     "statements.rose": Entry(text=N_("A transaction spends {more:duration} more in “{rose}”.")),
     "statements.rose-and-fell": Entry(
         text=N_(
@@ -69,9 +65,7 @@ STATEMENTS = {
     "statement.unknown": Entry(text=N_("(text not known)")),
     "statement.events": Entry(text="{events:and}"),
     "statement.event": Entry(text="{event} {share:short_percent}"),
-}
-
-STABILITY = {
+    # Stability, and what comes with dips.
     "dips.together": Entry(
         text=N_(
             "Of {total:duration} in dips {overlap:duration} lie beside a {kind}; by chance it would be "
@@ -89,9 +83,7 @@ STABILITY = {
     "log-event.checkpoint-begins": Entry(text=N_("checkpoint's beginning")),
     "log-event.of-table": Entry(text=N_("{event} of {table}")),
     "log-event.about": Entry(text="{event} {object}"),
-}
-
-LOAD_KINDS = {
+    # Kinds of load.
     "load-kind.unknown": Entry(text=N_("Too little is known to say: {known} of {all} features.")),
     "load-kind.mixed": Entry(text=N_("mixed, by {features:list}.")),
     "load-kind.clear": Entry(text=N_("{kind}, by {features:list}.")),
@@ -102,9 +94,7 @@ LOAD_KINDS = {
     "feature.bytes-per-read": Entry(text=N_("bytes per read {value:bytes} ({vote})")),
     "feature.read-per-dirtied": Entry(text=N_("blocks read per block dirtied {value:count} ({vote})")),
     "vote.neither": Entry(text=N_("neither")),
-}
-
-SCORECARD = {
+    # The scorecard.
     "recommended.gains": Entry(text=N_("{arm}: {gains:list}, against {control}.")),
     "recommended.control": Entry(text=N_("{arm}: no other arm is better than the control.")),
     "recommended.ahead": Entry(text=N_("Undecided. {arm} is ahead: {gains:list}, against {control}.")),

@@ -5,7 +5,7 @@ from pgtrial.language import N_
 
 # --- The disk of an arm ---------------------------------------------------------------------------------------------
 
-DISK_LOADS = {
+STORAGE = {
     "disk-load.enforced": Entry(
         text=N_("With {level} the disk stands at the limit that pgtrial enforces: {rate} {how}; {off}.")
     ),
@@ -35,9 +35,7 @@ DISK_LOADS = {
     "disk-load.not-limiting": Entry(text=N_("With {level} the disk is not what limits.")),
     "disk-load.far-from-limit": Entry(text=N_("With {level} the disk is not what limits: {below}.")),
     "disk-load.unknown": Entry(text=N_("With {level} it is not known what limits.")),
-}
-
-DISK_PARTS = {
+    # Parts of such sentences.
     "disk-rate.reads": Entry(text=N_("{rate:per_second} reads per second")),
     "disk-rate.writes": Entry(text=N_("{rate:per_second} writes per second")),
     "disk-rate.requests": Entry(text=N_("{rate:per_second} requests per second")),
@@ -64,9 +62,7 @@ DISK_PARTS = {
     "disk-allowed": Entry(text=N_("{share:short_percent} of the {limit} that are allowed")),
     "disk-below": Entry(text=N_("it does {rates:and}")),
     "disk-below.slower": Entry(text=N_("it does {rates:and}, so the disk below the limit is the slower one")),
-}
-
-DISK_USES = {
+    # An arm at all load levels.
     "disk-use.emulated": Entry(text=N_("An emulated disk: a loop device with limits, not a disk of that class.")),
     "disk-use.same-ceiling": Entry(
         text=plural(
@@ -82,9 +78,7 @@ DISK_USES = {
             "At {count} load levels the ceiling differs by {share:short_percent}.",
         )
     ),
-}
-
-SERVER_SIZES = {
+    # The size of server that the disk can feed.
     "server-size": Entry(
         text=plural(
             "At its limit, with {level}, this disk keeps {cpus} busy: enough for a server of {count} CPU, and further "
@@ -107,11 +101,7 @@ SERVER_SIZES = {
     "cpu-source.processes": Entry(text=N_("the kernel's accounts of the server's processes")),
     "cpu-source.control-group": Entry(text=N_("the kernel's account of the server's control group")),
     "cpu-source.machine": Entry(text=N_("CPU time of the machine less that of the load generator")),
-}
-
-# --- A load on files ------------------------------------------------------------------------------------------------
-
-FILE_USES = {
+    # A load on files.
     "file-use": Entry(text="{end}."),
     "file-use.explained": Entry(text="{end}: {facts:items}."),
     "file-name.with-level": Entry(text=N_("{arm} with {level}")),
@@ -127,9 +117,7 @@ FILE_USES = {
     ),
     "file-end.device": Entry(text=N_("{name} reaches {speed} and waits for the device")),
     "file-end.undetermined": Entry(text=N_("{name} reaches {speed} and has no limit that could be determined")),
-}
-
-FILE_FACTS = {
+    # Facts of a load on files.
     "file-fact.read": Entry(text=N_("the device read {share:short_percent} of what was read from the files")),
     "file-fact.written": Entry(
         text=N_("the device wrote {share:short_percent} of what was written to the files meanwhile")

@@ -87,8 +87,7 @@ ENGAGEMENT = {
     "seen.number": Entry(text=N_("{metric} was at most {value:short}, and {least:short} counts as much")),
     "seen.any": Entry(text=N_("{metric} was at most {value:short}, and anything above 0 counts")),
     "seen.nothing": Entry(text=N_("{metric} was 0 in every second")),
-}
-NOT_TESTED = {
+    # A verdict that nothing could have reached.
     "verdict.not-tested": Entry(text=N_("Not tested: {why:sentences}")),
     "verdict.not-tested.no-effect": Entry(
         text=N_("Not tested: {why:sentences} That no effect was seen is no evidence then that there is none.")

@@ -3,7 +3,7 @@
 from pgtrial.findings.catalogue.base import Entry, plural
 from pgtrial.language import N_
 
-RESOURCES = {
+LIMITS = {
     "resource.cpu": Entry(text=N_("the CPU")),
     "resource.disk-throughput": Entry(text=N_("the throughput of the disk")),
     "resource.disk-iops": Entry(text=N_("the requests per second that the disk does")),
@@ -22,9 +22,7 @@ RESOURCES = {
     "resource.connections": Entry(text=N_("the number of connections")),
     "resource.undetermined": Entry(text=N_("nothing that could be determined")),
     "resource.detailed": Entry(text="{resource} ({detail})"),
-}
-
-LIMITS = {
+    # The limit of an arm at a load level.
     "limit.resource": Entry(text=N_("{arm} with {level} is limited by {resource}: {reasons:items}.")),
     "limit.rate": Entry(
         text=N_("Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive.")
@@ -72,10 +70,7 @@ LIMITS = {
     "doubt.unused-cpus": Entry(text=N_("{busy}, but transactions hardly use them")),
     "doubt.nothing-short": Entry(text=N_("no resource is short")),
     "doubt.nothing-short-busy": Entry(text=N_("no resource is short, {busy}")),
-}
-
-# How the limit of an arm differs from the control's.
-CHANGED_LIMITS = {
+    # How the limit of an arm differs from the control's.
     "limit-change.same": Entry(text=N_("{arm} is limited by {limit}, as {control} is.")),
     "limit-change.other": Entry(text=N_("{arm} is limited by {limit}, and {control} by {of_control}.")),
     "limit-change.open": Entry(
@@ -91,10 +86,7 @@ CHANGED_LIMITS = {
         text=N_("with {levels:and} by {limit} and {control} by {of_control}, which may be chance")
     ),
     "level.number": Entry(text=N_("level {level}")),
-}
-
-# What a resource is in particular.
-DETAILS = {
+    # What a resource is in particular.
     "detail.quota": Entry(text=N_("quota of the control group")),
     "detail.kept-from-cpus": Entry(text=N_("the machine has more than the server may use")),
     "detail.steal": Entry(text=N_("the hypervisor gives {share:short_percent} of it to others")),
@@ -165,16 +157,6 @@ _DISK = {
     "disk.write-takes": Entry(text=N_("a write takes {time:duration}")),
     "disk.under-way": Entry(text=N_("{requests:short} requests are under way for {sessions:short} sessions that wait")),
     "disk.request-times": Entry(text="{parts:items}"),
-}
-
-# A rate of a device by what it counts: requests, or bytes.
-RATES = {
-    "device-rate.reads": Entry(text=N_("{rate:per_second} reads per second")),
-    "device-rate.writes": Entry(text=N_("{rate:per_second} writes per second")),
-    "device-rate.requests": Entry(text=N_("{rate:per_second} requests per second")),
-    "device-rate.read": Entry(text=N_("{rate:bytes_per_second} read per second")),
-    "device-rate.written": Entry(text=N_("{rate:bytes_per_second} written per second")),
-    "device-rate.both": Entry(text=N_("{rate:bytes_per_second} read and written per second")),
 }
 
 _MEMORY = {
@@ -282,6 +264,13 @@ _WAITS = {
 }
 
 CLUES = {
+    # A rate of a device by what it counts: requests, or bytes.
+    "device-rate.reads": Entry(text=N_("{rate:per_second} reads per second")),
+    "device-rate.writes": Entry(text=N_("{rate:per_second} writes per second")),
+    "device-rate.requests": Entry(text=N_("{rate:per_second} requests per second")),
+    "device-rate.read": Entry(text=N_("{rate:bytes_per_second} read per second")),
+    "device-rate.written": Entry(text=N_("{rate:bytes_per_second} written per second")),
+    "device-rate.both": Entry(text=N_("{rate:bytes_per_second} read and written per second")),
     "clue.explained": Entry(text=N_("{cause} brings this about")),
     **_CPU,
     **_DISK,

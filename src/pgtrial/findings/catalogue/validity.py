@@ -233,7 +233,14 @@ VALIDITY_CAVEATS = {
             "the claim is; only a server that cannot keep up shows in it."
         ),
         hint=N_("Make the claim about a latency, or leave the rate out."),
-        when="the claim is about throughput, and the load has a rate",
+        when="the claim is about throughput, and the load has a rate, or is a replay",
+    ),
+    "rate-sets-throughput.log": Entry(
+        text=N_(
+            "A replay sends each statement at the time of its log, so the log and not the server decides the "
+            "throughput, about which the claim is; only a server that cannot keep up shows in it."
+        ),
+        hint=N_("Compare mean latencies, or what the server used."),
     ),
     "data-not-restored": Entry(
         severity=Severity.WARNING,

@@ -52,9 +52,7 @@ VERDICTS = {
     ),
     "verdict.invalid": Entry(text=N_("The runs cannot answer the claim: {why:lowered}")),
     "verdict.no-ratio": Entry(text=N_("There is no ratio of {metric} between the arms.")),
-}
-
-SIZES = {
+    # Sizes of effects.
     "size.in-scenario": Entry(text=N_("{size} in scenario {scenario}")),
     "size.without-interval": Entry(text=N_("{size} ({change:change}, without an interval)")),
     "size.with-interval": Entry(text=N_("{size} ({change:change}, between {low:change} and {high:change})")),
@@ -77,44 +75,7 @@ SIZES = {
         text=N_("the {metric} of {arm} came out {change:percent} higher than that of {control}")
     ),
     "value.came-lower": Entry(text=N_("the {metric} of {arm} came out {change:percent} lower than that of {control}")),
-}
-
-METRICS = {
-    "metric.latency-mean": Entry(text=N_("mean latency")),
-    "metric.latency-p50": Entry(text=N_("median latency")),
-    "metric.latency-p95": Entry(text=N_("95th percentile of latency")),
-    "metric.latency-p99": Entry(text=N_("99th percentile of latency")),
-    "metric.latency-p999": Entry(text=N_("99.9th percentile of latency")),
-    "metric.pgbench.tps": Entry(text=N_("throughput")),
-    "metric.pgbench.failures": Entry(text=N_("share of failed transactions")),
-    "metric.pgbench.late": Entry(text=N_("share of late transactions")),
-    "metric.pgbench.skipped": Entry(text=N_("share of skipped transactions")),
-    "metric.fio.iops": Entry(text=N_("requests to files per second")),
-    "metric.fio.bandwidth": Entry(text=N_("bandwidth")),
-    "metric.cost.cpu_seconds": Entry(text=N_("CPU time per transaction")),
-    "metric.cost.context_switches": Entry(text=N_("context switches per transaction")),
-    "metric.cost.blocks_hit": Entry(text=N_("blocks hit per transaction")),
-    "metric.cost.blocks_read": Entry(text=N_("blocks read per transaction")),
-    "metric.cost.temp_bytes": Entry(text=N_("temporary bytes per transaction")),
-    "metric.cost.wal_bytes": Entry(text=N_("WAL per transaction")),
-    "metric.cost.device_reads": Entry(text=N_("device reads per transaction")),
-    "metric.cost.device_read_bytes": Entry(text=N_("bytes read per transaction")),
-    "metric.cost.device_writes": Entry(text=N_("device writes per transaction")),
-    "metric.cost.device_write_bytes": Entry(text=N_("bytes written per transaction")),
-    "metric.stability.lowest": Entry(text=N_("lowest 1 % of throughput")),
-    "metric.stability.highest": Entry(text=N_("highest 1 % of throughput")),
-    "metric.stability.variation": Entry(text=N_("variation of throughput")),
-    "metric.stability.dip_share": Entry(text=N_("share of the time in dips")),
-    "metric.stability.dip_depth": Entry(text=N_("depth of the deepest dip")),
-    "metric.stability.dip_length": Entry(text=N_("length of the longest dip")),
-    "metric.stability.recovery": Entry(text=N_("longest time from the bottom of a dip to 90 % of what was usual")),
-    "metric.stability.stalled": Entry(text=N_("share of seconds without a commit")),
-    "metric.memory.swap_growth": Entry(text=N_("growth of swap")),
-    "metric.waits": Entry(text=N_("number of sessions in {part}")),
-    "metric.series": Entry(text="{name} ({words})"),
-}
-
-NEEDED = {
+    # What is still needed.
     "needed.unknown": Entry(text=N_("unknown, because the runs cannot answer the claim")),
     "needed.none": Entry(text=N_("none, the claim is decided")),
     "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
@@ -156,9 +117,7 @@ NEEDED = {
             "about {count} more block would decide the claim", "about {count} more blocks would decide the claim"
         )
     ),
-}
-
-STOPPING = {
+    # The rule for stopping.
     "stopping.after": Entry(
         text=plural("After {done} of {count} blocks: {reason}.", "After {done} of {count} blocks: {reason}.")
     ),
@@ -183,9 +142,7 @@ STOPPING = {
             "about {count} more blocks if the effect and the noise are what they look like",
         )
     ),
-}
-
-ADJUSTMENT = {
+    # The effect at equal values of a covariate.
     "covariate.steal": Entry(text=N_("stolen CPU time")),
     "covariate.pressure": Entry(text=N_("CPU pressure")),
     "adjustment.none": Entry(text=N_("The effect is not adjusted for {covariate}: {why}.")),
@@ -238,4 +195,39 @@ ADJUSTMENT = {
             "the adjustment takes away part of its effect."
         )
     ),
+}
+
+METRICS = {
+    "metric.latency-mean": Entry(text=N_("mean latency")),
+    "metric.latency-p50": Entry(text=N_("median latency")),
+    "metric.latency-p95": Entry(text=N_("95th percentile of latency")),
+    "metric.latency-p99": Entry(text=N_("99th percentile of latency")),
+    "metric.latency-p999": Entry(text=N_("99.9th percentile of latency")),
+    "metric.pgbench.tps": Entry(text=N_("throughput")),
+    "metric.pgbench.failures": Entry(text=N_("share of failed transactions")),
+    "metric.pgbench.late": Entry(text=N_("share of late transactions")),
+    "metric.pgbench.skipped": Entry(text=N_("share of skipped transactions")),
+    "metric.fio.iops": Entry(text=N_("requests to files per second")),
+    "metric.fio.bandwidth": Entry(text=N_("bandwidth")),
+    "metric.cost.cpu_seconds": Entry(text=N_("CPU time per transaction")),
+    "metric.cost.context_switches": Entry(text=N_("context switches per transaction")),
+    "metric.cost.blocks_hit": Entry(text=N_("blocks hit per transaction")),
+    "metric.cost.blocks_read": Entry(text=N_("blocks read per transaction")),
+    "metric.cost.temp_bytes": Entry(text=N_("temporary bytes per transaction")),
+    "metric.cost.wal_bytes": Entry(text=N_("WAL per transaction")),
+    "metric.cost.device_reads": Entry(text=N_("device reads per transaction")),
+    "metric.cost.device_read_bytes": Entry(text=N_("bytes read per transaction")),
+    "metric.cost.device_writes": Entry(text=N_("device writes per transaction")),
+    "metric.cost.device_write_bytes": Entry(text=N_("bytes written per transaction")),
+    "metric.stability.lowest": Entry(text=N_("lowest 1 % of throughput")),
+    "metric.stability.highest": Entry(text=N_("highest 1 % of throughput")),
+    "metric.stability.variation": Entry(text=N_("variation of throughput")),
+    "metric.stability.dip_share": Entry(text=N_("share of the time in dips")),
+    "metric.stability.dip_depth": Entry(text=N_("depth of the deepest dip")),
+    "metric.stability.dip_length": Entry(text=N_("length of the longest dip")),
+    "metric.stability.recovery": Entry(text=N_("longest time from the bottom of a dip to 90 % of what was usual")),
+    "metric.stability.stalled": Entry(text=N_("share of seconds without a commit")),
+    "metric.memory.swap_growth": Entry(text=N_("growth of swap")),
+    "metric.waits": Entry(text=N_("number of sessions in {part}")),
+    "metric.series": Entry(text="{name} ({words})"),
 }

@@ -10,7 +10,7 @@ from pgtrial.hosts.operations import Operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDevice:
+class DeviceTree:
     """A whole block device, as /sys/block names it; a partition is its disk, whose queue it uses.
 
     ``below`` is what it is made of: the disks of a volume (device mapper) or of an array (md), the disks that hold the
@@ -18,7 +18,7 @@ class BlockDevice:
     """
 
     name: str
-    below: tuple[BlockDevice, ...] = ()
+    below: tuple[DeviceTree, ...] = ()
     is_loop: bool = False
 
     @property
@@ -38,7 +38,7 @@ class DevicesUnder:
     device.
     """
 
-    devices: tuple[BlockDevice, ...] = ()
+    devices: tuple[DeviceTree, ...] = ()
     reason: str = ""
     read_ahead: str | None = None
 
@@ -56,12 +56,12 @@ def disks_under(ops: Operations, path: str) -> tuple[str, ...]:
     return disks_of(devices_under(ops, path).devices)
 
 
-def disks_of(devices: Iterable[BlockDevice]) -> tuple[str, ...]:
+def disks_of(devices: Iterable[DeviceTree]) -> tuple[str, ...]:
     """Names of the disks at the bottom of all of them, each once."""
     return tuple(dict.fromkeys(name for device in devices for name in device.disks))
 
 
-def find_device(ops: Operations, name: str) -> BlockDevice | None:
+def find_device(ops: Operations, name: str) -> DeviceTree | None:
     """The device of this name, or the disk of the partition of this name; None if there is none."""
     path = f"/sys/class/block/{name}"
     return _devices(ops, ops.resolve(path), ())[0] if path in ops.glob("/sys/class/block/*") else None
@@ -119,7 +119,7 @@ def _block_of_source(ops: Operations, source: str) -> str | None:
     return ops.resolve(entry) if ops.exists(entry) else None
 
 
-def _devices(ops: Operations, block: str, seen: tuple[str, ...]) -> tuple[BlockDevice, ...]:
+def _devices(ops: Operations, block: str, seen: tuple[str, ...]) -> tuple[DeviceTree, ...]:
     """The device whose directory of /sys, without symbolic links, is ``block``; none if that closes a circle."""
     if ops.exists(f"{block}/partition"):
         block = block.rpartition("/")[0]
@@ -129,7 +129,7 @@ def _devices(ops: Operations, block: str, seen: tuple[str, ...]) -> tuple[BlockD
     loop = ops.read_all([file]) if ops.exists(file) else {}
     if file in loop:  # not where it is given back just now
         below = _under(ops, loop[file].rstrip("\n"), seen).devices
-        return (BlockDevice(name=name, below=below, is_loop=True),)
+        return (DeviceTree(name=name, below=below, is_loop=True),)
     slaves = (ops.resolve(path) for path in ops.glob(f"{block}/slaves/*"))
     below = tuple(dict.fromkeys(device for slave in slaves for device in _devices(ops, slave, seen)))
-    return (BlockDevice(name=name, below=below),)
+    return (DeviceTree(name=name, below=below),)

@@ -8,7 +8,7 @@ hypervisor that leaves flushes out (cache=unsafe), or a file server that does (e
 import re
 from collections.abc import Iterator
 
-from pgtrial.hosts.linux.devices import BlockDevice, devices_under
+from pgtrial.hosts.linux.devices import DeviceTree, devices_under
 from pgtrial.hosts.linux.mounts import Mount, mount_of, options_of
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.flushes import Lost, LostFlushes
@@ -53,7 +53,7 @@ def _left_out(mount: Mount) -> Iterator[LostFlushes]:
                 yield LostFlushes(lost=Lost.LEFT_OUT, by=f"{mount.kind}, {option}")
 
 
-def _cached(ops: Operations, mount: Mount, devices: tuple[BlockDevice, ...]) -> Iterator[LostFlushes]:
+def _cached(ops: Operations, mount: Mount, devices: tuple[DeviceTree, ...]) -> Iterator[LostFlushes]:
     """Without barriers, unless no device below has a cache that loses anything."""
     caches = [f"/sys/block/{name}/queue/write_cache" for device in devices for name in (device.name, *device.disks)]
     texts = ops.read_all(caches)
@@ -65,7 +65,7 @@ def _cached(ops: Operations, mount: Mount, devices: tuple[BlockDevice, ...]) -> 
             yield LostFlushes(lost=Lost.CACHE, by=f"{mount.kind}, {option}")
 
 
-def _of_device(ops: Operations, device: BlockDevice, seen: tuple[str, ...]) -> Iterator[LostFlushes]:
+def _of_device(ops: Operations, device: DeviceTree, seen: tuple[str, ...]) -> Iterator[LostFlushes]:
     if _DEVICE_IN_MEMORY.fullmatch(device.name):
         yield LostFlushes(lost=Lost.MEMORY, by=device.name)
     elif device.is_loop:

@@ -16,7 +16,7 @@ import time
 from typing import Any, NoReturn
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.ssh.agent_programs import Programs
+from pgtrial.hosts.ssh.agent_programs import StartedPrograms
 
 HELLO = "pgtrial agent"
 _CHUNK = 1 << 16  # bytes
@@ -53,7 +53,7 @@ class Agent:
         self._operations = operations
         self._silence = silence
         self._selector = selectors.DefaultSelector()
-        self._programs = Programs(
+        self._programs = StartedPrograms(
             self._selector, mark=mark, say=self._say, is_much_unsent=lambda: len(self._to_send) > _MUCH
         )
         self._received = bytearray()

@@ -50,7 +50,7 @@ class _Program:
     ended: bool = False
 
 
-class Programs:
+class StartedPrograms:
     """All that run. ``say`` sends a message; while ``is_much_unsent``, no output is read: the programs have to wait."""
 
     def __init__(

@@ -19,10 +19,10 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pgtrial.errors import ConnectError, HostCommandError, TargetError
-from pgtrial.hosts.base import Account, Completed
+from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
+from pgtrial.hosts.processes import ProcessId, ProgramRunner, end_process, identify
 from pgtrial.hosts.ssh.agent import encode
 from pgtrial.hosts.ssh.command import explain_failure, explain_nonsense, ssh_command
 from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
@@ -39,7 +39,7 @@ _SPECIAL = frozenset(":%$\\")  # ssh does not take these in the path of a socket
 
 
 @dataclass(slots=True, kw_only=True)
-class SshHost:
+class SshHost(ProgramRunner):
     """One connection to a remote host, from ``open`` to ``close``; see LocalHost for ``mark`` and ``on_start``.
 
     Everything that is started there ends with the connection, however it ends. ssh itself runs here.
@@ -95,17 +95,6 @@ class SshHost:
     @property
     def session_argv(self) -> tuple[str, ...]:
         return tuple(self.connection.ssh.session())
-
-    async def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        account: Account | None = None,
-        environment: Mapping[str, str] | None = None,
-        directory: Path | None = None,
-        check: bool = True,
-    ) -> Completed:
-        return await run_program(self, argv, account=account, environment=environment, directory=directory, check=check)
 
     async def start(
         self,

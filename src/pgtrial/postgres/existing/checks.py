@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Error
 
 from pgtrial.errors import SettingError
 from pgtrial.knobs.postgresql import LISTS
@@ -40,6 +40,15 @@ _CHANGED_FILES = """
 _IN_FILES = """
     SELECT name, setting FROM pg_catalog.pg_file_settings WHERE applied AND sourcefile = ANY (%s) ORDER BY seqno
 """
+
+
+def setting_refused(name: str, value: str, err: Error) -> SettingError:
+    """The error where the server does not take a setting, in its own words."""
+    return SettingError(
+        f'the server refuses {name} = "{value}": {err.diag.message_primary or err}',
+        detail=err.diag.message_detail or "",
+        hint=err.diag.message_hint or "",
+    )
 
 
 def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> None:

@@ -36,13 +36,32 @@ from pgtrial.postgres.existing.settings_undo import undo_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings(HostKnob):
-    """By ALTER SYSTEM, and a reload or the declared restart.
+class ServerKnob(HostKnob):
+    """Something of an existing server.
 
-    ``server`` is the target; without one, only what the journal has can be undone. ``database`` is the load's.
-
-    ``caller`` is what forget_caller() took: where another process's password comes from.
+    ``server`` is the target; without one, only what the journal has can be undone. ``caller`` is what forget_caller()
+    took: where another process's password comes from.
     """
+
+    server: ExistingServer | None = None
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def target(self) -> ExistingServer:
+        assert self.server is not None  # it is to be changed
+        return self.server
+
+    def control_of(self, host: Host, entry: JournalEntry) -> ServerControl:
+        """How the server of an entry is reached: as the target is, if it is the one, else as the entry says."""
+        new = entry.change.new
+        if self.server is not None and self.server.control.address.to_text() == new["server"]:
+            return self.server.control
+        return control_again(host, find_again(new["server"], self.caller), new.get("restart", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(ServerKnob):
+    """By ALTER SYSTEM, and a reload or the declared restart. ``database`` is the load's."""
 
     name: ClassVar[str] = SERVER_SETTINGS
     about: ClassVar[About] = About(
@@ -53,25 +72,20 @@ class ServerSettings(HostKnob):
         undone="postgresql.auto.conf is byte for byte as before, and the server has loaded it",
     )
 
-    server: ExistingServer | None = None
     database: str | None = None
-    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
-        change = await plan_settings(self.server, wanted, database=self.database)
+        change = await plan_settings(self.target, wanted, database=self.database)
         return () if change is None else (change,)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_settings(self.server, change)
+        return await apply_settings(self.target, change)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return await undo_settings(control_of(self.server, self.caller, host, entry), entry)
+        return await undo_settings(self.control_of(host, entry), entry)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
-        assert self.server is not None
-        return await find_lost(self.server, entry.change)
+        return await find_lost(self.target, entry.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +100,14 @@ class ServerSwitch(ServerSettings):
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
         by_arm = {arm: json.loads(settings) for arm, settings in wanted.items()}
-        change = await plan_switch(self.server, by_arm, database=self.database)
+        change = await plan_switch(self.target, by_arm, database=self.database)
         return () if change is None else (change,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRole(HostKnob):
-    """Settings of the load's role in its ``database``; else as ServerSettings."""
+class ServerRole(ServerKnob):
+    """Settings of the load's role in its ``database``."""
 
     name: ClassVar[str] = SERVER_ROLE
     about: ClassVar[About] = About(
@@ -105,32 +118,27 @@ class ServerRole(HostKnob):
         undone="ALTER ROLE … IN DATABASE sets or resets what was there",
     )
 
-    server: ExistingServer | None = None
     database: str = ""
-    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
-        return (await plan_role(self.server, self.database, wanted),)
+        return (await plan_role(self.target, self.database, wanted),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_role(self.server, change)
+        return await apply_role(self.target, change)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return await undo_role(control_of(self.server, self.caller, host, entry), entry)
+        return await undo_role(self.control_of(host, entry), entry)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
-        assert self.server is not None
-        return await find_lost_role(self.server, entry.change)
+        return await find_lost_role(self.target, entry.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerDatabase(HostKnob):
+class ServerDatabase(ServerKnob):
     """A database of pgtrial's own.
 
     ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty, with encoding and collation of
-    ``locale``, as JSON. Else as ServerSettings.
+    ``locale``, as JSON.
     """
 
     name: ClassVar[str] = OWN_DATABASE
@@ -142,28 +150,23 @@ class ServerDatabase(HostKnob):
         undone="dropped, ending its connections",
     )
 
-    server: ExistingServer | None = None
-    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
-
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
         locale = json.loads(wanted.get("locale", "{}"))
         template = wanted.get("template") or None
-        return (await plan_database(self.server, wanted["name"], template=template, locale=locale),)
+        return (await plan_database(self.target, wanted["name"], template=template, locale=locale),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_database(self.server, change)
+        return await apply_database(self.target, change)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return await undo_database(control_of(self.server, self.caller, host, entry), entry)
+        return await undo_database(self.control_of(host, entry), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCopy(HostKnob):
+class ServerCopy(ServerKnob):
     """A copy of a database, as long as it is not whole.
 
-    ``wanted`` has the ``name`` and the ``template``, of which it is to be a copy. Else as ServerSettings.
+    ``wanted`` has the ``name`` and the ``template``, of which it is to be a copy.
     """
 
     name: ClassVar[str] = SERVER_COPY
@@ -175,23 +178,18 @@ class ServerCopy(HostKnob):
         undone="dropped as long as it is not whole; then it is its maker's",
     )
 
-    server: ExistingServer | None = None
-    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
-
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
-        return (await plan_copy(self.server, wanted["template"], wanted["name"]),)
+        return (await plan_copy(self.target, wanted["template"], wanted["name"]),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_copy(self.server, change)
+        return await apply_copy(self.target, change)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return await undo_copy(control_of(self.server, self.caller, host, entry), entry)
+        return await undo_copy(self.control_of(host, entry), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dump(HostKnob):
+class Dump(ServerKnob):
     """A dump of a database, as long as it is not whole: ``wanted`` has the ``path`` of the file, and the ``database``.
 
     The programs of the context write it, on the machine on which pgtrial runs.
@@ -206,22 +204,19 @@ class Dump(HostKnob):
         undone="removed as long as it is not whole; then it is its maker's",
     )
 
-    server: ExistingServer | None = None
-
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         return (plan_dump(Path(wanted["path"]), wanted["database"]),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_dump(self.server, context, change)
+        return await apply_dump(self.target, context, change)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         return undo_dump(entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSql(HostKnob):
-    """The SQL of an arm in the existing ``database``; ``say`` hears for whom it waits. Else as ServerSettings."""
+class ServerSql(ServerKnob):
+    """The SQL of an arm in the existing ``database``; ``say`` hears for whom it waits."""
 
     name: ClassVar[str] = SERVER_SQL
     about: ClassVar[About] = About(
@@ -233,39 +228,25 @@ class ServerSql(HostKnob):
         "they may drop also how many rows there are",
     )
 
-    server: ExistingServer | None = None
     database: str = ""
-    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
     say: Say = say_nothing
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
-        assert self.server is not None
-        return (await plan_sql(self.server, self.database, wanted),)
+        return (await plan_sql(self.target, self.database, wanted),)
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        assert self.server is not None
-        return await apply_sql(self.server, change, context.note, self.say)
+        return await apply_sql(self.target, change, context.note, self.say)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         return await self.undo_in_steps(host, entry, forget)
 
     async def undo_in_steps(self, host: Host, entry: JournalEntry, note: Note) -> Undone:
-        return await undo_sql(control_of(self.server, self.caller, host, entry), entry, note, self.say)
-
-
-def control_of(
-    server: ExistingServer | None, caller: Mapping[str, str], host: Host, entry: JournalEntry
-) -> ServerControl:
-    """How the server of an entry is reached: as ``server`` is, if it is the one, else as the entry says."""
-    new = entry.change.new
-    if server is not None and server.control.address.to_text() == new["server"]:
-        return server.control
-    return control_again(host, find_again(new["server"], caller), new.get("restart", ""))
+        return await undo_sql(self.control_of(host, entry), entry, note, self.say)
 
 
 def restoring_knobs(caller: Mapping[str, str], say: Say = say_nothing) -> tuple[HostKnob, ...]:
     """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again;
     ``say`` hears for whom an undo waits.
     """
-    known = (ServerSettings, ServerSwitch, ServerRole, ServerDatabase, ServerCopy)
-    return (*HOST_KNOBS, Dump(), ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))
+    known = (Dump, ServerSettings, ServerSwitch, ServerRole, ServerDatabase, ServerCopy)
+    return (*HOST_KNOBS, ServerSql(caller=caller, say=say), *(knob(caller=caller) for knob in known))

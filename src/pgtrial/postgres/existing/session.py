@@ -14,6 +14,7 @@ from pgtrial.errors import ConnectError, SettingError
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.checks import setting_refused
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import Setting, is_alike, read_settings
 
@@ -73,11 +74,7 @@ async def find_refused(server: ExistingServer, database: str, settings: Mapping[
             except CantChangeRuntimeParam:
                 continue  # only at the beginning of a session, where it is tried soon
             except Error as err:
-                raise SettingError(
-                    f'the server refuses {name} = "{value}": {err.diag.message_primary or err}',
-                    detail=err.diag.message_detail or "",
-                    hint=err.diag.message_hint or "",
-                ) from err
+                raise setting_refused(name, value, err) from err
     return refused
 
 

@@ -24,9 +24,16 @@ from pgtrial.knobs.postgresql import LISTS
 from pgtrial.model.change import SERVER_SETTINGS, Change
 from pgtrial.postgres.auto_conf import Entry, alter, is_canonical, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.checks import check_files, check_names, check_restart, check_rights, check_sources
+from pgtrial.postgres.existing.checks import (
+    check_files,
+    check_names,
+    check_restart,
+    check_rights,
+    check_sources,
+    setting_refused,
+)
 from pgtrial.postgres.existing.database import alter_system, as_written
-from pgtrial.postgres.existing.rights import probe_rights
+from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
 
@@ -102,18 +109,8 @@ async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, da
     if not changing:
         return None
     restart = check_restart(names, server, actual)
-    check_rights(names, rights)
-    await check_files(server, actual, rights)
-    content = await server.read_auto_conf()
-    assert content is not None  # check_rights
-    async with connect(server.conninfo()) as connection:
-        settings = {
-            name: await as_written(connection, name, value)
-            for name, value in zip(names, changing.values(), strict=True)
-        }
-    before = note_before(server, content, settings, actual)
-    if not before.kept:
-        await check_way_back(server, content, settings)
+    named = dict(zip(names, changing.values(), strict=True))
+    (settings,), before = await note_way_back(server, [named], actual, rights)
     shown = [actual[key].shown if (key := setting_key(name)) in actual else _NONE for name in names]
     return Change(
         knob=SERVER_SETTINGS,
@@ -167,11 +164,7 @@ async def write_settings(server: ExistingServer, content: bytes, settings: Mappi
             try:
                 await connection.execute(alter_system(name, value))
             except Error as err:
-                raise SettingError(
-                    f'the server refuses {name} = "{value}": {err.diag.message_primary or err}',
-                    detail=err.diag.message_detail or "",
-                    hint=err.diag.message_hint or "",
-                ) from err
+                raise setting_refused(name, value, err) from err
             entries = alter(entries, name, value)
     written = render(entries) if settings else content
     if await server.read_auto_conf() != written:
@@ -192,7 +185,26 @@ def is_already(value: str, setting: Setting | None) -> bool:
     return setting is not None and setting.source not in ("override", "dynamic default") and is_same(value, setting)
 
 
-def note_before(
+async def note_way_back(
+    server: ExistingServer, arms: Sequence[Mapping[str, str]], actual: Mapping[str, Setting], rights: Rights
+) -> tuple[list[dict[str, str]], Before]:
+    """The settings of arms, which have the same names, as the server writes them, and what undoes those of the first.
+
+    Raises SettingError where they may not be set, or where the file could not be put back.
+    """
+    check_rights(list(arms[0]), rights)
+    await check_files(server, actual, rights)
+    content = await server.read_auto_conf()
+    assert content is not None  # check_rights
+    async with connect(server.conninfo()) as connection:
+        written = [{name: await as_written(connection, name, value) for name, value in arm.items()} for arm in arms]
+    before = _note_before(server, content, written[0], actual)
+    if not before.kept:
+        await _check_way_back(server, content, written[0])
+    return written, before
+
+
+def _note_before(
     server: ExistingServer, content: bytes, settings: Mapping[str, str], actual: Mapping[str, Setting]
 ) -> Before:
     """What undoes a change of these settings. Raises SettingError where the file could not be put back."""
@@ -215,7 +227,7 @@ def note_before(
     )
 
 
-async def check_way_back(server: ExistingServer, content: bytes, settings: Mapping[str, str]) -> None:
+async def _check_way_back(server: ExistingServer, content: bytes, settings: Mapping[str, str]) -> None:
     """Raise SettingError if ALTER SYSTEM alone could not write the file again as it is."""
     if not is_canonical(content):
         raise SettingError(

@@ -11,20 +11,17 @@ from dataclasses import dataclass, field, replace
 from pgtrial.errors import SettingError
 from pgtrial.model.change import SERVER_SWITCH, Change
 from pgtrial.postgres.auto_conf import parse, setting_key
-from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.checks import check_files, check_names, check_rights, check_sources
-from pgtrial.postgres.existing.database import as_written
+from pgtrial.postgres.existing.checks import check_files, check_names, check_sources
 from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.existing.settings import (
     TIMELINE,
     Before,
     await_settings,
-    check_way_back,
     find_lost,
     is_already,
     is_sealed,
-    note_before,
+    note_way_back,
     write_settings,
 )
 from pgtrial.postgres.settings import Setting, read_settings
@@ -58,34 +55,23 @@ async def plan_switch(
             f"a running server cannot be switched to another {', '.join(fixed)}",
             hint='What only a restart or a new session changes needs method = "blocks" in [design].',
         )
-    check_rights(list(names.values()), rights)
-    await check_files(server, actual, rights)
-    content = await server.read_auto_conf()
-    assert content is not None  # check_rights
-    async with connect(server.conninfo()) as connection:
-        values = {
-            arm: {names[key]: await as_written(connection, names[key], own[key]) for key in changing}
-            for arm, own in completed.items()
-        }
-    first = next(iter(values.values()))
-    before = note_before(server, content, first, actual)
-    if not before.kept:
-        await check_way_back(server, content, first)
+    named = [{names[key]: own[key] for key in changing} for own in completed.values()]
+    written, before = await note_way_back(server, named, actual, rights)
     shown = [actual[key].shown if key in actual else "the default" for key in changing]
     return Change(
         knob=SERVER_SWITCH,
         name=f"{', '.join(names.values())} of the server at {server.control.address.place}",
         old=before.to_items(),
         new={
-            "settings": json.dumps(first),
-            SWITCHED: json.dumps(values),
+            "settings": json.dumps(written[0]),
+            SWITCHED: json.dumps(dict(zip(completed, written, strict=True))),
             "server": server.control.address.to_text(),
             "restart": "",
             "database": database or "",
             TIMELINE: await server.timeline(),
         },
         old_text=", ".join(text or "empty" for text in shown),
-        new_text=" by turns with ".join(dict.fromkeys(", ".join(own.values()) for own in values.values())),
+        new_text=" by turns with ".join(dict.fromkeys(", ".join(own.values()) for own in written)),
     )
 
 

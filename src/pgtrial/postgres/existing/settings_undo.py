@@ -52,7 +52,7 @@ async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
             control.host.ops.remove(control.scratch)  # what is left of a restart in whose middle pgtrial was killed
         return await undo.run()
     except PgTrialError as err:
-        return Undone(outcome=Outcome.FAILED, text=f"{_sentences(err)} {undo.by_hand()}")
+        return Undone(outcome=Outcome.FAILED, text=f"{err.sentences} {undo.by_hand()}")
     except OSError as err:
         return Undone(outcome=Outcome.FAILED, text=f'"{err.filename}": {err.strerror}. {undo.by_hand()}')
 
@@ -210,7 +210,7 @@ class _Undo:
         try:
             return await self._load(outcome)
         except PgTrialError as err:
-            text = f"postgresql.auto.conf has been put back, but the server has not loaded it. {_sentences(err)}"
+            text = f"postgresql.auto.conf has been put back, but the server has not loaded it. {err.sentences}"
             return Undone(outcome=Outcome.FAILED, text=text)
 
     async def _load(self, outcome: Outcome) -> Undone:
@@ -242,7 +242,3 @@ class _Undo:
             if setting is not None and value is not None and setting.value != value:
                 wrong.append(setting)
         return [f"{s.name} = {s.shown}" for s in wrong], any(s.context == "postmaster" for s in wrong)
-
-
-def _sentences(err: PgTrialError) -> str:
-    return " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)

@@ -116,7 +116,7 @@ _NEAREST_ZERO = 1e-100
 # Changes that ticks may be apart on a short axis, as shares.
 _CHANGE_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SECONDS_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
-_MOST = 8
+_MOST, _MOST_BYTES = 8, 4
 
 
 def place_changes(low: float, high: float) -> list[float]:
@@ -155,13 +155,13 @@ def place_counts(first: int, last: int) -> list[int]:
     return list(range(first if step == 1 else -(-first // step) * step, last + 1, step))
 
 
-def place_bytes(high: float, *, most: int = 4) -> list[float]:
-    """Even steps from zero to ``high`` that are round in kB, MB, …, at most ``most`` of them."""
+def place_bytes(high: float) -> list[float]:
+    """Even steps from zero to ``high`` that are round in kB, MB, …, at most four of them."""
     if high <= 0:
         return [0.0]
     unit = 1024.0 ** max(0, math.floor(math.log(high, 1024)))
     factors = (factor * 10.0**exponent for exponent in range(-3, 4) for factor in (1, 2, 5))
-    step = next(factor * unit for factor in factors if high / (factor * unit) < most)
+    step = next(factor * unit for factor in factors if high / (factor * unit) < _MOST_BYTES)
     return [step * k for k in range(math.floor(high / step) + 1)]
 
 

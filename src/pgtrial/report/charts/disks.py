@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.findings.disks import DiskStanding, DiskUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.storage import DiskStanding, DiskUse
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import (

@@ -9,17 +9,17 @@ from pgtrial.report.charts.base import (
     arm_legend,
     is_plottable,
     label_rows,
-    place_changes,
     shorten,
     wrap_spec,
 )
-from pgtrial.report.margin import margin_bounds
+from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
 from pgtrial.report.words import (
     LATENCY,
     LATENCY_METRICS,
-    change_text,
+    change_and_interval,
     effect_word,
-    interval_text,
+    effects_by_scenario,
+    effects_on,
     level_label,
     metric_label,
     scenario_latencies,
@@ -27,21 +27,6 @@ from pgtrial.report.words import (
 )
 
 ROW_HEIGHT = 48
-# As units.format_change, but the tick at no effect has no sign, and there is no largest factor.
-CHANGE_LABEL = (
-    "abs(datum.value - 1) < 1e-9 ? '0 %'"
-    " : datum.value >= 10 ? '× ' + format(datum.value, '.3~r')"
-    " : (datum.value > 1 ? '+' : '−') + format(abs(datum.value - 1) * 100, '.3~r') + ' %'"
-)
-
-# On a long axis changes in percent would crowd at −100 % and run into millions.
-LONG = 30
-FACTOR_LABEL = "abs(datum.value - 1) < 1e-9 ? '0 %' : '× ' + format(datum.value, '.3~r')"
-
-
-def change_label(low: float, high: float) -> str:
-    """Expression that labels the ticks of an axis of ratios from ``low`` to ``high``."""
-    return CHANGE_LABEL if high / low <= LONG else FACTOR_LABEL
 
 
 def primary_forest(findings: Findings) -> Chart | None:
@@ -51,8 +36,7 @@ def primary_forest(findings: Findings) -> Chart | None:
     effects = [
         effect
         for level in levels
-        for effect in (*findings.effects, *findings.placebo)
-        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level)
+        for effect in effects_on(findings, asked.metric, scenario=asked.scenario, level=level)
     ]
     labels = [f"{effect.arm}, {level_label(findings, effect.load_level)}" for effect in effects]
     return _forest(findings, effects, labels, subject=metric_label(asked.metric))
@@ -88,25 +72,14 @@ def scenario_forest(findings: Findings) -> Chart | None:
     if effects and metric == throughput_of(findings):
         metric = LATENCY
     else:
-        effects = [
-            effect
-            for scenario in findings.experiment.scenarios
-            for effect in (*findings.effects, *findings.placebo)
-            if (effect.metric, effect.scenario, effect.load_level) == (metric, scenario, "all")
-        ]
+        effects = effects_by_scenario(findings, metric)
     labels = [f"{effect.scenario}, {effect.arm}" for effect in effects]
     return _forest(findings, effects, labels, subject=tr("{metric} by scenario", metric=metric_label(metric)))
 
 
 def _overall(findings: Findings, metric: str) -> list[Effect]:
     asked = findings.hypothesis
-    if (asked.metric, asked.scenario) == (metric, None):
-        return []
-    return [
-        effect
-        for effect in (*findings.effects, *findings.placebo)
-        if (effect.metric, effect.scenario, effect.load_level) == (metric, None, "all")
-    ]
+    return [] if (asked.metric, asked.scenario) == (metric, None) else effects_on(findings, metric)
 
 
 def _levels(findings: Findings) -> list[int | str]:
@@ -122,21 +95,16 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
     rows = []
     lines = []
     for number, (effect, label) in enumerate(shown):
-        line = f"{label}: {change_text(effect.ratio, effect.low, effect.high)}"
-        if effect.low is not None:
-            line += f" ({interval_text(effect.low, effect.high, effect.ratio)})"
-        line += f", {effect_word(findings, effect)}"
+        change = change_and_interval(effect.ratio, effect.low, effect.high)
+        line = f"{label}: {change}, {effect_word(findings, effect)}"
         lines.append(line)
-        has_interval = is_plottable(effect.low) and is_plottable(effect.high)
         rows.append(
             {
                 "row": number,
                 "label": line,
                 "arm": effect.arm,
                 "colour": colours.get(effect.arm, "currentColor"),
-                "ratio": shorten(effect.ratio),
-                "low": shorten(effect.low) if has_interval else None,
-                "high": shorten(effect.high) if has_interval else None,
+                **ratio_fields(effect.ratio, effect.low, effect.high),
                 "blocks": [shorten(ratio) for ratio in effect.block_ratios if is_plottable(ratio)],
             }
         )
@@ -159,39 +127,21 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
 
 def forest_spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
     """Rows of ratios with their intervals and blocks, over a band from one of the ``bounds`` to the other."""
-    ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"]) if value]
-    low, high = min(*ends, *bounds, 1.0), max(*ends, *bounds, 1.0)
-    room = (high / low) ** 0.04
-    low, high = low / room, high * room
-    axis = {
-        "values": place_changes(low, high),
-        "labelExpr": change_label(low, high),
-        "title": None,
-        "labelOverlap": True,
-    }
-    scale = {"type": "log", "domain": [low, high], "nice": False}
+    axis = RatioAxis.around(
+        (value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"])), bounds
+    )
     y = {"field": "row", "type": "ordinal", "axis": None}
     colour = {"field": "colour", "type": "nominal", "scale": None}
 
     def along(field: str) -> Spec:
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+        return axis.channel(field, labelOverlap=True)
 
-    band = {"data": {"values": [{"low": bounds[0], "high": bounds[1]}]}}
     tooltip = {"field": "label", "title": tr("effect")}
     return wrap_spec(
         {
             "data": {"values": rows},
             "layer": [
-                {
-                    **band,
-                    "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
-                    "encoding": {"x": along("low"), "x2": {"field": "high"}},
-                },
-                {
-                    "data": {"values": [{"one": 1}]},
-                    "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
-                    "encoding": {"x": along("one")},
-                },
+                *axis.margin_layers("x", labelOverlap=True),
                 {
                     "mark": {"type": "rule", "opacity": 0.12, "yOffset": 9},
                     "encoding": {"y": y, "x": {"value": 0}, "x2": {"value": "width"}},

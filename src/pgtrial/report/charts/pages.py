@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
-from pgtrial.findings.pages import DataFit, HugePages, PageGain
+from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
@@ -12,13 +12,10 @@ from pgtrial.report.charts.base import (
     Spec,
     bytes_label,
     is_plottable,
-    place_changes,
-    shorten,
     wrap_spec,
 )
 from pgtrial.report.charts.curve import load_of, load_title
-from pgtrial.report.charts.forest import change_label
-from pgtrial.report.margin import margin_bounds
+from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, level_label
 from pgtrial.units import format_bytes, format_change, format_count
@@ -26,7 +23,7 @@ from pgtrial.units import format_bytes, format_change, format_count
 MOST = 6  # charts of a kind
 
 
-def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
+def gain_charts_by_clients(findings: Findings, pages: HugePageFindings) -> list[Chart]:
     """One per data size, for the first few of them; none for a single load level."""
     levels = {level.index: level for level in findings.experiment.levels}
     if len(levels) < 2:
@@ -46,7 +43,7 @@ def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
     return charts
 
 
-def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
+def gain_charts_by_size(findings: Findings, pages: HugePageFindings) -> list[Chart]:
     """Over all load levels, then one per level, for the first few.
 
     None for a single data size, nor where arms of one size also differ in something else: no line could join them.
@@ -72,7 +69,7 @@ def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
     return charts
 
 
-def _drawn(pages: HugePages) -> list[PageGain]:
+def _drawn(pages: HugePageFindings) -> list[PageGain]:
     return [gain for gain in pages.gains if is_plottable(gain.ratio)]
 
 
@@ -100,38 +97,32 @@ def _chart(
     if not points:
         return []
     colours = _page_colours(findings)
-    bounds = margin_bounds(findings)
     rows: list[Spec] = [
         {
             "page": gain.page,
             "line": gain.page if is_by_size else gain.arm,  # by size a line joins the arms of a page size
             "colour": colours[gain.page],
             "place": place,
-            "ratio": shorten(gain.ratio),
-            "low": shorten(gain.low) if is_plottable(gain.low) and is_plottable(gain.high) else None,
-            "high": shorten(gain.high) if is_plottable(gain.low) and is_plottable(gain.high) else None,
+            **ratio_fields(gain.ratio, gain.low, gain.high),
             "text": f"{gain.page}: {name_gain(gain).say()}, {decision_word(gain.decision)}",
         }
         for gain, place in points
     ]
-    ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
-    low, high = min(*ends, *bounds), max(*ends, *bounds)
-    room = (high / low) ** 0.06
-    low, high = low / room, high * room
+    ratios = RatioAxis.around(
+        (row[key] for row in rows for key in ("ratio", "low", "high")), margin_bounds(findings), room=0.06
+    )
     x = {
         "field": "place",
         "type": "quantitative",
         "scale": {"zero": False, "padding": 16, "nice": False},
         "axis": {**axis, "values": sorted({row["place"] for row in rows}), "labelOverlap": True},
     }
-    y_axis = {
-        "title": tr("change of throughput"),
-        "values": place_changes(low, high),
-        "labelExpr": change_label(low, high),
-    }
-    y = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": y_axis}
+
+    def up(field: str) -> Spec:
+        return ratios.channel(field, title=tr("change of throughput"))
+
     colour = {"field": "colour", "type": "nominal", "scale": None}
-    band = [{"low": bounds[0], "high": bounds[1]}]
+    band, no_effect = ratios.margin_layers("y", title=tr("change of throughput"))
     write = format_bytes if "labelExpr" in axis else format_count
     message = "; ".join(tr("{gain} at {place}", gain=row["text"], place=write(row["place"])) for row in rows)
     return [
@@ -144,16 +135,8 @@ def _chart(
             spec=wrap_spec(
                 {
                     "layer": [
-                        {
-                            "data": {"values": band},
-                            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
-                            "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-                        },
-                        {
-                            "data": {"values": [{"one": 1}]},
-                            "mark": {"type": "rule", "opacity": 0.6},
-                            "encoding": {"y": {**y, "field": "one"}},
-                        },
+                        band,
+                        {**no_effect, "mark": {"type": "rule", "opacity": 0.6}},  # dashes are for shared_buffers
                         *(
                             {
                                 "data": {"values": [{"place": mark}]},
@@ -167,7 +150,7 @@ def _chart(
                             "mark": {"type": "line", "strokeWidth": 2},
                             "encoding": {
                                 "x": x,
-                                "y": {**y, "field": "ratio"},
+                                "y": up("ratio"),
                                 "color": colour,
                                 "detail": {"field": "line"},
                             },
@@ -176,14 +159,14 @@ def _chart(
                             "data": {"values": rows},
                             "transform": [{"filter": "isValid(datum.low)"}],
                             "mark": {"type": "rule", "strokeWidth": 2},
-                            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                            "encoding": {"x": x, "y": up("low"), "y2": {"field": "high"}, "color": colour},
                         },
                         {
                             "data": {"values": rows},
                             "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
                             "encoding": {
                                 "x": x,
-                                "y": {**y, "field": "ratio"},
+                                "y": up("ratio"),
                                 "color": colour,
                                 "tooltip": [{"field": "text", "title": tr("gain")}],
                             },

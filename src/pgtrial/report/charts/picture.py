@@ -13,17 +13,16 @@ from pgtrial.report.charts.base import (
     arm_colours,
     arm_legend,
     is_plottable,
-    place_changes,
     place_counts,
     shorten,
     wrap_spec,
 )
-from pgtrial.report.charts.forest import change_label
-from pgtrial.report.margin import margin_bounds
+from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds
 from pgtrial.report.terms import claim_word, decision_word
 from pgtrial.report.words import (
     arm_label,
     block_numbers,
+    change_and_interval,
     change_text,
     interval_text,
     judged_of,
@@ -33,6 +32,10 @@ from pgtrial.report.words import (
 )
 from pgtrial.units import format_change, format_share
 
+MOST_TICKS = 5  # have room on a phone
+ROOM = 0.06  # of the width, beyond both ends
+_EXTENT = 40  # px, of the labels beside the blocks
+
 
 def blocks_chart(findings: Findings) -> Chart | None:
     """The claim's arm and the placebo side by side, each block one dot; None without a ratio."""
@@ -40,17 +43,12 @@ def blocks_chart(findings: Findings) -> Chart | None:
     rows = [row for effect in effects for row in _rows(findings, effect)]
     if not rows:
         return None
-    bounds = margin_bounds(findings)
-    values, places = [row["ratio"] for row in rows], [row["place"] for row in rows]
-    low, high = min(*values, *bounds), max(*values, *bounds)
-    room = (high / low) ** 0.06
-    low, high = low / room, high * room
-    scale = {"type": "log", "domain": [low, high], "nice": False}
-    axis = {"values": place_changes(low, high), "labelExpr": change_label(low, high), "title": None, "minExtent": 40}
+    places = [row["place"] for row in rows]
+    axis = RatioAxis.around((row["ratio"] for row in rows), margin_bounds(findings), room=ROOM)
     subject = metric_label(findings.hypothesis.metric)
 
     def up(field: str) -> Spec:
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+        return axis.channel(field, minExtent=_EXTENT)
 
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
@@ -67,16 +65,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
         spec=wrap_spec(
             {
                 "layer": [
-                    {
-                        "data": {"values": [{"low": bounds[0], "high": bounds[1]}]},
-                        "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
-                        "encoding": {"y": up("low"), "y2": {"field": "high"}},
-                    },
-                    {
-                        "data": {"values": [{"one": 1}]},
-                        "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
-                        "encoding": {"y": up("one")},
-                    },
+                    *axis.margin_layers("y", minExtent=_EXTENT),
                     {
                         "data": {
                             "values": [
@@ -143,10 +132,6 @@ def _rows(findings: Findings, effect: Effect) -> list[Spec]:
     ]
 
 
-MOST_TICKS = 5  # have room on a phone
-ROOM = 0.06  # of the width, beyond both ends
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureRow:
     """An effect: ``place`` of the estimate, ``low`` and ``high`` of its interval; None without one."""
@@ -160,7 +145,7 @@ class PictureRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class EffectPicture:
     """All places are in percent of the width; ``band`` is the margin, ``none`` the place of no effect."""
 
     title: str
@@ -173,26 +158,23 @@ class Picture:
     right: str
 
 
-def effect_picture(findings: Findings) -> Picture | None:
+def effect_picture(findings: Findings) -> EffectPicture | None:
     """None where the claim's effect was not measured."""
     primary, placebo = primary_effect(findings), placebo_effect(findings)
     if primary is None or not is_plottable(primary.ratio):
         return None
     shown = [effect for effect in (primary, placebo) if effect is not None and is_plottable(effect.ratio)]
     margin, bounds = findings.hypothesis.margin, margin_bounds(findings)
-    ends = [end for effect in shown for end in (effect.ratio, *_interval(effect)) if end is not None]
-    low, high = min(*ends, *bounds), max(*ends, *bounds)
-    room = (high / low) ** ROOM
-    low, high = low / room, high * room
+    axis = RatioAxis.around((end for effect in shown for end in (effect.ratio, *_interval(effect))), bounds, room=ROOM)
 
     def place(ratio: float) -> float:
-        return round(100 * math.log(ratio / low) / math.log(high / low), 2)
+        return round(100 * math.log(ratio / axis.low) / math.log(axis.high / axis.low), 2)
 
     left, right = _sides(primary.better)
     changes = (
         tr("{arm} {change}", arm=arm_label(findings, effect.arm), change=_change_text(effect)) for effect in shown
     )
-    return Picture(
+    return EffectPicture(
         title=_title(findings, primary, margin),
         text=tr(
             "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
@@ -204,7 +186,7 @@ def effect_picture(findings: Findings) -> Picture | None:
         rows=tuple(_row(findings, effect, place) for effect in shown),
         band=(place(bounds[0]), place(bounds[1])),
         none=place(1),
-        ticks=tuple((place(tick), _tick_text(tick)) for tick in _thin(place_changes(low, high))),
+        ticks=tuple((place(tick), _tick_text(tick)) for tick in _thin(axis.ticks)),
         left=left,
         right=right,
     )
@@ -279,9 +261,7 @@ def _interval(effect: Effect) -> tuple[float | None, float | None]:
 def _change_text(effect: Effect) -> str:
     if effect.low is None or effect.high is None:
         return tr("{change}, without an interval", change=change_text(effect.ratio, effect.low, effect.high))
-    return (
-        f"{change_text(effect.ratio, effect.low, effect.high)} ({interval_text(effect.low, effect.high, effect.ratio)})"
-    )
+    return change_and_interval(effect.ratio, effect.low, effect.high)
 
 
 def _thin(ticks: list[float]) -> list[float]:

@@ -11,13 +11,13 @@ from pgtrial.report.charts.base import (
     Spec,
     is_plottable,
     label_rows,
-    place_changes,
     shorten,
     wrap_spec,
 )
-from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
+from pgtrial.report.charts.forest import ROW_HEIGHT
+from pgtrial.report.charts.ratio_axis import RatioAxis, ratio_fields
 from pgtrial.report.comparison.words import pooled_text, subject_text
-from pgtrial.report.words import change_text, interval_text
+from pgtrial.report.words import change_and_interval
 
 Channel = Callable[[str], Spec]
 
@@ -41,19 +41,15 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
     names = {one.key: one.name for one in found.experiments}
     rows: list[Spec] = []
     for place, study in enumerate(studies):
-        label = f"{study.experiment} {names[study.experiment]}: {change_text(study.ratio, study.low, study.high)}"
-        if study.low is not None:
-            label += f" ({interval_text(study.low, study.high, study.ratio)})"
+        change = change_and_interval(study.ratio, study.low, study.high)
+        label = f"{study.experiment} {names[study.experiment]}: {change}"
         if contrast.pooled is not None and study.left_out:
             label += ", not in the combined effect"
-        has_interval = is_plottable(study.low) and is_plottable(study.high)
         rows.append(
             {
                 "label": label,
                 "colour": colours[study.experiment],
-                "ratio": shorten(study.ratio),
-                "low": shorten(study.low) if has_interval else None,
-                "high": shorten(study.high) if has_interval else None,
+                **ratio_fields(study.ratio, study.low, study.high),
                 "size": 40 if study.left_out else 120,
                 "labelY": place * ROW_HEIGHT + _LABEL,
                 "y": place * ROW_HEIGHT + _MARK,
@@ -75,23 +71,14 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
 
 def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, float]) -> Spec:
     height = ROW_HEIGHT * (len(rows) + (1 if pooled else 0))
-    ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"]) if value]
+    ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"])]
     if pooled:
         ends += [pooled.low, pooled.high]
-        ends += [end for end in (pooled.prediction_low, pooled.prediction_high) if is_plottable(end) and end]
-    low, high = min(*ends, *bounds), max(*ends, *bounds)
-    room = (high / low) ** 0.04
-    low, high = low / room, high * room
-    scale = {"type": "log", "domain": [low, high], "nice": False}
-    axis = {
-        "values": place_changes(low, high),
-        "labelExpr": change_label(low, high),
-        "title": None,
-        "labelOverlap": True,
-    }
+        ends += [end for end in (pooled.prediction_low, pooled.prediction_high) if is_plottable(end)]
+    axis = RatioAxis.around(ends, bounds)
 
     def along(field: str) -> Spec:
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+        return axis.channel(field, labelOverlap=True)
 
     def down(field: str) -> Spec:
         room_of_rows = {"domain": [0, height], "reverse": True, "nice": False}
@@ -100,16 +87,7 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, fl
     colour = {"field": "colour", "type": "nominal", "scale": None}
     tooltip = {"field": "label", "title": "effect"}
     layers: list[Spec] = [
-        {
-            "data": {"values": [{"low": bounds[0], "high": bounds[1]}]},
-            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
-            "encoding": {"x": along("low"), "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": [{"one": 1}]},
-            "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
-            "encoding": {"x": along("one")},
-        },
+        *axis.margin_layers("x", labelOverlap=True),
         {
             "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},

@@ -1,7 +1,7 @@
 """What drifts in a soak: a small chart for each metric, its value in each window, the arms over each other."""
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.soak import Soak
+from pgtrial.findings.questions import Soak
 from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import (
     Chart,

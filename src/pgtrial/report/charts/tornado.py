@@ -1,7 +1,7 @@
 """The tornado: elasticities of throughput, largest first, with the rest that has not been found."""
 
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import Ledger
 from pgtrial.findings.record import Estimate
 from pgtrial.language import tr
 from pgtrial.report.charts.base import CONTROL_COLOUR, OTHER_COLOUR, Chart, Spec, shorten, wrap_spec

@@ -3,8 +3,7 @@
 Its sections in reading order: what came out, what differs, effects, limits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -32,6 +31,7 @@ from pgtrial.report.comparison.words import (
     when_text,
 )
 from pgtrial.report.html import chart_library, page_scripts, page_style, template_environment
+from pgtrial.report.sections.base import PageSection
 from pgtrial.report.terms import verdict_word
 from pgtrial.report.words import (
     VERDICT_SYMBOLS,
@@ -44,20 +44,6 @@ from pgtrial.report.words import (
 )
 from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """``name`` is the anchor, ``template`` a file beside this one; ``build`` gives the template what it shows.
-
-    ``is_shown`` is false where there is nothing to say.
-    """
-
-    name: str
-    title: str
-    template: str
-    build: Callable[[ExperimentComparison], Mapping[str, object]]
-    is_shown: Callable[[ExperimentComparison], bool] = lambda found: True
 
 
 def _answer(found: ExperimentComparison) -> dict[str, object]:
@@ -186,20 +172,16 @@ def _rule(found: ExperimentComparison) -> dict[str, object]:
     return {"rule": found.rule, "not_comparable": found.not_combined}
 
 
-PARTS: tuple[Part, ...] = (
-    Part(name="answer", title="What came out", template="experiments.html", build=_answer),
-    Part(name="differences", title="Differences", template="differences.html", build=_differences),
-    Part(name="effects", title="Effects", template="effects.html", build=_effects),
-    Part(
-        name="indirect",
-        title="Indirect comparisons",
-        template="indirect.html",
-        build=_indirect,
-        is_shown=lambda found: bool(found.indirect),
+PARTS: tuple[PageSection[ExperimentComparison], ...] = (
+    PageSection(name="answer", title="What came out", build=_answer),
+    PageSection(name="differences", title="Differences", build=_differences),
+    PageSection(name="effects", title="Effects", build=_effects),
+    PageSection(
+        name="indirect", title="Indirect comparisons", build=_indirect, is_shown=lambda found: bool(found.indirect)
     ),
-    Part(name="controls", title="The controls", template="controls.html", build=_controls),
-    Part(name="caveats", title="Caveats", template="caveats.html", build=_caveats),
-    Part(name="rule", title="Rule and method", template="rule.html", build=_rule),
+    PageSection(name="controls", title="The controls", build=_controls),
+    PageSection(name="caveats", title="Caveats", build=_caveats),
+    PageSection(name="rule", title="Rule and method", build=_rule),
 )
 
 
@@ -208,7 +190,7 @@ def render_comparison(found: ExperimentComparison) -> str:
     names = ", ".join(dict.fromkeys(one.name for one in found.experiments))
     return render_sections(
         f"{plural(len(found.experiments), 'experiment')} compared: {names}",
-        [(part.name, part.title, part.template, part.build(found)) for part in PARTS if part.is_shown(found)],
+        [(part.name, part.title, f"{part.name}.html", part.build(found)) for part in PARTS if part.is_shown(found)],
         version=found.pgtrial_version,
     )
 

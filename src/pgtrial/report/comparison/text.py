@@ -31,8 +31,7 @@ from pgtrial.report.comparison.words import (
 from pgtrial.report.text import align_columns, cut_text, wrap_lines
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
-    change_text,
-    interval_text,
+    change_cells,
     metric_label,
     plural,
     sort_caveats,
@@ -95,8 +94,7 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     rows = [
         (
             study.experiment,
-            change_text(study.ratio, study.low, study.high),
-            interval_text(study.low, study.high, study.ratio),
+            *change_cells(study.ratio, study.low, study.high),
             str(study.blocks),
             str(study.decision),
         )
@@ -125,8 +123,7 @@ def _others(found: ExperimentComparison, width: int) -> list[str]:
     rows = [
         (
             f"{subject_text(one)}, {one.load_level}",
-            change_text(one.pooled.ratio, one.pooled.low, one.pooled.high),
-            interval_text(one.pooled.low, one.pooled.high, one.pooled.ratio),
+            *change_cells(one.pooled.ratio, one.pooled.low, one.pooled.high),
             format_share(round(one.pooled.i2, 2)),
             decision_text(one.pooled) or "–",
         )

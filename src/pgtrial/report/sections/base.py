@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pgtrial.findings.findings import Findings
 
+_Shown = TypeVar("_Shown")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """``name`` is the anchor and the template beside this file; ``build`` gives the template what it shows.
+class PageSection(Generic[_Shown]):
+    """``name`` is the anchor and the template; ``build`` gives the template what it shows of the page's subject.
 
     ``is_shown`` is false where there is nothing to say and the section is better left out; ``is_open`` where the page
     folds it until somebody wants to read it.
@@ -16,9 +19,15 @@ class Section:
 
     name: str
     title: str
-    build: Callable[[Findings], Mapping[str, object]]
-    is_shown: Callable[[Findings], bool] = lambda findings: True
-    is_open: Callable[[Findings], bool] = lambda findings: False
+    build: Callable[[_Shown], Mapping[str, object]]
+    is_shown: Callable[[_Shown], bool] = lambda shown: True
+    is_open: Callable[[_Shown], bool] = lambda shown: False
+
+
+class Section(PageSection[Findings]):
+    """Of an experiment's report; its template is beside this file."""
+
+    __slots__ = ()
 
 
 def always(findings: Findings) -> bool:

@@ -14,6 +14,7 @@ from pgtrial.report.summary_words import single_runs_text
 from pgtrial.report.terms import goal_word
 from pgtrial.report.words import (
     arm_label,
+    change_cells,
     change_text,
     control_of,
     detectable_text,
@@ -188,10 +189,9 @@ def _score(score: float | None) -> str:
 def _cell(value: CriterionValue | None) -> dict[str, str]:
     if value is None or value.ratio is None:
         return {"change": "–", "interval": "", "best": ""}
-    ratio = value.ratio
-    interval = interval_text(ratio.low, ratio.high, ratio.value)
+    change, interval = change_cells(value.ratio.value, value.ratio.low, value.ratio.high)
     return {
-        "change": change_text(ratio.value, ratio.low, ratio.high),
+        "change": change,
         "interval": "" if interval == "–" else interval,
         "best": "" if value.rank_share is None else tr("best in {share}", share=_scorecard_percent(value.rank_share)),
     }

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import say
+from pgtrial.findings.questions import Ledger
 from pgtrial.language import N_
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows, tornado_chart
 from pgtrial.report.sections.base import Section, always

@@ -9,7 +9,7 @@ from pgtrial.model.series import WAIT
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.values import format_signed, format_value
-from pgtrial.report.words import arm_label, change_text, interval_text, metric_label
+from pgtrial.report.words import arm_label, change_cells, metric_label
 
 _LEAST = 0.01  # sessions in a wait event, below which it is left to the exports
 _SHARED = ("cgroup.", "server.", "slru.", "watermark.")  # whose objects are left to them as well
@@ -56,9 +56,8 @@ def _label(metric: MetricFinding) -> str:
 def _effect(arm: ArmMetric) -> tuple[str, str]:
     if arm.ratio is None:
         return "", ""
-    ratio = arm.ratio
-    interval = interval_text(ratio.low, ratio.high, ratio.value)
-    return change_text(ratio.value, ratio.low, ratio.high), "" if interval == "–" else interval
+    change, interval = change_cells(arm.ratio.value, arm.ratio.low, arm.ratio.high)
+    return change, "" if interval == "–" else interval
 
 
 METRICS = Section(

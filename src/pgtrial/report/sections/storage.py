@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse
-from pgtrial.findings.files import FileLimit, FileUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
-from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.questions import DataFit, HugePageFindings, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.rendering import write_value
+from pgtrial.findings.storage import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, FileLimit, FileUse
 from pgtrial.knobs import KNOBS
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, place_arm, place_level, range_text
@@ -258,7 +257,7 @@ def _is_shown(findings: Findings) -> bool:
 DISKS = Section(name="disks", title=N_("Disk"), build=_build_disks, is_shown=_is_shown)
 
 
-_NONE = HugePages(gains=(), fits=(), checks=(), translations=(), reason=None, text=None)
+_NONE = HugePageFindings(gains=(), fits=(), checks=(), translations=(), reason=None, text=None)
 
 
 def _build_pages(findings: Findings) -> dict[str, object]:
@@ -285,7 +284,7 @@ def _levels(findings: Findings, gains: Sequence[PageGain]) -> list[int | str]:
     return sorted(dict.fromkeys(gain.load_level for gain in gains), key=lambda level: place_level(findings, level))
 
 
-def _rows(findings: Findings, pages: HugePages, levels: Sequence[int | str]) -> list[dict[str, object]]:
+def _rows(findings: Findings, pages: HugePageFindings, levels: Sequence[int | str]) -> list[dict[str, object]]:
     cells = {(gain.arm, gain.load_level): gain for gain in pages.gains}
     fits = {arm: fit for fit in pages.fits for arm in fit.arms}
     return [

@@ -23,6 +23,9 @@ COUNT = 20_000  # rows of parameters for each script
 _MOST_SORTED = 5_000_000  # rows of a table that are sorted for a range
 _DESCENT = 4  # blocks of an index down to its first entry, and one more of the table because a range begins anywhere
 _ENTRIES = 300  # of an index in a block
+_SAMPLED = 20 * COUNT  # rows of a table of which parameters are drawn
+_LEAST_NEW = 100  # rows that new ones are drawn of
+_MOST_STATES = 20  # values of a column of which an application may ask for one only
 _FEW = 3  # values in a list whose length nothing tells
 _UNSEEN = 0.5  # rows that a key counts as having beside its own, so that those without any are asked for, too
 _MOST_LOVED = 4.0  # exponent of the rows of a key that counts may tell
@@ -75,11 +78,13 @@ class Dial(StrEnum):
     """What it sets: the exponent of the rows that a key has, or a factor of how wide ranges are.
 
     A key of several columns has another one, the exponent of the rows with a value of a column but the first: an
-    application may ask for one state only.
+    application may ask for some states more than for others. Where a column of it has few values, it may ask for one of
+    them only: that is its number, from the most common one on, and 0 for all.
     """
 
     KEYS = "keys"
     OTHERS = "others"
+    ONLY = "only"
     WIDTH = "width"
 
 
@@ -173,7 +178,10 @@ class Drawer:
         columns = list(dict.fromkeys(use.column for use in uses))
         exponent = self._exponent(uses)
         why = "as rows have it" if exponent is None else f"rows to the power of {exponent:.3g}"
-        rows = self._rows(table, columns, uses) if exponent is None else self._keys(table, columns)
+        newest = self._newest(table, uses) if exponent is None else None
+        if newest is not None:
+            why = f"as the newest {newest[1]} rows have it"
+        rows = self._rows(table, columns, uses, newest) if exponent is None else self._keys(table, columns)
         names = ", ".join(f"c{index}" for index in range(len(columns)))
         # A list of values is that of a row and of those before it.
         query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows)}) AS u"
@@ -192,14 +200,28 @@ class Drawer:
             drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}, {why}")
         return query, drawn
 
-    def _rows(self, table: TableName, columns: Sequence[str], uses: Sequence[Use]) -> str:
+    def _newest(self, table: TableName, uses: Sequence[Use]) -> tuple[str, int] | None:
+        """The column that numbers the rows of a table that gets new ones, and how many were written while counting."""
+        columns = self.load.tables[table].columns.items()
+        numbers = [name for name, column in columns if column.sequence is not None and column.is_unique]
+        if not numbers or any(use.role is not Role.NEW for use in uses):
+            return None
+        return numbers[0], min(max(self.statement.rows, _LEAST_NEW), _SAMPLED)
+
+    def _rows(
+        self, table: TableName, columns: Sequence[str], uses: Sequence[Use], newest: tuple[str, int] | None
+    ) -> str:
+        """Those that are there. New rows are as the ``newest``: what an application writes changes over the years."""
         if len(columns) == 1 and (known := _known_values(self.load.tables[table].columns[columns[0]])):
             return f"SELECT c0 FROM ({known}) AS k, generate_series(1, ceil(rows)::int) ORDER BY random() LIMIT {COUNT}"
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
-        sample = self._sample(table, 20 * COUNT)
-        return f"SELECT {selected} FROM {name_of(table)}{sample} WHERE {where} ORDER BY random() LIMIT {COUNT}"
+        place = f"{name_of(table)}{self._sample(table, _SAMPLED)}"
+        if newest is not None:
+            number, count = newest
+            place = f"(SELECT * FROM {name_of(table)} ORDER BY {quote(number)} DESC LIMIT {count}) AS newest"
+        return f"SELECT {selected} FROM {place} WHERE {where} ORDER BY random() LIMIT {COUNT}"
 
     def _keys(self, table: TableName, columns: Sequence[str]) -> str:
         """A systematic sample of the values, each with the chance of its rows to the power that the dial says."""
@@ -208,12 +230,26 @@ class Drawer:
         for index in range(1, len(columns)):
             others = f"sum(rows) OVER (PARTITION BY c{index}) / sum(rows) OVER ()"
             weight += f" * power(({others})::float8, {_read_dial(self.script, Dial.OTHERS)})"
+        counts = self._counts(table, columns)
+        if states := self._states(table, columns):
+            of_state = ", ".join(f"c{index}" for index in states)
+            order = ", ".join(f"c{index}::text" for index in states)
+            counts = f"SELECT q.*, sum(rows) OVER (PARTITION BY {of_state}) AS together FROM ({counts}) AS q"
+            counts = f"SELECT q.*, dense_rank() OVER (ORDER BY together DESC, {order}) AS state FROM ({counts}) AS q"
+            only = _read_dial(self.script, Dial.ONLY)  # the last of fewer states is asked for
+            weight += f" * ({only} = 0 OR state = least({only}, max(state) OVER ()))::int"
         return (
-            f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({self._counts(table, columns)}) AS k), "
-            "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / sum(w) OVER () AS upto FROM k), "
+            f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({counts}) AS k), "
+            "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / nullif(sum(w) OVER (), 0) AS upto FROM k), "
             "t AS (SELECT s.*, coalesce(lag(upto) OVER (ORDER BY o), 0) AS since FROM s) "
             f"SELECT {names} FROM t, generate_series(1 + floor(since * {COUNT})::int, floor(upto * {COUNT})::int)"
         )
+
+    def _states(self, table: TableName, columns: Sequence[str]) -> list[int]:
+        """Places of the columns of a key that have few values, beside others that have many."""
+        distinct = [self.load.tables[table].columns[name].distinct for name in columns]
+        few = [place for place, each in enumerate(distinct) if 1 < each <= _MOST_STATES]
+        return few if len(few) < len(columns) else []
 
     def _counts(self, table: TableName, columns: Sequence[str]) -> str:
         """Each value, and how many ``rows`` have it."""
@@ -274,8 +310,12 @@ class Drawer:
                 found[Dial.WIDTH] = 1.0
             elif (exponent := self._exponent(uses)) is not None:
                 found.setdefault(Dial.KEYS, exponent)
-                if len({use.column for use in uses}) > 1:
+                columns = list(dict.fromkeys(use.column for use in uses))
+                if len(columns) > 1:
                     found[Dial.OTHERS] = 0.0
+                table = uses[0].table
+                if table is not None and self._states(table, columns):
+                    found[Dial.ONLY] = 0.0
         return found
 
     def _list_length(self, table: TableName, column: str) -> int:

@@ -19,6 +19,11 @@ from pgtrial.workloads.production.draws import SCHEMA, Dial
 
 CLOSE = 0.02  # relative difference of blocks that is as good as none
 _MOST_TRIES = 16
+_ROUNDS = 2  # of all dials of a script
+_MOST_TRIED_STATES = 3  # the most common ones
+_TRIES_OF_STATE = 8
+_MOST_LOADS = 4  # that are tried, their dials turned once more after each
+_CHANCE = 0.05  # relative difference in blocks of a call between two loads that are alike
 _MARGIN = 0.1  # of what is between two positions, at each of its ends
 # Of a position, which is an exponent, or a factor's logarithm to 2.
 _REACH = {Dial.KEYS: (-2.0, 8.0), Dial.OTHERS: (-6.0, 6.0), Dial.WIDTH: (-14.0, 14.0)}
@@ -66,8 +71,10 @@ def position_of(kind: Dial, value: float) -> float:
     return math.log2(value) if kind is Dial.WIDTH else value
 
 
-async def search(kind: Dial, start: float, target: float, measure: Callable[[float], Awaitable[float]]) -> Fitted:
-    """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of those that were tried."""
+async def search(
+    kind: Dial, start: float, target: float, measure: Callable[[float], Awaitable[float]], *, most: int = _MOST_TRIES
+) -> Fitted:
+    """The value near ``start`` for which ``measure`` gives ``target``, or the nearest of ``most`` that are tried."""
     lowest, highest = _REACH[kind]
     tried: dict[float, float] = {}  # logarithm of the ratio of blocks, by position
 
@@ -79,7 +86,7 @@ async def search(kind: Dial, start: float, target: float, measure: Callable[[flo
 
     begin, step = min(max(position_of(kind, start), lowest), highest), 0.5
     done = await is_found(begin)
-    while not done and len(tried) < _MOST_TRIES:
+    while not done and len(tried) < most:
         if around := _around(tried, begin):
             (left, less), (right, more) = around
             secant = left - less * (right - left) / (more - less)
@@ -96,6 +103,92 @@ async def search(kind: Dial, start: float, target: float, measure: Callable[[flo
         step *= 2
     best = min(tried, key=lambda each: abs(tried[each]))
     return Fitted(value=value_at(kind, best), blocks=target * math.exp(tried[best]))
+
+
+async def search_all(
+    start: Mapping[Dial, float],
+    target: float,
+    measure: Callable[[Mapping[Dial, float]], Awaitable[float]],
+    *,
+    is_first: bool = True,
+) -> dict[Dial, Fitted]:
+    """One dial after the other from where they stand at the ``start``, until one is as near as can be.
+
+    How far one reaches depends on where the others stand, so all are turned once more where that did not do. Where one
+    state may be asked for alone, that is tried first: an application does so more often than that it asks for some
+    states more than for others. It is not tried again where the search is not the first one, for each measure takes
+    seconds. The nearest is kept. The dial that was turned last is the last one.
+    """
+    if Dial.ONLY not in start:
+        return await _search_in_rounds(start, [*start], target, measure)
+    kinds: list[Dial] = [kind for kind in start if kind not in (Dial.ONLY, Dial.OTHERS)]
+    own = start[Dial.ONLY]
+    ways = [(own, kinds, _MOST_TRIES)]
+    if is_first:
+        ways += [(state, kinds, _TRIES_OF_STATE) for state in range(1, _MOST_TRIED_STATES + 1)]
+    if is_first or not own:
+        ways.append((0.0, [*kinds, Dial.OTHERS], _MOST_TRIES))
+    best: dict[Dial, Fitted] = {}
+    for state, turned, most in ways:
+        found = await _search_in_rounds({**start, Dial.ONLY: state}, turned, target, measure, most=most)
+        blocks = _blocks(found)
+        if not best or abs(math.log(blocks / target)) < abs(math.log(_blocks(best) / target)):
+            best = {Dial.ONLY: Fitted(value=float(state), blocks=blocks), **found}
+        if is_close(blocks, target):
+            break
+    return best
+
+
+async def _search_in_rounds(
+    start: Mapping[Dial, float],
+    kinds: Sequence[Dial],
+    target: float,
+    measure: Callable[[Mapping[Dial, float]], Awaitable[float]],
+    *,
+    most: int = _MOST_TRIES,
+) -> dict[Dial, Fitted]:
+    stand = dict(start)
+    found: dict[Dial, Fitted] = {}
+    for kind in [*kinds] * (_ROUNDS if len(kinds) > 1 else 1):
+
+        async def measure_at(value: float, kind: Dial = kind) -> float:
+            return await measure({**stand, kind: value})
+
+        found.pop(kind, None)
+        found[kind] = await search(kind, stand[kind], target, measure_at, most=most)
+        stand[kind] = found[kind].value
+        if is_close(found[kind].blocks, target):
+            break
+    return found
+
+
+def _blocks(found: Mapping[Dial, Fitted]) -> float:
+    """With all dials as they stand at the end."""
+    return [*found.values()][-1].blocks
+
+
+def is_enough(errors: Sequence[float]) -> bool:
+    """Whether the last of some loads was near enough, or there were enough: by the largest relative difference in
+    blocks of each.
+
+    The load is sent once more for its figures, and then differs by chance: so it is to be nearer than they have to be.
+    """
+    return errors[-1] <= _CHANCE or len(errors) == _MOST_LOADS
+
+
+def ratio_near(target: float, tried: Sequence[tuple[float, float]]) -> float:
+    """How many times the blocks of a single call a call in a load goes through, of loads that were ``tried``.
+
+    Of each these are the blocks of a call in it, and of single calls with the same parameters afterwards. The ratio
+    depends on what is asked for, as some rows are those that the load itself has written: loads count more the nearer
+    their blocks were to the ``target``. 1 where none was tried.
+    """
+    if not tried:
+        return 1.0
+    weights = [1 / (_CHANCE**2 + math.log(loaded / target) ** 2) for loaded, _ in tried]
+    logs = (math.log(loaded / max(alone, 1e-9)) for loaded, alone in tried)
+    total = math.fsum(weight * each for weight, each in zip(weights, logs, strict=True))
+    return math.exp(total / math.fsum(weights))
 
 
 def _around(tried: Mapping[float, float], begin: float) -> tuple[tuple[float, float], tuple[float, float]] | None:

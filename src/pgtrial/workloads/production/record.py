@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.postgres.production import Statement
+from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import SCHEMA, Dial, Draw, dial
 from pgtrial.workloads.production.failures import Failure
 from pgtrial.workloads.production.fit import Fitted
@@ -19,6 +20,8 @@ NEAREST = "nearest"  # the load of the scripts that were nearest, each of its ow
 FITTED = "fitted"  # in place of a draw: the first one, with its dials turned
 LARGEST = 64 << 20  # bytes of a record
 _LONGEST_SHOWN = 120  # characters of a statement in a table
+_DRIFT = 1.2  # times as many blocks of a call in one half of the time as in the other
+_LEAST_CALLS = 100  # in each half, to tell that from chance
 
 EXPERIMENT = """\
 # A load like that of a server, drawn in the way "{draw}". Write the arms and the claim, and run all files of this
@@ -97,6 +100,7 @@ def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_value
         "format": FORMAT,
         "with_values": with_values,
         "seconds": derived.time,
+        "counted_for": derived.counted_for,
         "transactions": {"commits": derived.told.commits, "explained": derived.told.explained},
         "scripts": scripts,
         "left_out": [
@@ -162,6 +166,49 @@ def match(record: Mapping[str, Any], before: Sequence[Statement], after: Sequenc
     return tuple(sorted(found, key=lambda each: -each.original.time))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """Blocks of a call of a statement in the ``first`` half of the time of a load, and in the ``second``."""
+
+    script: str
+    text: str
+    first: float
+    second: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.script} goes through {self.first:.3g} blocks of a call in the first half of the time and through "
+            f"{self.second:.3g} in the second ({_short(self.text)}): where it meets what the load itself has written, "
+            "they depend on how long that is sent, and on the rows that were there when it began"
+        )
+
+
+def find_drifts(
+    record: Mapping[str, Any], before: Sequence[Statement], middle: Sequence[Statement], after: Sequence[Statement]
+) -> tuple[Drift, ...]:
+    """Those of the statements that make most of the time whose blocks changed while a load was sent."""
+    found = []
+    halves = {each.original.text: each.copy for each in match(record, before, middle)}
+    for each in _heaviest(match(record, middle, after)):
+        first, second = halves[each.original.text], each.copy
+        if first is None or second is None or min(first.calls, second.calls) < _LEAST_CALLS:
+            continue
+        blocks = (first.blocks_per_call, second.blocks_per_call)
+        if max(blocks) > _DRIFT * min(blocks):
+            found.append(Drift(script=each.script, text=each.original.text, first=blocks[0], second=blocks[1]))
+    return tuple(found)
+
+
+def _heaviest(matches: Sequence[Match], part: float = 0.9) -> Iterator[Match]:
+    """Of those that take most time first the ones that make ``part`` of it."""
+    whole, seen = sum(each.original.time for each in matches), 0.0
+    for each in matches:
+        if seen >= part * whole:
+            break
+        seen += each.original.time
+        yield each
+
+
 def _key(text: str) -> str:
     return read_text(text)[0].canonical
 
@@ -194,6 +241,7 @@ class Truth:
     """How true one drawn load is. ``drawing`` is the share of the copy's time that the parameters take.
 
     ``failures`` are of scripts that cannot be sent, which ``matches`` do not have; ``errors`` are others of pgbench.
+    ``drifts`` are statements whose blocks changed while it was sent.
     """
 
     draw: str
@@ -201,6 +249,7 @@ class Truth:
     drawing: float
     failures: tuple[Failure, ...] = ()
     errors: tuple[str, ...] = ()
+    drifts: tuple[Drift, ...] = ()
 
     @property
     def failed(self) -> frozenset[str]:
@@ -215,12 +264,8 @@ class Truth:
 
     def block_error(self, part: float = 0.9) -> float:
         """The largest relative difference in blocks per call, of the statements that make ``part`` of the time."""
-        worst, seen = 0.0, 0.0
-        whole = sum(each.original.time for each in self.matches)
-        for each in self.matches:
-            if seen >= part * whole:
-                break
-            seen += each.original.time
+        worst = 0.0
+        for each in _heaviest(self.matches, part):
             asked = each.original.blocks_per_call
             if each.copy is None:
                 return 1.0
@@ -363,6 +408,8 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
         "# How true the load is\n",
         "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
     ]
+    if record["counted_for"] is not None:
+        parts.append(f"The original's are means of {format_duration(record['counted_for'])}.\n")
     for truth in truths:
         said = (
             f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
@@ -372,6 +419,7 @@ def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequenc
         parts.append(f"## {truth.draw}\n\n" + (said if truth.matches else "None of its scripts can be sent.\n"))
         parts += [f"{each.script} fails, and is not in these figures: {_short(str(each))}\n" for each in truth.failures]
         parts += [f"Failed: {_short(error)}\n" for error in truth.errors]
+        parts += [f"{drift}.\n" for drift in truth.drifts]
         parts.append(_table(_HEAD, list(truth.rows())))
     if fits:
         parts.append("## How far the dials of the first load were turned\n")

@@ -66,7 +66,8 @@ class DerivedScripts:
     """``time`` is that of all statements, in seconds, also of those that are left out.
 
     ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
-    ``unseen`` is of how many tables the role may not see the statistics.
+    ``unseen`` is of how many tables the role may not see the statistics, ``counted_for`` since how many seconds the
+    server counts, None where it does not say.
     """
 
     scripts: tuple[Script, ...]
@@ -76,6 +77,7 @@ class DerivedScripts:
     time: float
     hidden: int
     unseen: int
+    counted_for: float | None = None
 
     @property
     def kept(self) -> float:
@@ -159,6 +161,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         time=sum(each.time for each in load.statements),
         hidden=load.hidden,
         unseen=load.unseen,
+        counted_for=load.counted_for,
     )
 
 
@@ -268,6 +271,7 @@ class _Writer:
 
     def _assign(self) -> None:
         shared: dict[tuple[object, bool], str] = {}
+        alone: set[str] = set()  # variables that are the key of a row, and all that it is found by
         for place, member in enumerate(self.members):
             drawer = Drawer(self.script.name, member.statement, member.shape, self.load, self.draw, f"r{place}")
             for kind, value in drawer.dials().items():
@@ -287,12 +291,23 @@ class _Writer:
                     variable = self._shared(variable, use, shared, taken)
                 taken.add(variable)
                 self.variables[place, use.number] = variable
+                if variable in alone and use.role is Role.NEW and use.number in drawn:
+                    # Each row is there once, and those that refer to it tell how often it is asked for.
+                    self.columns[variable] = self._with_default(member, use, drawn[use.number])
                 if variable in self.columns or variable in self.fresh:
                     continue
+                if self._is_found_by_key_alone(use, member):
+                    alone.add(variable)
                 if is_fresh(use, self.load):
                     self.fresh[variable] = self._new_value(use)
                 else:
                     self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
+
+    def _is_found_by_key_alone(self, use: Use, member: Member) -> bool:
+        if use.role is not Role.EQUAL or use.table is None:
+            return False
+        is_alone = sum(each.row == use.row for each in member.shape.uses) == 1
+        return is_alone and self.load.tables[use.table].columns[use.column].is_unique
 
     def _returned(self, place: int, use: Use) -> str | None:
         """The variable with the key of a row that this transaction has just made, and that the server numbered."""

@@ -2,11 +2,11 @@
 
 from pgtrial.analysis.causes.limit_rules.base import Facts, Rule, Scene
 from pgtrial.analysis.causes.limit_rules.cpu import suspect_cpu
-from pgtrial.analysis.causes.limit_rules.difference import suspect_by_difference
 from pgtrial.analysis.causes.limit_rules.disk import suspect_disk, suspect_write_back, suspect_write_limit
 from pgtrial.analysis.causes.limit_rules.disturbances import suspect_autovacuum, suspect_checkpoints
 from pgtrial.analysis.causes.limit_rules.memory import suspect_memory, suspect_swap
 from pgtrial.analysis.causes.limit_rules.waits import (
+    suspect_by_difference,
     suspect_client,
     suspect_connections,
     suspect_locks,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pgtrial.analysis.causes.limit_thresholds import Ramp
-from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
+from pgtrial.analysis.log_pairing import LogEvent
+from pgtrial.analysis.reduction import sum_by_key
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import LimitEvidence, Resource, Suspect
 from pgtrial.findings.message import Message, message
@@ -86,9 +87,9 @@ class Scene:
     def mean(self, metric: str, about: str = "") -> float | None:
         return pooled_mean(self.timelines, metric, about)
 
-    def share_above(self, metric: str, limit: float, about: str = "") -> float | None:
+    def share_above(self, metric: str, limit: float) -> float | None:
         """Share of the seconds in which a metric is above a limit."""
-        known = self.seconds(metric, about)
+        known = self.seconds(metric)
         return float(np.mean(known > limit)) if known.size else None
 
     def objects(self, metric: str) -> tuple[str, ...]:
@@ -148,12 +149,12 @@ def statement_of(kinds: Mapping[tuple[str, str], Mapping[str, float]], *belongs:
 
     Sessions that queue for a CPU show no wait, as those that have one.
     """
-    found: dict[str, float] = {}
-    for kind, statements in kinds.items():
+
+    def is_meant(kind: tuple[str, str]) -> bool:
         shown = (kind, (CPU_QUEUE, "")) if kind == (CPU, "") else (kind,)
-        if any(f(*each) for f in belongs for each in shown):
-            for text, sessions in statements.items():
-                found[text] = found.get(text, 0.0) + sessions
+        return any(f(*each) for f in belongs for each in shown)
+
+    found = sum_by_key(part for kind, statements in kinds.items() if is_meant(kind) for part in statements.items())
     total = sum(found.values())
     if total <= 0:
         return None

@@ -35,7 +35,7 @@ _COMPRESSED = 0.25  # of that, which wal_compression leaves: a guess, because th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
+class Slump:
     """Throughput in some seconds against that in the others of the same run.
 
     ``depth`` is by how much it is lower there, ``lost`` what that costs of all throughput, ``share`` the share of these
@@ -48,7 +48,7 @@ class Contrast:
     chance: float
 
 
-def contrast(runs: Sequence[tuple[Array, _Mask]]) -> Contrast | None:
+def contrast(runs: Sequence[tuple[Array, _Mask]]) -> Slump | None:
     """Compare throughput inside and outside of masks; None with too few seconds of either.
 
     runs : (seconds,) throughput and which of its seconds are meant, of each run. ``chance`` is from shifting the masks
@@ -61,7 +61,7 @@ def contrast(runs: Sequence[tuple[Array, _Mask]]) -> Contrast | None:
     if inside < limits.FEWEST_SECONDS or total - inside < limits.FEWEST_OTHER_SECONDS:
         return None
     depth = _depth(usable)
-    return Contrast(depth=depth, lost=depth * inside / total, share=inside / total, chance=_chance(usable))
+    return Slump(depth=depth, lost=depth * inside / total, share=inside / total, chance=_chance(usable))
 
 
 def _depth(runs: Sequence[tuple[Array, _Mask]]) -> float:
@@ -223,7 +223,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
 
 def _accuse_dips(
     resource: Resource,
-    dip: Contrast,
+    dip: Slump,
     lost: str,
     *,
     detail: str | Message = "",
@@ -248,7 +248,7 @@ def _accuse_dips(
     )
 
 
-def _contrast(scene: Scene, finder: _Finder) -> Contrast | None:
+def _contrast(scene: Scene, finder: _Finder) -> Slump | None:
     return contrast([(t.tps, finder(scene, t)) for t in scene.timelines if t.run not in scene.facts.in_turns])
 
 
