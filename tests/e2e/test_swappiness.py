@@ -34,8 +34,8 @@ def write(place) -> None:
     """One server that is switched back and forth between two values."""
     first, second = VALUES
     place.write_light_experiment(
-        ('duration = "2s"', 'duration = "6s"'),
-        ("blocks = 2", 'blocks = 1\nmethod = "switchback"\nslice = "1500ms"'),
+        ('duration = "2s"', 'duration = "8s"'),
+        ("blocks = 2", 'blocks = 1\nmethod = "switchback"\nslice = "2s"'),
         ("[design]", f'[arms.on.sysctl]\n"vm.swappiness" = {first}\n\n[design]'),
         ("[design]", f'[arms.off.sysctl]\n"vm.swappiness" = {second}\n\n[design]'),
     )
@@ -65,7 +65,8 @@ def test_it_is_that_of_the_servers_group_in_each_turn(place, kept: str) -> None:
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()
     findings = json.loads((folder.path / "findings.json").read_text())
-    seen = {one["arm"]: one["value"] for one in findings["observations"] if one["metric"] == "cgroup.swappiness"}
+    (metric,) = [one for one in findings["metrics"] if one["metric"] == "cgroup.swappiness"]
+    seen = {arm["arm"]: arm["mean"] for arm in metric["arms"]}
     assert seen == {"on": 37, "off": 38}
     changes = folder.query(
         "SELECT DISTINCT new_value FROM setting_change WHERE name LIKE 'memory.swappiness of %' ORDER BY new_value"
