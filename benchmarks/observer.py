@@ -107,7 +107,7 @@ async def switch(
                 conninfo=cluster.conninfo("template1"),
                 version_num=connection.info.server_version,
                 database=DATABASE,
-                disks=find_disks(cluster.host.ops, [str(cluster.data)]),
+                devices=find_disks(cluster.host.ops, [str(cluster.data)]).names,
                 spool=str(spool),
                 server_pid=find_server(cluster.host.ops, [str(cluster.data)]),
                 load_conninfo=cluster.conninfo(DATABASE),

@@ -12,9 +12,10 @@ from pgtrial.analysis.effects.parts import estimate_parts, judge_part, judge_tog
 from pgtrial.analysis.effects.stopping import decide
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.hypothesis_table import AndTable
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.verdict import Verdict
 
 TPS, READS = "pgbench.tps", "iostat.r"

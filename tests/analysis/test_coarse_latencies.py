@@ -11,8 +11,9 @@ from calibration.test_18_coarse_latencies import run_trial
 from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
-from pgtrial.analysis.observations import ALL, STEP, index_values, observe_runs, observe_steps
+from pgtrial.analysis.observations import STEP, index_values, observe_runs, observe_steps
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Verdict
 

@@ -6,7 +6,8 @@ import pytest
 
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
+from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.verdict import Decision
 

@@ -4,10 +4,11 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL, index_values, observe_runs
+from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from support import Simulation, write_result_folder
 
 TEXT = """\

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
+from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Totals
+from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
 from pgtrial.model.run import PhaseName
 

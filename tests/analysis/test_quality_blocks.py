@@ -6,9 +6,10 @@ import pytest
 
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.validity import blocks
 from pgtrial.findings.findings import ArmFailures, Failures, Stopping
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
 

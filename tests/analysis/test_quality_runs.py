@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.evidence import Event, Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, Stall, Wait
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity import runs
 from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.histogram import bucket_value
 

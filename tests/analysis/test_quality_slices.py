@@ -10,7 +10,6 @@ import pytest
 
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Histogram, Reduction, SessionGroup, Wait
 from pgtrial.analysis.slices import LATE, describe_slices
@@ -21,6 +20,7 @@ from pgtrial.analysis.validity.runs import check_gaps, check_generator, check_sa
 from pgtrial.analysis.validity.slices import check_longer_slices
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import ArmSlices, Slices
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import RunState

@@ -10,8 +10,9 @@ from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estim
 from pgtrial.analysis.effects.stopping import decide, decide_stop, describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import RunRow, RunState

@@ -7,10 +7,10 @@ import pytest
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import HypothesisFinding, Needed
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict

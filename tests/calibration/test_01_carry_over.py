@@ -21,12 +21,13 @@ from calibration.trials import (
     record,
 )
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values, index_values, observe_turns
+from pgtrial.analysis.observations import Values, index_values, observe_turns
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import describe_slices
 from pgtrial.analysis.validity.slices import find_reversal
 from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.design.slices import Step
+from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
 from pgtrial.model.run import Phase, PhaseName, Slice
 from pgtrial.model.verdict import Verdict

@@ -9,7 +9,8 @@ from calibration.before import judged_as_before
 from calibration.trials import TPS, Row, most, observe, plan_trial, rate, record
 from pgtrial.analysis.effects.estimate import compare_when_due, places, read_pairs
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
+from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.equivalence import decide

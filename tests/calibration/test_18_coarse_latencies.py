@@ -9,8 +9,9 @@ import pytest
 
 from calibration.trials import Row, conclude_about, misses, most, percent, plan_trial, record
 from pgtrial.analysis.effects.estimate import compare_metric
-from pgtrial.analysis.observations import ALL, index_values, observe_runs, observe_steps
+from pgtrial.analysis.observations import index_values, observe_runs, observe_steps
 from pgtrial.analysis.reduction import Histogram, Reduction, Totals
+from pgtrial.findings.record import ALL
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.rules import RULES
 from pgtrial.model.run import Phase, PhaseName

@@ -20,12 +20,13 @@ from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import choose_method
 from pgtrial.design.plan import plan_schedule
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import RunRow, RunState, Slot

@@ -9,7 +9,7 @@ from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.tornado import tornado_chart
 from pgtrial.report.html import render_html
 from pgtrial.report.sections.base import Section
-from pgtrial.report.sections.ledger import LEDGER, PROOFS
+from pgtrial.report.sections.questions import LEDGER, PROOFS
 from pgtrial.report.text import render_text
 
 

@@ -4,7 +4,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.questions import Soak
 from pgtrial.model.run import RunState
 from pgtrial.report.markdown import render_summary
-from pgtrial.report.sections.soak import SOAK
+from pgtrial.report.sections.questions import SOAK
 from pgtrial.report.text import render_text
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values, reported_scenarios
+from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Histogram, Reduction
 from pgtrial.analysis.slices import windows
 from pgtrial.findings.findings import CurvePoint, Distribution, LatencyMap, Series
+from pgtrial.findings.record import ALL
 from pgtrial.model.histogram import bucket_bounds, row_bounds
 from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.run import RunRow

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
 from pgtrial.design.data_size import arm_scales, largest_files
@@ -12,6 +12,7 @@ from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import GUARD, OTHER, ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
+from pgtrial.findings.record import ALL
 from pgtrial.knobs.workload import UNIT
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.store.plans import DIGEST, REVISION

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import compare_when_due, read_step
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.questions import Curve, Factors, Interaction, LevelPoint, MainEffect
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.arm import Role
 from pgtrial.model.metric import Better
 from pgtrial.stats.interval import mean_log_interval

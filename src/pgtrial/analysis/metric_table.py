@@ -9,11 +9,11 @@ import numpy as np
 from pgtrial.analysis.causes.sessions import estimate_mean, find_series
 from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values, reported_scenarios
+from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.sampled import named
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.findings import ArmMetric, MetricFinding, Observation
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.arm import Arm
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.observable import find_observable

@@ -10,13 +10,13 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, late_turns, turn_rates, windows
 from pgtrial.findings.findings import Observation
+from pgtrial.findings.record import ALL
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
 from pgtrial.stats.steps import find_step, step_reach
 
-ALL = "all"
 STEP = ".step"  # after a metric's name
 
 # (run's id, metric's name, scenario or None for all, load level's index or "all") to value

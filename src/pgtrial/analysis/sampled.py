@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, observation
+from pgtrial.analysis.observations import observation
 from pgtrial.analysis.reduction import Reduction, SessionGroup, sum_by_key
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.findings import Observation
+from pgtrial.findings.record import ALL
 from pgtrial.findings.session_time import CPU, IDLE_IN_TRANSACTION
 from pgtrial.model import metrics
 from pgtrial.model.formulas import TimelineMetric

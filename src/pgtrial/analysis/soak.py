@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.experiment import count_windows
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.findings.questions import Drift, Soak, SoakArm
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import PhaseName, RunRow
 from pgtrial.stats.trend import MOST, Trend, trend

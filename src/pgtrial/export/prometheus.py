@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from pgtrial.export.tables.results import unit_of
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.words import ALL, level_label
+from pgtrial.report.words import level_label
 from pgtrial.safe_text import make_visible
 
 _Labels = Mapping[str, str]

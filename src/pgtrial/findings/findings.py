@@ -131,6 +131,11 @@ class Effect(Record):
     block_ratios: tuple[float | None, ...]  # one per complete block, in order
     caveats: tuple[CaveatFinding, ...]
 
+    @property
+    def key(self) -> tuple[str, str, str | None, int | str]:
+        """What it is of: arm, metric, scenario and load level."""
+        return self.arm, self.metric, self.scenario, self.load_level
+
 
 class CalibratedNoise(Record):
     """What a calibration on this machine had said of the method that was used."""

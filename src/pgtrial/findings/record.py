@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 
+ALL = "all"  # the load level of what is over all of them
+
 
 def _end_at_the_first_error(schema: Any) -> None:
     for part in schema.values() if isinstance(schema, dict) else schema:

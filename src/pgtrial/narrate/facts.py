@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pgtrial.findings.causes import Level, limits_by_chance
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
@@ -21,7 +22,6 @@ from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import goal_word, hypothesis_word, level_word, resource_word, severity_word
 from pgtrial.report.values import format_value
 from pgtrial.report.words import (
-    ALL,
     LATENCY_METRICS,
     METRIC_LABELS,
     RATES,

@@ -9,13 +9,18 @@ from typing import Protocol, TypeVar
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_series
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import tr
 from pgtrial.model.series import WAIT, WAITS, find_metric
 from pgtrial.report.values import format_signed, format_value
-from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label, part_name
+from pgtrial.report.words import METRIC_LABELS, control_of, level_label, metric_label, part_name
 from pgtrial.store import layout
+
+
+class _OfArm(Protocol):
+    @property
+    def arm(self) -> str: ...
 
 
 class _OfLevel(Protocol):
@@ -23,7 +28,14 @@ class _OfLevel(Protocol):
     def load_level(self) -> int | str: ...
 
 
+class _OfArmAndLevel(_OfArm, _OfLevel, Protocol):
+    pass
+
+
+_Armed = TypeVar("_Armed", bound=_OfArm)
 _Record = TypeVar("_Record", bound=_OfLevel)
+_Level = TypeVar("_Level", int, int | str)
+_Cell = TypeVar("_Cell", bound=_OfArmAndLevel)
 
 LEVEL_SYMBOLS = {Level.ALARM: "‼", Level.WARNING: "!", Level.INFO: "i", Level.OK: "✔"}
 
@@ -100,10 +112,21 @@ def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:
     return tr("with {levels}", levels=join_and([level_label(findings, level) for level in found]))
 
 
-def place_level(findings: Findings, level: int | str) -> int:
-    """Rank of a load level in a table: all of them first, then in the order of the experiment."""
+def order_levels(findings: Findings, levels: Iterable[_Level]) -> list[_Level]:
+    """Each load level once: all of them first, then in the order of the experiment."""
     known = [known.index for known in findings.experiment.levels]
-    return known.index(level) if isinstance(level, int) and level in known else -1
+
+    def rank(level: _Level) -> int:
+        return known.index(level) if isinstance(level, int) and level in known else -1
+
+    return sorted(dict.fromkeys(levels), key=rank)
+
+
+def by_level(findings: Findings, records: Iterable[_Cell]) -> list[_Cell]:
+    """By load level as :func:`order_levels` has them, those of one level by arm."""
+    found = by_arm(findings, records)
+    levels = order_levels(findings, (each.load_level for each in found))
+    return sorted(found, key=lambda each: levels.index(each.load_level))
 
 
 def distinct_levels(findings: Findings, records: Iterable[_Record]) -> list[_Record]:
@@ -114,10 +137,17 @@ def distinct_levels(findings: Findings, records: Iterable[_Record]) -> list[_Rec
     return [record for record in found if record.load_level == ALL]
 
 
-def place_arm(findings: Findings, arm: str) -> int:
-    """Rank of an arm: the order of the experiment."""
-    arms = [known.name for known in findings.experiment.arms]
-    return arms.index(arm) if arm in arms else len(arms)
+def order_arms(findings: Findings, arms: Iterable[str]) -> list[str]:
+    """Each arm once, in the order of the experiment."""
+    known = [known.name for known in findings.experiment.arms]
+    return sorted(dict.fromkeys(arms), key=lambda arm: known.index(arm) if arm in known else len(known))
+
+
+def by_arm(findings: Findings, records: Iterable[_Armed]) -> list[_Armed]:
+    """By arm as :func:`order_arms` has them; those of one arm stay in their order."""
+    found = list(records)
+    arms = order_arms(findings, (each.arm for each in found))
+    return sorted(found, key=lambda each: arms.index(each.arm))
 
 
 def lead_arms(findings: Findings, present: Iterable[str]) -> list[str]:

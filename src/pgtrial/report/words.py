@@ -10,6 +10,7 @@ from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_metric, name_part
+from pgtrial.findings.record import ALL
 from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import STOPPED_FOR_HARM, Severity
 from pgtrial.model.observable import find_observable
@@ -27,7 +28,6 @@ from pgtrial.units import (
     format_share,
 )
 
-ALL = "all"
 EMULATED = N_("emulated disk")  # behind the name of an arm, in all tables
 
 # Texts of catalogues, as are those of the next tables: metric_label has them in the language in use.
@@ -162,10 +162,7 @@ def find_effect(
     effects: tuple[Effect, ...], *, arm: str, metric: str, scenario: str | None, level: int | str = ALL
 ) -> Effect | None:
     """The effect with exactly these coordinates, or None."""
-    for effect in effects:
-        if (effect.arm, effect.metric, effect.scenario, effect.load_level) == (arm, metric, scenario, level):
-            return effect
-    return None
+    return next((effect for effect in effects if effect.key == (arm, metric, scenario, level)), None)
 
 
 def effects_on(findings: Findings, metric: str, *, scenario: str | None = None, level: int | str = ALL) -> list[Effect]:

@@ -31,7 +31,6 @@ from pgtrial.watch.reach import Reached, reach
 from pgtrial.watch.recorder import APPLICATION, Recorder
 
 Tell = Callable[[str], object]
-LONGEST_INTERVAL = 8.0  # s; a tick is up to 1.2 intervals after the one before, and a crash is to lose 10 s at most
 # s; texts of statements are read when a session begins, so the first ones are short: what a server is asked shows soon.
 _FIRST_SESSION, _LONGEST_SESSION = 120.0, 3600.0
 _LONGEST_REMOTE = 600.0  # s of a session; what reads another machine may end, and is begun again with the next one
@@ -50,6 +49,7 @@ _WAKE = bytes([signal.SIGTERM])
 class Options:
     """``interval`` is that of views and files, ``poll`` that of sessions, in seconds; ``duration`` None: until told.
 
+    A tick is up to 1.2 intervals after the one before: with 8 s at most a crash loses no more than 10 s.
     ``keep_free`` are bytes of the disk that are left to others. ``textfiles``: the directory for figures of each server
     as OpenMetrics text. ``machine`` is the ssh:// address of the server's machine, where that is another one.
     """

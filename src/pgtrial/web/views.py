@@ -8,6 +8,7 @@ from typing import Any
 from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, read_live, time_left
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Role
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, PLACEBO_COLOUR
 from pgtrial.report.summary_words import running_effect_text
@@ -176,7 +177,7 @@ def _index(findings: Findings) -> dict[_Key, Effect]:
             level_label(findings, effect.load_level),
         ): effect
         for effect in (*findings.effects, *findings.placebo)
-        if effect.load_level == "all" or (effect.metric == asked and effect.scenario is None)
+        if effect.load_level == ALL or (effect.metric == asked and effect.scenario is None)
     }
 
 

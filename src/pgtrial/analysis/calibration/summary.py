@@ -21,7 +21,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.generate import AGAIN
 from pgtrial.findings.caveat import CaveatFinding, caveat, prefix_words
 from pgtrial.findings.findings import ArmSlices, Findings, RunFinding
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.stats.power import detectable_ratio
@@ -180,8 +180,7 @@ def _log_ratios(parts: Iterable[Findings]) -> list[list[float]]:
         [
             math.log(ratio)
             for effect in findings.effects
-            if (effect.arm, effect.metric, effect.scenario, effect.load_level)
-            == (AGAIN, findings.hypothesis.metric, _scenario(findings), "all")
+            if effect.key == (AGAIN, findings.hypothesis.metric, _scenario(findings), ALL)
             for ratio in effect.block_ratios
             if ratio is not None and ratio > 0
         ]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pgtrial.analysis.causes.sessions import WaitEvent, estimate_mean, split_sessions, tier
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values, reported_scenarios
+from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import windows
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import (
     BLOCKED,
     CPU,

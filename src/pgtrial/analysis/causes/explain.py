@@ -21,7 +21,7 @@ from pgtrial.analysis.courses import draw_courses
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.timeline import Timeline
@@ -29,7 +29,7 @@ from pgtrial.findings.causes import Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
 from pgtrial.findings.questions import Ledger
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart, PlanChange
 from pgtrial.units import read_count
 

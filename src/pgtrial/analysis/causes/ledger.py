@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.large import refuse_large
-from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
+from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.experiment_file.experiment import MEMORY, TIMES
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.questions import Ledger, LedgerEntry
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.slowdown import SLOWDOWN
 from pgtrial.knobs.workload import PAUSES, WORKLOAD

@@ -95,7 +95,7 @@ def _without_numbers(arm: str, reason: Message, *, error: float | None = None) -
 
 def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:
     metric = evidence.load.throughput.name
-    estimate = find_effect(tuple(estimated), arm=arm, metric=metric, scenario=None, level=level)
+    estimate = find_effect(estimated, arm=arm, metric=metric, scenario=None, level=level)
     return estimate.effect if estimate is not None else None
 
 

@@ -16,14 +16,14 @@ from pgtrial.analysis.causes.recommend import (
     recommend,
 )
 from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
-from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, places
+from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, find_effect, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values, reported_scenarios
+from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import CPU, Pareto, ParetoItem
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow
@@ -244,19 +244,10 @@ def _find_hidden(evidence: Evidence, estimated: Sequence[Estimated], arm: str) -
     """By how much the arm's log throughput may be lower, and higher, than its good runs say; None where that is not
     known, because its attempts, or the control's, fail too often.
     """
-    load = evidence.load
-    effect = next(
-        (
-            one.effect
-            for one in estimated
-            if (one.effect.arm, one.effect.metric, one.effect.scenario, one.effect.load_level)
-            == (arm, load.throughput.name, None, ALL)
-        ),
-        None,
-    )
-    if effect is None:
+    found = find_effect(estimated, arm=arm, metric=evidence.load.throughput.name, scenario=None)
+    if found is None:
         return 0.0, 0.0
-    return None if effect.fails_more else (effect.hidden_below, effect.hidden_above)
+    return None if found.effect.fails_more else (found.effect.hidden_below, found.effect.hidden_above)
 
 
 def _find_positions(evidence: Evidence, arms: Sequence[str], blocks: Sequence[int]) -> Array | None:

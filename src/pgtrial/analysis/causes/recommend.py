@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.criteria import (
     CRITERIA,
     FILE_LATENCY_P99,
@@ -22,7 +22,7 @@ from pgtrial.experiment_file.criteria import (
 )
 from pgtrial.findings.causes import FAST, STABLE, WEIGHTED, Recommendation
 from pgtrial.findings.message import Message, message
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.metric import Better
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 

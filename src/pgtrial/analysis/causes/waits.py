@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.causes.sessions import WaitEvent, estimate_mean, split_sessions, tier
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, sum_by_key
 from pgtrial.findings.findings import WaitShare
 from pgtrial.findings.naming import part_id
+from pgtrial.findings.record import ALL
 from pgtrial.findings.session_time import CPU, BackgroundWait, ParetoItem, WaitType
 from pgtrial.model.run import RunRow
 

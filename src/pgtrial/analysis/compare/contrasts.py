@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
-from pgtrial.analysis.observations import ALL
 from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
@@ -168,14 +168,7 @@ def _matters(group: Group) -> list[Matter]:
 
 def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
     wanted = (arm, matter.metric, matter.scenario, matter.level)
-    return next(
-        (
-            effect
-            for effect in subject.findings.effects
-            if (effect.arm, effect.metric, effect.scenario, effect.load_level) == wanted
-        ),
-        None,
-    )
+    return next((effect for effect in subject.findings.effects if effect.key == wanted), None)
 
 
 def _known(subject: Subject, effect: Effect) -> Known | None:

@@ -10,7 +10,6 @@ from typing import Any
 from pgtrial import __version__
 from pgtrial.analysis.compare.contrasts import Group, compare_indirectly, describe_contrasts, group_arms, make_caveat
 from pgtrial.analysis.compare.subjects import RULE, Subject, describe_subject, differing, read_subjects
-from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
 from pgtrial.analysis.world.settings import ABSENT, VOLATILE
 from pgtrial.findings.caveat import CaveatFinding
@@ -23,6 +22,7 @@ from pgtrial.findings.comparison import (
     WorldDifference,
 )
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import NO_ALL_SETTINGS, Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.safe_text import shell_word

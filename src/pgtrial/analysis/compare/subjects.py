@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import ALL
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ComparedExperiment, Value
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import is_plain

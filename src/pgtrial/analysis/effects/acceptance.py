@@ -7,11 +7,11 @@ import numpy as np
 from pgtrial.analysis.effects.attempts import count_failed
 from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.questions import Acceptance
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, STEP, Values
+from pgtrial.analysis.observations import STEP, Values
 from pgtrial.analysis.slices import LATE, LATE_OF_CONTROL, TURNS
 from pgtrial.findings.findings import Effect, SingleRuns
+from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
 from pgtrial.model.metrics import COMPARED
@@ -72,17 +73,9 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
 
 
 def find_effect(
-    estimated: tuple[Estimated, ...], *, arm: str, metric: str, scenario: str | None, level: int | str = ALL
+    estimated: Sequence[Estimated], *, arm: str, metric: str, scenario: str | None, level: int | str = ALL
 ) -> Estimated | None:
-    wanted = (arm, metric, scenario, level)
-    return next(
-        (
-            one
-            for one in estimated
-            if (one.effect.arm, one.effect.metric, one.effect.scenario, one.effect.load_level) == wanted
-        ),
-        None,
-    )
+    return next((one for one in estimated if one.effect.key == (arm, metric, scenario, level)), None)
 
 
 def find_claimed(estimated: tuple[Estimated, ...], claim: Claim, *, arm: str) -> Estimated | None:
@@ -405,7 +398,7 @@ def mark_sure(evidence: Evidence, estimated: Sequence[Estimated]) -> tuple[Estim
     chances: list[float | None] = []
     for one in estimated:
         effect = one.effect
-        is_claim = (effect.arm, effect.metric, effect.scenario, effect.load_level) in claims
+        is_claim = effect.key in claims
         if is_claim or effect.arm not in candidates or one.comparison.is_anytime:
             chances.append(None)
         elif effect.decision is Decision.INCONCLUSIVE:

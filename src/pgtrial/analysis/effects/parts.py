@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, compare_metric, estimate_claimed
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
+from pgtrial.findings.record import ALL
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge

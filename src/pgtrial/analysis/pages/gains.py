@@ -8,12 +8,13 @@ import numpy as np
 from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.observations import Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
 from pgtrial.design.data_size import BYTES_PER_SCALE
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_data, name_gain, name_level
 from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
+from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.metrics import TPS
 from pgtrial.model.verdict import Decision

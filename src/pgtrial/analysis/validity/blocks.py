@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from pgtrial.analysis.effects.claim import claims_of
-from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.findings.naming import name_level
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import LoadLevel, RunState
 from pgtrial.model.verdict import Decision

@@ -5,7 +5,7 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator, Mapping
 
-from pgtrial.analysis.validity import blocks, hosts, machine, registration, runs, slices, world
+from pgtrial.analysis.validity import blocks, machine, registration, runs, slices, world
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.experiment_file.cause_tables import WAIVABLE
 from pgtrial.findings.caveat import CaveatFinding, caveat, merge_runs
@@ -24,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
     blocks.check_soak,
     blocks.check_placebo,
     blocks.check_primary_effect,
-    hosts.check_hosts,
+    world.check_hosts,
     blocks.check_carry_over,
     blocks.check_completeness,
     blocks.check_unequal_failures,

@@ -6,7 +6,6 @@ import numpy as np
 
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.evidence import measured
-from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import Window, windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
@@ -16,6 +15,7 @@ from pgtrial.experiment_file.result_formats import FORMATS, Latencies
 from pgtrial.experiment_file.workload_table import COMMAND, TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
+from pgtrial.findings.record import ALL
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm

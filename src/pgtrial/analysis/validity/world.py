@@ -1,7 +1,9 @@
-"""Checks of the environment: settings, machine, and caveats noted while measuring."""
+"""Checks of the environment: settings, machine, hosts, and caveats noted while measuring."""
 
+import re
 from collections.abc import Iterable, Iterator
 
+from pgtrial.analysis.effects.hosts import name_others
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs
 from pgtrial.analysis.world.build import find_build_differences
@@ -11,11 +13,14 @@ from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
+from pgtrial.model.run import IS_FLEET
+from pgtrial.stats.hosts import FEWEST_TO_PREDICT
 
 # Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
 _OF_BUILD = frozenset(
     {"block_size", "data_checksums", "debug_assertions", "segment_size", "wal_block_size", "wal_segment_size"}
 )
+_SEVERAL = re.compile("[2-9]|[1-9][0-9]{1,3}")  # hosts
 _VERSION = frozenset({"server_version", "server_version_num"})
 _CODES = {
     DifferenceKind.ARMS: "undeclared-difference",
@@ -114,3 +119,18 @@ def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:
     for run, recorded in assessment.evidence.caveats:
         if run is None or run in valid:
             yield recorded if run is None else recorded.model_copy(update={"runs": (run,)})
+
+
+def check_hosts(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Few of them, and those on which the effect is another. What else they differ by is in the fingerprint."""
+    found, evidence = assessment.hosts, assessment.evidence
+    if found is None:
+        listed = evidence.meta.get(IS_FLEET, "")
+        names = set(evidence.hosts.values())
+        if len(names) == 1 and not evidence.is_provisional and _SEVERAL.fullmatch(listed):
+            yield caveat("other-hosts", host=names.pop(), count=int(listed))
+        return
+    if len(found.hosts) < FEWEST_TO_PREDICT:
+        yield caveat("few-hosts", count=len(found.hosts), fewest=FEWEST_TO_PREDICT)
+    if others := name_others(found.hosts):
+        yield caveat("other-effect-on-host", hosts=others)

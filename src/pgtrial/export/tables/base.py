@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 
 Value = str | float | bool | None  # an int too, which is a float to the type checker
 
@@ -82,7 +82,7 @@ def level_row(findings: Findings, level: int | str) -> tuple[Value, Value, Value
     for known in findings.experiment.levels:
         if known.index == level:
             return (str(level), say(known.label), known.clients)
-    return (str(level), "all load levels" if level == "all" else f"load level {level}", None)
+    return (str(level), "all load levels" if level == ALL else f"load level {level}", None)
 
 
 def interval(estimate: Estimate | None) -> tuple[Value, Value, Value]:

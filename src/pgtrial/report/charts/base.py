@@ -1,7 +1,7 @@
 """What all charts share: the specification and its frame, colours of arms, ticks and their labels."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,10 @@ def label_rows(y: Spec, *, field: str = "label", **mark: Any) -> Spec:
     }
 
 
+# Of marks whose rows name their colour.
+OWN_COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
+
+
 def arm_colours(findings: Findings) -> dict[str, str]:
     """One colour per arm, the same in every chart. They repeat beyond six candidates; names are always shown too."""
     colours = {}
@@ -98,6 +102,16 @@ def arm_legend(findings: Findings, arms: Iterable[str] | None = None) -> tuple[t
     """Colour and name of the arms, in the order of the experiment; all of them by default."""
     wanted = None if arms is None else set(arms)
     return tuple((colour, name) for name, colour in arm_colours(findings).items() if wanted is None or name in wanted)
+
+
+def arm_channel(looks: Mapping[str, object], arms: Sequence[str]) -> Spec:
+    """Colour or dashes of lines whose rows name their arm; ``looks`` are those of each arm."""
+    return {
+        "field": "arm",
+        "type": "nominal",
+        "scale": {"domain": list(arms), "range": [looks[arm] for arm in arms]},
+        "legend": None,
+    }
 
 
 def shorten(value: float | None) -> float | None:

@@ -7,9 +7,10 @@ from pgtrial.findings.causes import CurveModel
 from pgtrial.findings.findings import CurvePoint, Findings, LevelFinding
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import ntr, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of, estimate_text
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
+    OWN_COLOUR,
     Chart,
     Spec,
     arm_colours,
@@ -28,8 +29,8 @@ FURTHEST = 1.5  # times the largest load: as far as a fitted line is drawn beyon
 
 def fitted_models(findings: Findings) -> list[CurveModel]:
     """The models that have numbers, in the order of the arms."""
-    fitted = [model for model in causes_of(findings).curve_models if model.throughput_of_one is not None]
-    return sorted(fitted, key=lambda model: place_arm(findings, model.arm))
+    models = by_arm(findings, causes_of(findings).curve_models)
+    return [model for model in models if model.throughput_of_one is not None]
 
 
 def throughput_at(model: CurveModel, clients: float) -> float | None:
@@ -140,7 +141,6 @@ def _curve(findings: Findings, metric: str) -> Chart:
     ]
     is_rate = metric in REQUESTS
     open_loop = any(level.rate is not None for level in levels.values())
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     x = {
         "field": "load",
         "type": "quantitative",
@@ -177,7 +177,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
         spec=wrap_spec(
             {
                 "data": {"values": rows},
-                "encoding": {"x": x, "color": colour, "detail": {"field": "arm"}},
+                "encoding": {"x": x, "color": OWN_COLOUR, "detail": {"field": "arm"}},
                 "layer": [
                     {
                         "mark": {"type": "line", "strokeWidth": 2},

@@ -10,6 +10,7 @@ from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
+    OWN_COLOUR,
     Chart,
     Spec,
     arm_colours,
@@ -157,8 +158,7 @@ def _spec(rows: Sequence[Spec], limits: Sequence[Spec], rate: _Rate, *, load: st
         "scale": {"zero": False, "padding": 16, "nice": False},
         "axis": {"title": load, "values": places, "format": "~s", "labelOverlap": True},
     }
-    colour = {"field": "colour", "type": "nominal", "scale": None}
-    point = {"x": x, "y": {**y, "field": "value"}, "color": colour}
+    point = {"x": x, "y": {**y, "field": "value"}, "color": OWN_COLOUR}
     return wrap_spec(
         {
             "layer": [
@@ -167,7 +167,7 @@ def _spec(rows: Sequence[Spec], limits: Sequence[Spec], rate: _Rate, *, load: st
                     "mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 1.5},
                     "encoding": {
                         "y": {**y, "field": "limit"},
-                        "color": colour,
+                        "color": OWN_COLOUR,
                         "tooltip": [{"field": "text", "title": tr("limit")}],
                     },
                 },
@@ -180,7 +180,7 @@ def _spec(rows: Sequence[Spec], limits: Sequence[Spec], rate: _Rate, *, load: st
                     "data": {"values": list(rows)},
                     "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
                     "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                    "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": OWN_COLOUR},
                 },
                 {
                     "data": {"values": list(rows)},

@@ -5,8 +5,10 @@ import math
 from itertools import pairwise
 
 from pgtrial.findings.findings import Findings, LatencyMap
+from pgtrial.findings.record import ALL
 from pgtrial.language import ntr, tr
 from pgtrial.report.charts.base import (
+    OWN_COLOUR,
     SHARE_LABEL,
     Chart,
     Spec,
@@ -31,15 +33,15 @@ def distribution_charts(findings: Findings) -> list[Chart]:
     """All scenarios together at each load level, then each scenario over all levels."""
     keys = sorted(
         {(item.scenario, item.load_level) for item in findings.distributions},
-        key=lambda key: (key[0] is not None, key[0] or "", key[1] != "all", str(key[1]).zfill(9)),
+        key=lambda key: (key[0] is not None, key[0] or "", key[1] != ALL, str(key[1]).zfill(9)),
     )
     one_level = len(findings.experiment.levels) < 2
     several = len(findings.experiment.scenarios) > 1
     wanted: list[tuple[str | None, int | str]] = []
     for scenario, level in keys:
-        if scenario is None and (level == "all" or not one_level or (None, "all") not in keys):
+        if scenario is None and (level == ALL or not one_level or (None, ALL) not in keys):
             wanted.append((scenario, level))
-        if scenario is not None and several and (level == "all" or (scenario, "all") not in keys):
+        if scenario is not None and several and (level == ALL or (scenario, ALL) not in keys):
             wanted.append((scenario, level))
     charts = (_distribution(findings, scenario, level) for scenario, level in wanted)
     return [chart for chart in charts if chart is not None]
@@ -115,7 +117,7 @@ def _share_lines(rows: list[Spec]) -> Spec:
                                 "labelExpr": SHARE_LABEL,
                             },
                         },
-                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "color": OWN_COLOUR,
                         "strokeDash": {"field": "dash", "scale": None},
                         "detail": {"field": "arm"},
                         "tooltip": {"field": "arm", "title": tr("arm")},

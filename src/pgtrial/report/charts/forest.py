@@ -1,8 +1,10 @@
 """The forest plot: effects with their intervals, their blocks as dots, the margin as a band."""
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
+    OWN_COLOUR,
     Chart,
     Spec,
     arm_colours,
@@ -84,7 +86,7 @@ def _overall(findings: Findings, metric: str) -> list[Effect]:
 
 def _levels(findings: Findings) -> list[int | str]:
     levels = findings.experiment.levels
-    return ["all", *(level.index for level in levels)] if len(levels) > 1 else ["all"]
+    return [ALL, *(level.index for level in levels)] if len(levels) > 1 else [ALL]
 
 
 def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, subject: str) -> Chart | None:
@@ -131,7 +133,6 @@ def forest_spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
         (value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"])), bounds
     )
     y = {"field": "row", "type": "ordinal", "axis": None}
-    colour = {"field": "colour", "type": "nominal", "scale": None}
 
     def along(field: str) -> Spec:
         return axis.channel(field, labelOverlap=True)
@@ -149,7 +150,7 @@ def forest_spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
                 {
                     "transform": [{"flatten": ["blocks"]}],
                     "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.6, "yOffset": 19},
-                    "encoding": {"x": along("blocks"), "y": y, "color": colour},
+                    "encoding": {"x": along("blocks"), "y": y, "color": OWN_COLOUR},
                 },
                 {
                     "transform": [{"filter": "isValid(datum.low)"}],
@@ -158,13 +159,13 @@ def forest_spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
                         "x": along("low"),
                         "x2": {"field": "high"},
                         "y": y,
-                        "color": colour,
+                        "color": OWN_COLOUR,
                         "tooltip": tooltip,
                     },
                 },
                 {
                     "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": 9},
-                    "encoding": {"x": along("ratio"), "y": y, "color": colour, "tooltip": tooltip},
+                    "encoding": {"x": along("ratio"), "y": y, "color": OWN_COLOUR, "tooltip": tooltip},
                 },
                 label_rows(y, dy=-9),
             ],

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.questions import DataFit, HugePageFindings, PageGain
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
+    OWN_COLOUR,
     Chart,
     Spec,
     bytes_label,
@@ -17,7 +19,7 @@ from pgtrial.report.charts.base import (
 from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
 from pgtrial.report.terms import decision_word
-from pgtrial.report.words import ALL, level_label
+from pgtrial.report.words import level_label
 from pgtrial.units import format_bytes, format_change, format_count
 
 MOST = 6  # charts of a kind
@@ -121,7 +123,6 @@ def _chart(
     def up(field: str) -> Spec:
         return ratios.channel(field, title=tr("change of throughput"))
 
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     band, no_effect = ratios.margin_layers("y", title=tr("change of throughput"))
     write = format_bytes if "labelExpr" in axis else format_count
     message = "; ".join(tr("{gain} at {place}", gain=row["text"], place=write(row["place"])) for row in rows)
@@ -151,7 +152,7 @@ def _chart(
                             "encoding": {
                                 "x": x,
                                 "y": up("ratio"),
-                                "color": colour,
+                                "color": OWN_COLOUR,
                                 "detail": {"field": "line"},
                             },
                         },
@@ -159,7 +160,7 @@ def _chart(
                             "data": {"values": rows},
                             "transform": [{"filter": "isValid(datum.low)"}],
                             "mark": {"type": "rule", "strokeWidth": 2},
-                            "encoding": {"x": x, "y": up("low"), "y2": {"field": "high"}, "color": colour},
+                            "encoding": {"x": x, "y": up("low"), "y2": {"field": "high"}, "color": OWN_COLOUR},
                         },
                         {
                             "data": {"values": rows},
@@ -167,7 +168,7 @@ def _chart(
                             "encoding": {
                                 "x": x,
                                 "y": up("ratio"),
-                                "color": colour,
+                                "color": OWN_COLOUR,
                                 "tooltip": [{"field": "text", "title": tr("gain")}],
                             },
                         },

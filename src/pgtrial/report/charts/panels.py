@@ -9,7 +9,7 @@ from pgtrial.findings.findings import Findings, Series
 from pgtrial.findings.message import say
 from pgtrial.findings.over_time import Dip, Panel
 from pgtrial.language import ntr, ptr, tr
-from pgtrial.report.cause_words import causes_of, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
     Chart,
@@ -287,10 +287,10 @@ class RunPanels:
 def run_panels(findings: Findings) -> list[RunPanels]:
     """The runs that have panels, in the order of their arms."""
     panels = [panel for panel in causes_of(findings).panels if panel.t]
-    runs = sorted({(place_arm(findings, panel.arm), panel.block, panel.run, panel.arm) for panel in panels})
+    runs = {panel.run: panel for panel in by_arm(findings, sorted(panels, key=lambda each: (each.block, each.run)))}
     if not runs:
         return []
-    shown = {run for _, _, run, _ in runs}
+    shown = set(runs)
     tps = {
         series.run: series
         for series in findings.series
@@ -303,17 +303,18 @@ def run_panels(findings: Findings) -> list[RunPanels]:
     top = max((value for series in tps.values() for value in series.value if value is not None), default=0.0)
     lanes = kinds_of(findings, shown)
     found = []
-    for _, block, run, arm in runs:
+    for run, first in runs.items():
         own = {_row_of(panel): panel for panel in panels if panel.run == run}
+        arm = arm_label(findings, first.arm)
         charts = [
             throughput_chart(findings, tps[run], times, top) if run in tps else None,
-            *([marks_chart(findings, run, arm, lanes, times)] if lanes else []),
+            *([marks_chart(findings, run, first.arm, lanes, times)] if lanes else []),
             *(panel_chart(findings, own[row], times, largest[row]) if row in own else None for row in rows),
         ]
         found.append(
             RunPanels(
-                title=tr("{arm}: run {run}, block {block}", arm=arm_label(findings, arm), run=run, block=block),
-                block=block,
+                title=tr("{arm}: run {run}, block {block}", arm=arm, run=run, block=first.block),
+                block=first.block,
                 charts=tuple(charts),
             )
         )

@@ -8,6 +8,7 @@ from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import ptr, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import (
+    OWN_COLOUR,
     Chart,
     Spec,
     arm_colours,
@@ -50,7 +51,6 @@ def blocks_chart(findings: Findings) -> Chart | None:
     def up(field: str) -> Spec:
         return axis.channel(field, minExtent=_EXTENT)
 
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
         title=tr(
             "Each block alone: {metric} of “{arm}” against “{control}” changes by {range}; the lines are the estimates "
@@ -75,7 +75,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
                             ]
                         },
                         "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
-                        "encoding": {"y": up("ratio"), "color": colour},
+                        "encoding": {"y": up("ratio"), "color": OWN_COLOUR},
                     },
                     {
                         "data": {"values": rows},
@@ -93,7 +93,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
                                 "scale": {"zero": False, "nice": False, "padding": 16},
                             },
                             "y": up("ratio"),
-                            "color": colour,
+                            "color": OWN_COLOUR,
                             "tooltip": [
                                 {"field": "arm", "title": tr("arm")},
                                 {"field": "place", "title": tr("block")},

@@ -7,6 +7,7 @@ from pgtrial.model.rules import CURRENT
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
     CONTROL_COLOUR,
+    OWN_COLOUR,
     Chart,
     Spec,
     is_plottable,
@@ -84,7 +85,6 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, fl
         room_of_rows = {"domain": [0, height], "reverse": True, "nice": False}
         return {"field": field, "type": "quantitative", "scale": room_of_rows, "axis": None}
 
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     tooltip = {"field": "label", "title": "effect"}
     layers: list[Spec] = [
         *axis.margin_layers("x", labelOverlap=True),
@@ -95,7 +95,7 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, fl
                 "x": along("low"),
                 "x2": {"field": "high"},
                 "y": down("y"),
-                "color": colour,
+                "color": OWN_COLOUR,
                 "tooltip": tooltip,
             },
         },
@@ -104,7 +104,7 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, fl
             "encoding": {
                 "x": along("ratio"),
                 "y": down("y"),
-                "color": colour,
+                "color": OWN_COLOUR,
                 "size": {"field": "size", "type": "quantitative", "scale": None},
                 "tooltip": tooltip,
             },

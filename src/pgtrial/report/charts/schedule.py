@@ -5,6 +5,7 @@ from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.base import (
     COUNT_LABEL,
+    OWN_COLOUR,
     Chart,
     Spec,
     arm_colours,
@@ -43,7 +44,6 @@ def schedule_chart(findings: Findings) -> Chart | None:
         if phase["name"] == PhaseName.MEASURE
     ]
     lost = [bar for bar, run in zip(whole, runs, strict=True) if run.state in NOT_COUNTED]
-    colour = {"field": "colour", "type": "nominal", "scale": None}
     x = {
         "field": "start",
         "type": "quantitative",
@@ -62,7 +62,7 @@ def schedule_chart(findings: Findings) -> Chart | None:
         {"field": "took", "title": ptr("tooltip", "took")},
         {"field": "tps", "title": tr("throughput")},
     ]
-    span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
+    span = {"x": x, "x2": {"field": "end"}, "y": y, "color": OWN_COLOUR, "tooltip": tooltip}
     return Chart(
         title=f"{_counted(len(runs), len(lost), end - origin)}; {_key(findings)}",
         text=tr(
@@ -165,7 +165,7 @@ def order_chart(findings: Findings) -> Chart | None:
                         "scale": {"zero": True},
                         "axis": {"title": tr(REQUESTS[metric]), "labelExpr": COUNT_LABEL, "tickCount": 4},
                     },
-                    "color": {"field": "colour", "type": "nominal", "scale": None},
+                    "color": OWN_COLOUR,
                     "detail": {"field": "arm"},
                     "tooltip": [
                         {"field": "arm", "title": tr("arm")},

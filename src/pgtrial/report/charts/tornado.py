@@ -4,7 +4,7 @@ from pgtrial.findings.message import say
 from pgtrial.findings.questions import Ledger
 from pgtrial.findings.record import Estimate
 from pgtrial.language import tr
-from pgtrial.report.charts.base import CONTROL_COLOUR, OTHER_COLOUR, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.base import CONTROL_COLOUR, OTHER_COLOUR, OWN_COLOUR, Chart, Spec, shorten, wrap_spec
 from pgtrial.report.charts.waterfall import interval_and_label
 from pgtrial.units import format_decimal
 
@@ -85,7 +85,7 @@ def _spec(rows: list[Spec]) -> Spec:
                     "encoding": {
                         "x": along("end"),
                         "y": y,
-                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "color": OWN_COLOUR,
                         "tooltip": tooltip,
                     },
                 },

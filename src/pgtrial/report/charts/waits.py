@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from pgtrial.findings.findings import Findings, WaitShare
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import join_and
 from pgtrial.findings.session_time import BudgetPart, LatencyBudget
 from pgtrial.language import ptr, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, levels_text, place_arm, place_level
+from pgtrial.report.cause_words import by_level, causes_of, estimate_text, lead_arms, levels_text
 from pgtrial.report.charts.base import (
     OTHER_COLOUR,
+    OWN_COLOUR,
     WAIT_COLOURS,
     Chart,
     Spec,
@@ -20,14 +22,14 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, level_label, part_name
+from pgtrial.report.words import level_label, part_name
 from pgtrial.units import format_decimal, format_duration, format_percent
 
 
 def wait_charts(findings: Findings) -> list[Chart]:
     """One chart over all load levels, then one per level where there are several."""
     found = {wait.load_level for wait in findings.waits}
-    levels: list[int | str] = ["all"] if "all" in found else []
+    levels: list[int | str] = [ALL] if ALL in found else []
     if len(findings.experiment.levels) > 1 or not levels:
         levels += [level.index for level in findings.experiment.levels if level.index in found]
     charts = (_waits(findings, level) for level in levels)
@@ -69,7 +71,7 @@ def _waits(findings: Findings, level: int | str) -> Chart | None:
                             "tickCount": 6,
                         },
                     },
-                    "color": {"field": "colour", "type": "nominal", "scale": None},
+                    "color": OWN_COLOUR,
                     "order": {"field": "rank", "type": "quantitative"},
                     "tooltip": [
                         {"field": "arm", "title": tr("arm")},
@@ -151,18 +153,15 @@ MOST_ROWS = 40  # bars that a reader still compares; the table has the others
 
 def budget_charts(findings: Findings) -> list[Chart]:
     """Over all load levels in time; by load level as shares, where there are several; by scenario in time."""
-    budgets = sorted(
-        causes_of(findings).budgets,
-        key=lambda budget: (place_level(findings, budget.load_level), place_arm(findings, budget.arm)),
-    )
+    budgets = by_level(findings, causes_of(findings).budgets)
     whole = [budget for budget in budgets if budget.scenario is None]
-    by_level = [budget for budget in whole if budget.load_level != ALL]
+    by_load = [budget for budget in whole if budget.load_level != ALL]
     scenarios = _over_levels([budget for budget in budgets if budget.scenario is not None])
     charts = []
     if whole:
         charts.append(_overall(findings, _over_levels(whole)))
-    if len({budget.load_level for budget in by_level}) > 1:
-        charts.append(_by_level(findings, by_level[:MOST_ROWS]))
+    if len({budget.load_level for budget in by_load}) > 1:
+        charts.append(_by_level(findings, by_load[:MOST_ROWS]))
     if len({budget.scenario for budget in scenarios}) > 1:
         charts.append(_by_scenario(findings, scenarios[:MOST_ROWS]))
     return charts
@@ -329,7 +328,7 @@ def _spec(bars: list[Spec], labels: list[str], *, is_share: bool) -> Spec:
                             "scale": scale,
                         },
                         "y": y,
-                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "color": OWN_COLOUR,
                         "order": {"field": "rank", "type": "quantitative"},
                         "tooltip": [
                             {"field": "label", "title": ptr("tooltip", "all")},

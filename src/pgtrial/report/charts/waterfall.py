@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import BudgetDifference, BudgetPart
 from pgtrial.language import ntr, tr
-from pgtrial.report.cause_words import causes_of, difference_text, levels_text, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of, difference_text, levels_text
 from pgtrial.report.charts.base import (
     OTHER_COLOUR,
+    OWN_COLOUR,
     Chart,
     Spec,
     duration_label,
@@ -19,7 +20,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.values import format_signed
-from pgtrial.report.words import ALL, part_name
+from pgtrial.report.words import part_name
 from pgtrial.units import format_duration
 
 ROW_HEIGHT = 38
@@ -32,7 +33,7 @@ def waterfall_charts(findings: Findings) -> list[Chart]:
     found = causes_of(findings).differences
     several = any(difference.load_level == ALL for difference in found)
     shown = [difference for difference in found if difference.load_level == ALL or not several]
-    return [_waterfall(findings, each) for each in sorted(shown, key=lambda each: place_arm(findings, each.arm))]
+    return [_waterfall(findings, each) for each in by_arm(findings, shown)]
 
 
 def difference_message(findings: Findings, found: BudgetDifference) -> str:
@@ -169,7 +170,7 @@ def waterfall_spec(rows: list[Spec]) -> Spec:
                         "x": along("start"),
                         "x2": {"field": "end"},
                         "y": y,
-                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "color": OWN_COLOUR,
                         "tooltip": tooltip,
                     },
                 },

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from string import Formatter
 
 from pgtrial.findings.findings import ArmFinding, Effect, Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import ntr, tr
-from pgtrial.report.words import ALL, arm_label, change_text, metric_label, placebo_arm
+from pgtrial.report.words import arm_label, change_text, metric_label, placebo_arm
 from pgtrial.units import format_share
 
 _WORDS = re.compile(r"<([a-z]+)>(.*?)</\1>")  # a template's own words that are cited
@@ -148,7 +149,7 @@ def find_placed(
     wanted = (arm, metric, scenario, level)
     for field, effects in (("effects", findings.effects), ("placebo", findings.placebo)):
         for number, effect in enumerate(effects):
-            if (effect.arm, effect.metric, effect.scenario, effect.load_level) == wanted:
+            if effect.key == wanted:
                 return Placed(effect=effect, path=f"{field}[{number}]")
     return None
 

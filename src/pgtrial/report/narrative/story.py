@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pgtrial.experiment_file.hypothesis_table import Expect
 from pgtrial.findings.findings import ArmFinding, Findings
 from pgtrial.findings.message import say as say_message
+from pgtrial.findings.record import ALL
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -35,7 +36,6 @@ from pgtrial.report.narrative.parts import (
 )
 from pgtrial.report.narrative.worst import find_worst, name_worst, tell_doubt_of, tell_worst
 from pgtrial.report.words import (
-    ALL,
     METRIC_LABELS,
     change_text,
     goes_on,

@@ -8,6 +8,7 @@ where it is sure, as there are many percentiles and levels.
 from collections.abc import Iterator
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import ntr, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.narrative.parts import (
@@ -22,7 +23,7 @@ from pgtrial.report.narrative.parts import (
     source,
     text_of,
 )
-from pgtrial.report.words import ALL, latency_of, level_label, metric_label
+from pgtrial.report.words import latency_of, level_label, metric_label
 
 
 def find_worst(findings: Findings) -> Placed | None:

@@ -1,19 +1,17 @@
 """The sections of the page, in reading order: what was asked for first, and that is the ledger where there is one."""
 
 from pgtrial.findings.findings import Findings
-from pgtrial.report.sections.acceptance import ACCEPTANCE
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
 from pgtrial.report.sections.factors import FACTORS
 from pgtrial.report.sections.hosts import HOSTS
-from pgtrial.report.sections.ledger import LEDGER, PROOFS
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.metrics import METRICS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
 from pgtrial.report.sections.over_time import COURSES, PANELS, SCHEDULE, SERIES, STABILITY, TIME
-from pgtrial.report.sections.soak import SOAK
+from pgtrial.report.sections.questions import ACCEPTANCE, LEDGER, PROOFS, SOAK
 from pgtrial.report.sections.storage import DISKS, FILES, PAGES
 from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 

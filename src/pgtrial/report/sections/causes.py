@@ -7,6 +7,7 @@ from pgtrial.findings.causes import WAIT_SAMPLING, Limit, LimitEvidence, Resourc
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_part, name_statement
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import join_and
 from pgtrial.findings.session_time import (
     BackgroundWait,
@@ -20,20 +21,21 @@ from pgtrial.findings.session_time import (
 )
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
+    by_arm,
+    by_level,
     causes_of,
     difference_text,
     distinct_levels,
     estimate_text,
     file_of,
-    place_arm,
-    place_level,
+    order_levels,
 )
 from pgtrial.report.charts.waits import budget_charts, wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, resource_word
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, arm_label, control_of, level_label, part_name
+from pgtrial.report.words import arm_label, control_of, level_label, part_name
 from pgtrial.units import format_bytes, format_count, format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
@@ -44,12 +46,7 @@ MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
 def _build_why(findings: Findings) -> dict[str, object]:
     causes = causes_of(findings)
     budgets = sorted(
-        distinct_levels(findings, causes.budgets),
-        key=lambda each: (
-            each.scenario or "",
-            place_level(findings, each.load_level),
-            place_arm(findings, each.arm),
-        ),
+        by_level(findings, distinct_levels(findings, causes.budgets)), key=lambda each: each.scenario or ""
     )
     return {
         "text": say(causes.text),
@@ -148,10 +145,7 @@ def _statement_row(findings: Findings, use: StatementUse) -> dict[str, object]:
 
 def _differences(findings: Findings) -> list[dict[str, object]]:
     """Every part of every difference, also by load level."""
-    found = sorted(
-        distinct_levels(findings, causes_of(findings).differences),
-        key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
-    )
+    found = by_level(findings, distinct_levels(findings, causes_of(findings).differences))
     return [
         {
             "arm": arm_label(findings, each.arm),
@@ -200,11 +194,7 @@ def _closure(findings: Findings, budgets: Iterable[LatencyBudget]) -> str:
 
 
 def _wait_rows(findings: Findings) -> list[dict[str, object]]:
-    ordered = sorted(
-        distinct_levels(findings, findings.waits),
-        key=lambda wait: (place_level(findings, wait.load_level), place_arm(findings, wait.arm)),
-    )
-    return [_wait_row(findings, wait) for wait in ordered]
+    return [_wait_row(findings, wait) for wait in by_level(findings, distinct_levels(findings, findings.waits))]
 
 
 def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
@@ -221,10 +211,8 @@ def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
 
 def _split(findings: Findings, of: str) -> tuple[list[Pareto], list[Pareto]]:
     """Those of all scenarios over all load levels (of the first level, where there are none), and the others."""
-    found = sorted(
-        distinct_levels(findings, (each for each in causes_of(findings).paretos if each.of == of and each.items)),
-        key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
-    )
+    paretos = (each for each in causes_of(findings).paretos if each.of == of and each.items)
+    found = by_level(findings, distinct_levels(findings, paretos))
     first = found[0].load_level if found else ALL
     shown = [each for each in found if each.load_level == first and each.scenario is None]
     return shown, [each for each in found if each not in shown]
@@ -268,12 +256,9 @@ WEAKEST = 0.2  # strength from which on a further suspect is named
 
 
 def _build_limits(findings: Findings) -> dict[str, object]:
-    limits = sorted(
-        causes_of(findings).limits,
-        key=lambda limit: (place_arm(findings, limit.arm), place_level(findings, limit.load_level)),
-    )
+    limits = by_arm(findings, by_level(findings, causes_of(findings).limits))
     arms = list(dict.fromkeys(limit.arm for limit in limits))
-    levels = sorted({limit.load_level for limit in limits}, key=lambda level: place_level(findings, level))
+    levels = order_levels(findings, (limit.load_level for limit in limits))
     cells = {(limit.arm, limit.load_level): limit for limit in limits}
     by_chance = limits_by_chance(limits, control_of(findings))
     return {

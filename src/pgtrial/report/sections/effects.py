@@ -6,7 +6,7 @@ from pgtrial.findings.findings import ArmSlices, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, decimal_sign, ntr, tr
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.cause_words import causes_of, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
 from pgtrial.report.charts.picture import blocks_chart
 from pgtrial.report.sections.base import Section, always
@@ -139,7 +139,7 @@ NOISE = Section(name="noise", title=N_("Noise"), build=_build_noise)
 
 def _build_scorecard(findings: Findings) -> dict[str, object]:
     card = causes_of(findings).scorecard or Scorecard(arms=(), recommendations=(), trade_off=None)
-    arms = sorted(card.arms, key=lambda arm: place_arm(findings, arm.arm))
+    arms = by_arm(findings, card.arms)
     # Of runs that cannot answer the claim the figures are shown, and nothing is advised.
     advice = (
         card

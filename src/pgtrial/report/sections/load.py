@@ -4,7 +4,7 @@ from pgtrial.findings.causes import Crossing, CurveModel
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of, estimate_text
 from pgtrial.report.charts.curve import curve_charts, fitted_models
 from pgtrial.report.charts.distribution import distribution_charts, heat_maps
 from pgtrial.report.charts.time_axis import is_long, widest_times
@@ -16,7 +16,7 @@ from pgtrial.units import format_percent, format_share
 
 def _build_curve(findings: Findings) -> dict[str, object]:
     causes = causes_of(findings)
-    models = sorted(causes.curve_models, key=lambda model: place_arm(findings, model.arm))
+    models = by_arm(findings, causes.curve_models)
     return {
         "charts": curve_charts(findings),
         "confidence": format_share(findings.hypothesis.confidence),

@@ -6,7 +6,7 @@ from pgtrial.findings.findings import ArmMetric, Findings, MetricFinding
 from pgtrial.language import N_, tr
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAIT
-from pgtrial.report.cause_words import causes_of, place_arm
+from pgtrial.report.cause_words import by_arm, causes_of
 from pgtrial.report.sections.base import Section
 from pgtrial.report.values import format_signed, format_value
 from pgtrial.report.words import arm_label, change_cells, metric_label
@@ -34,7 +34,7 @@ def _shown(findings: Findings) -> Iterator[MetricFinding]:
 
 def _rows(findings: Findings, metric: MetricFinding) -> Iterator[Mapping[str, object]]:
     unit = "share" if metric.unit == "ratio" else metric.unit
-    arms = sorted(metric.arms, key=lambda arm: place_arm(findings, arm.arm))
+    arms = by_arm(findings, metric.arms)
     for number, arm in enumerate(arms):
         yield {
             "metric": _label(metric) if number == 0 else "",

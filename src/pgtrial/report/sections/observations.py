@@ -1,7 +1,6 @@
 """What was seen beside the effects: checks against thresholds, associations, and the log of the server."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Association, Check, LegacyMetrics, Level, LoadKind
@@ -10,14 +9,21 @@ from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_event_kind
 from pgtrial.findings.over_time import LogSummary
 from pgtrial.language import N_, ptr, tr
-from pgtrial.report.cause_words import LEVEL_SYMBOLS, causes_of, file_of, metric_words, place_arm, place_level
+from pgtrial.report.cause_words import (
+    LEVEL_SYMBOLS,
+    by_arm,
+    by_level,
+    causes_of,
+    file_of,
+    metric_words,
+    order_arms,
+    order_levels,
+)
 from pgtrial.report.charts.associations import association_chart, correlation_text
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import level_word
 from pgtrial.report.values import format_signed, format_value
 from pgtrial.report.words import arm_label, format_p, level_label
-
-_Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
 
 _GRAVITY = (Level.ALARM, Level.WARNING, Level.INFO, Level.OK)
 # The kind of load is concluded from these.
@@ -34,10 +40,10 @@ _FEATURES = (
 def _build_checks(findings: Findings) -> dict[str, object]:
     causes = causes_of(findings)
     groups: dict[tuple[str, str], list[Check]] = {}
-    for check in _in_order(findings, causes.checks):
+    for check in by_arm(findings, by_level(findings, causes.checks)):
         groups.setdefault((check.id, check.object), []).append(check)
     ordered = sorted(groups.values(), key=lambda checks: _GRAVITY.index(_worst(checks).level))
-    levels = sorted({check.load_level for check in causes.checks}, key=lambda level: place_level(findings, level))
+    levels = order_levels(findings, (check.load_level for check in causes.checks))
     found = [check for checks in ordered for check in checks if check.level is not Level.OK]
     # A feature that no load has is no column.
     features = [each for each in _FEATURES if any(getattr(kind, each[1]) is not None for kind in causes.kinds)]
@@ -52,14 +58,9 @@ def _build_checks(findings: Findings) -> dict[str, object]:
         ],
         "advice": [_advice(findings, check) for check in sorted(found, key=lambda c: _GRAVITY.index(c.level))],
         "features": [tr(name) for name, _, _ in features],
-        "kinds": [_kind(findings, kind, features) for kind in _in_order(findings, causes.kinds)],
-        "legacy": [_legacy(findings, each) for each in _in_order(findings, causes.legacy)],
+        "kinds": [_kind(findings, kind, features) for kind in by_arm(findings, by_level(findings, causes.kinds))],
+        "legacy": [_legacy(findings, each) for each in by_arm(findings, by_level(findings, causes.legacy))],
     }
-
-
-def _in_order(findings: Findings, records: Iterable[_Cell]) -> list[_Cell]:
-    """By arm and load level, in the order of the experiment."""
-    return sorted(records, key=lambda each: (place_arm(findings, each.arm), place_level(findings, each.load_level)))
 
 
 def _worst(checks: Sequence[Check]) -> Check:
@@ -70,7 +71,7 @@ def _worst(checks: Sequence[Check]) -> Check:
 def _group(findings: Findings, checks: Sequence[Check], levels: Sequence[int]) -> dict[str, object]:
     """One check, of one device where there are several: a line for each arm, a cell for each load level."""
     worst, rule = _worst(checks), check_rules().get(checks[0].id)
-    arms = sorted({check.arm for check in checks}, key=lambda arm: place_arm(findings, arm))
+    arms = order_arms(findings, (check.arm for check in checks))
     cells = {(check.arm, check.load_level): check for check in checks}
     return {
         "name": _name(worst),
@@ -286,7 +287,7 @@ _NAMES = frozenset(
 
 def _build_server_log(findings: Findings) -> dict[str, object]:
     log = causes_of(findings).log
-    arms = sorted({each.arm for each in log}, key=lambda arm: place_arm(findings, arm))
+    arms = order_arms(findings, (each.arm for each in log))
     cells = {(each.kind, each.arm): each for each in log}
     totals: dict[str, int] = {}
     for each in log:

@@ -8,13 +8,12 @@ from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, ptr, tr
 from pgtrial.model.run import RunState
 from pgtrial.report.cause_words import (
+    by_level,
     causes_of,
     difference_text,
     estimate_text,
     lead_arms,
     levels_text,
-    place_arm,
-    place_level,
 )
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.courses import course_charts
@@ -106,10 +105,7 @@ RARE = 0.05  # probability of a false alarm from which on a period is not shown 
 
 
 def _build_stability(findings: Findings) -> dict[str, object]:
-    found = sorted(
-        causes_of(findings).stability,
-        key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
-    )
+    found = by_level(findings, causes_of(findings).stability)
     dips = sorted(((dip, each) for each in found for dip in each.dips), key=lambda pair: -pair[0].depth)
     periods = sorted(((period, each) for each in found for period in each.periods), key=lambda pair: -pair[0].share)
     return {

@@ -6,17 +6,18 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.questions import DataFit, HugePageFindings, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.record import ALL
 from pgtrial.findings.rendering import write_value
 from pgtrial.findings.storage import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, FileLimit, FileUse
 from pgtrial.knobs import KNOBS
 from pgtrial.language import N_, ntr, ptr, tr
-from pgtrial.report.cause_words import causes_of, estimate_text, lead_arms, place_arm, place_level, range_text
+from pgtrial.report.cause_words import by_arm, by_level, causes_of, estimate_text, lead_arms, order_levels, range_text
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word, file_limit_word, standing_word
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, arm_label, level_label
+from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_bytes, format_count, format_share
 
 _NOT_COUNTED = N_("not counted")
@@ -30,10 +31,7 @@ _NAMES = {
 
 
 def _build_files(findings: Findings) -> dict[str, object]:
-    uses = sorted(
-        causes_of(findings).files,
-        key=lambda use: (place_level(findings, use.load_level), place_arm(findings, use.arm)),
-    )
+    uses = by_level(findings, causes_of(findings).files)
     return {
         "message": _message(findings, uses),
         "rows": [_row(findings, use) for use in uses],
@@ -146,7 +144,7 @@ def _build_disks(findings: Findings) -> dict[str, object]:
 
 
 def _uses(findings: Findings) -> list[DiskUse]:
-    return sorted(causes_of(findings).disks, key=lambda use: place_arm(findings, use.arm))
+    return by_arm(findings, causes_of(findings).disks)
 
 
 def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
@@ -281,7 +279,7 @@ def _levels(findings: Findings, gains: Sequence[PageGain]) -> list[int | str]:
     """All load levels together first; alone where there is only one."""
     if len(findings.experiment.levels) == 1:
         return [ALL]
-    return sorted(dict.fromkeys(gain.load_level for gain in gains), key=lambda level: place_level(findings, level))
+    return order_levels(findings, (gain.load_level for gain in gains))
 
 
 def _rows(findings: Findings, pages: HugePageFindings, levels: Sequence[int | str]) -> list[dict[str, object]]:

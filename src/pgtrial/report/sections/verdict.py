@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import ALL
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
@@ -19,7 +20,6 @@ from pgtrial.report.sections.base import Section, always
 from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.terms import decision_word, hypothesis_word, verdict_word
 from pgtrial.report.words import (
-    ALL,
     VERDICT_SYMBOLS,
     build_text,
     change_text,
@@ -179,7 +179,7 @@ def _by_level(findings: Findings) -> list[str]:
         f"{level_label(findings, effect.load_level)}: {effect_text(effect)}"
         for effect in findings.effects
         if (effect.arm, effect.metric, effect.scenario) == (asked.arm, asked.metric, asked.scenario)
-        and effect.load_level != "all"
+        and effect.load_level != ALL
     ]
 
 
