@@ -31,13 +31,18 @@ PAGES = ROOT / "docs" / "gallery"
 IMAGES = "images"
 BEGIN, END = "<!-- begin: result -->", "<!-- end: result -->"
 NO_RESULT = "There is no result of this experiment yet."
-# What a page says below a result that was measured before a day. Nothing of it can be found out afterwards.
+# What a page says below a result that was measured before a day, the first that fits. Nothing of it can be found out
+# afterwards.
 _OLD_SERVER = (
     "This result is older than 25 November 2026. Until then sessions were looked at by the clock, which could count "
     "too much as idle in transaction; reports among short inserts were called a mixed load; blocks dirtied were not "
     "counted; and it was not told whether the settings had anything to act on. `make gallery` measures it anew."
 )
-_BEFORE = (("2026-11-25", _OLD_SERVER),)
+_OLD_EVIDENCE = (
+    "This result is older than 30 November 2026. Of some settings, huge pages among them, pgtrial did not know until "
+    "then by what one sees that they had something to act on."
+)
+_BEFORE = (("2026-11-25", _OLD_SERVER), ("2026-11-30", _OLD_EVIDENCE))
 _OLD_FILE = "This result is of an earlier form of the file below, in which {what}."
 _MEASURED = re.compile(r"^\*(?P<day>\d{4}-\d\d-\d\d) · (?P<server>PostgreSQL )?.*\*$", re.MULTILINE)
 _LONGEST_TEXT = 700  # characters of an image's text alternative; the tables have what is cut
@@ -162,7 +167,7 @@ def remarks_on(result: str, earlier: Iterable[Earlier] = ()) -> list[str]:
     found = _MEASURED.search(result)
     if found is None:
         return []
-    mended = [text for day, text in _BEFORE if found["server"] and found["day"] < day]
+    mended = [text for day, text in _BEFORE if found["server"] and found["day"] < day][:1]
     changed = [_OLD_FILE.format(what=each.what) for each in earlier if found["day"] < each.until]
     return [*mended, *changed]
 

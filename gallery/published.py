@@ -87,7 +87,7 @@ def find_here(findings: Findings, published: Published) -> Here | None:
             place = (effect.metric, effect.arm, effect.scenario, effect.load_level)
             if place == (published.metric, published.arm, published.scenario, ALL) and effect.ratio is not None:
                 return Here(value=effect.ratio, low=effect.low, high=effect.high)
-    device = _find_device(findings, published.arm)
+    device = find_device(findings, published.arm)
     for metric in findings.metrics:
         name, _, about = metric.metric.partition("/")
         if (name, metric.scenario) != (published.metric, published.scenario):
@@ -104,7 +104,7 @@ def find_here(findings: Findings, published: Published) -> Here | None:
     return None
 
 
-def _find_device(findings: Findings, arm: str) -> str:
+def find_device(findings: Findings, arm: str) -> str:
     """The device with the most requests under way, as claims about devices have it."""
     queues = {
         metric.metric.partition("/")[2]: each.mean

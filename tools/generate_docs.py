@@ -248,6 +248,9 @@ def _acts_rows() -> str:
             keys = ", ".join(f"`{pattern}`" for pattern in acts.patterns) if acts.patterns != ("*",) else "all"
             what = say(message(f"acts.{acts.code}")) if acts.metrics else "the load, data or server: in every run"
             metrics = ", ".join(f"`{metric}`" for metric in acts.metrics)
+            if acts.in_group:
+                own = ", ".join(f"`{metric}`" for metric in acts.in_group.metrics)
+                metrics += f"; where control groups have it for themselves, {own}"
             least = _least(acts) if acts.metrics else ""
             rows.append(f"| `{name}` | {keys} | {what} | {metrics} | {least} |")
     return "\n".join(rows)

@@ -9,7 +9,7 @@ from pgtrial.analysis.engagement import find_engagements, is_idle, say_untested
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.analysis.validity.blocks import check_engagement
-from pgtrial.findings.findings import Findings, Needed
+from pgtrial.findings.findings import ClaimPart, Engagement, Findings, Needed
 from pgtrial.findings.message import message, say
 from pgtrial.model.verdict import Verdict
 
@@ -60,6 +60,41 @@ def test_dirty_pages_below_the_limit_test_nothing(evidence: Evidence) -> None:
     assert states(asked, *high) == ["engaged"]
 
 
+def swapping(arm: str, **series: float) -> Timeline:
+    """Of a server in a control group of version 1, which has a swappiness of its own."""
+    own = {f"cgroup.{name}": value for name, value in series.items()}
+    found = timeline(arm, {"vmstat.si": 5e6, "vmstat.so": 5e6, **own})
+    found.series["cgroup.swappiness", ""][:] = series["swappiness"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("control", "treated", "state"),
+    [
+        ({"swappiness": 10.0, "swapped": 5e6, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 0.0}, "engaged"),
+        ({"swappiness": 10.0, "swapped": 0.0, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 5e6}, "engaged"),
+        ({"swappiness": 10.0, "swapped": 0.0, "si": 0.0}, {"swappiness": 1.0, "swapped": 0.0, "si": 0.0}, "idle"),
+        ({"swappiness": 60.0, "swapped": 5e6, "si": 5e6}, {"swappiness": 60.0, "swapped": 5e6, "si": 5e6}, "idle"),
+    ],
+)
+def test_swapping_counts_of_the_group_alone_whose_swappiness_differs(
+    evidence: Evidence, control: dict[str, float], treated: dict[str, float], state: str
+) -> None:
+    asked = differ(evidence, knob="sysctl", **{"vm.swappiness": ("10", "1")})
+
+    assert states(asked, swapping("on", **control), swapping("off", **treated)) == [state]
+
+
+def test_a_group_whose_swappiness_is_the_same_in_both_arms_is_told(evidence: Evidence) -> None:
+    asked = differ(evidence, knob="sysctl", **{"vm.swappiness": ("10", "1")})
+    lines = [swapping(arm, swappiness=60.0, swapped=5e6, si=5e6) for arm in ("on", "off")]
+
+    (found,) = find_engagements(asked, lines)
+
+    assert "vm.swappiness did not govern the server" in say(found.text)
+    assert "60" in say(found.text)
+
+
 @pytest.mark.parametrize(("reads", "state"), [(1400.0, "idle"), (1600.0, "engaged")])
 def test_a_limit_of_the_disk_acts_where_the_group_comes_near_it(evidence: Evidence, reads: float, state: str) -> None:
     asked = differ(evidence, knob="cgroup", read_iops=("3000", "10000"))
@@ -104,8 +139,8 @@ def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
     needed = Needed(blocks=40, text=message("needed.infeasible"))
     open_ = findings.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
 
-    told, blocks = say_untested(open_, needed, idle)
-    supported, same = say_untested(findings.hypothesis, needed, idle)
+    told, blocks = say_untested(open_, needed, idle, effect=None)
+    supported, same = say_untested(findings.hypothesis, needed, idle, effect=findings.effects[0])
 
     assert told.not_tested
     assert say(told.reason).startswith("Not tested: work_mem had nothing to act on, that is, no temporary files")
@@ -113,6 +148,73 @@ def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
     assert (supported, same) == (findings.hypothesis, needed)
     (caveat,) = check_engagement(replace(assess(), engagements=idle))
     assert (caveat.code, caveat.severity) == ("not-engaged", "warning")
+
+
+@pytest.fixture
+def idle(evidence: Evidence) -> tuple[Engagement, ...]:
+    asked = differ(evidence, work_mem=("4MB", "64MB"))
+    return find_engagements(asked, [timeline(arm, {"db.temp_bytes": 0.0}) for arm in ("on", "off")])
+
+
+@pytest.mark.parametrize(
+    ("claim", "interval", "is_told"),
+    [
+        (("not-worse", Verdict.SUPPORTED), (0.99, 1.02), True),
+        (("equivalent", Verdict.SUPPORTED), (0.99, 1.01), True),
+        (("better", Verdict.REFUTED), (0.99, 1.01), True),
+        (("different", Verdict.REFUTED), (0.99, 1.01), True),
+        # Of what the arms differ by, something acted all the same.
+        (("better", Verdict.SUPPORTED), (1.05, 1.12), False),
+        (("not-worse", Verdict.SUPPORTED), (1.05, 1.12), False),
+        (("better", Verdict.REFUTED), (0.85, 0.92), False),
+        (("not-worse", Verdict.REFUTED), (0.85, 0.92), False),
+        (("better", Verdict.INVALID), (0.99, 1.01), False),
+    ],
+)
+def test_a_verdict_that_rests_on_no_effect_is_none_where_nothing_acted(
+    findings: Findings,
+    idle: tuple[Engagement, ...],
+    claim: tuple[str, Verdict],
+    interval: tuple[float, float],
+    is_told: bool,
+) -> None:
+    expect, verdict = claim
+    asked = findings.hypothesis.model_copy(update={"expect": expect, "verdict": verdict})
+    effect = findings.effects[0].model_copy(update={"low": interval[0], "high": interval[1]})
+
+    told, needed = say_untested(asked, findings.needed, idle, effect=effect)
+
+    assert told.not_tested is is_told
+    assert told.verdict is (Verdict.INCONCLUSIVE if is_told else verdict)
+    if is_told:
+        assert say(told.reason).endswith("That no effect was seen is no evidence then that there is none.")
+        assert say(needed.text).startswith("a load in which the setting has something to act on")
+    else:
+        assert (told, needed) == (asked, findings.needed)
+
+
+@pytest.mark.parametrize(
+    ("expects", "is_told"), [(("not-worse", "equivalent"), True), (("not-worse", "better"), False)]
+)
+def test_a_claim_of_several_metrics_is_not_tested_where_each_rests_on_no_effect(
+    findings: Findings, idle: tuple[Engagement, ...], expects: tuple[str, ...], is_told: bool
+) -> None:
+    asked = findings.hypothesis
+    part = ClaimPart(
+        metric=asked.metric,
+        scenario=None,
+        expect="better",
+        margin=asked.margin,
+        verdict=Verdict.SUPPORTED,
+        reason=asked.reason,
+    )
+    parts = tuple(part.model_copy(update={"expect": expect}) for expect in expects)
+    asked = asked.model_copy(update={"expect": expects[0], "verdict": Verdict.SUPPORTED, "parts": parts})
+
+    told, _ = say_untested(asked, findings.needed, idle, effect=None)
+
+    assert told.not_tested is is_told
+    assert {each.verdict for each in told.parts} == {Verdict.INCONCLUSIVE if is_told else Verdict.SUPPORTED}
 
 
 def test_there_is_nothing_to_tell_of_arms_that_do_not_differ(evidence: Evidence) -> None:

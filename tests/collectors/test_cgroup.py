@@ -141,6 +141,10 @@ def test_both_versions_have_the_same_names_for_what_memory_is_used_for() -> None
     assert new["cgroup.memory_file_dirty"] == 135168
 
 
+def test_swappiness_of_a_group_is_read_where_groups_have_one() -> None:
+    assert values("memory.swappiness", "60\n") == {"cgroup.swappiness": 60}
+
+
 @pytest.mark.parametrize(("path", "unlimited"), [("memory.max", "max"), ("memory.limit_in_bytes", f"{2**63 - 4096}")])
 def test_limit_that_is_not_set_is_no_reading(path: str, unlimited: str) -> None:
     assert values(path, "268435456\n") == {"cgroup.memory_limit": 268435456}

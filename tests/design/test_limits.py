@@ -126,6 +126,17 @@ def test_declared_limits_of_the_disk_are_lowered_by_the_step() -> None:
     assert {arm.knobs["extensions"]["preload"] for arm in arms} == {"auto_explain, pg_stat_statements"}
 
 
+def test_swappiness_keeps_the_group_in_which_it_governs() -> None:
+    text = TEXT.replace(
+        "[arms.limited.extensions]", '[arms.limited.sysctl]\n"vm.swappiness" = 1\n[arms.limited.extensions]'
+    )
+
+    arms = resolve_arms(derive(text, arm="limited", resources=["flush"]))
+
+    assert {arm.knobs["cgroup"]["own_swappiness"] for arm in arms} == {"on"}
+    assert {arm.knobs["sysctl"]["vm.swappiness"] for arm in arms} == {"1"}
+
+
 def test_emulated_disk_becomes_the_tables_that_it_stands_for() -> None:
     derived = derive(TEXT + DISK, arm="emulated", resources=["write_iops", "flush"], step=2)
     arms = resolve_arms(derived)

@@ -276,9 +276,30 @@ def test_a_file_system_of_its_own_is_not_made_for_each_run() -> None:
     assert host_knobs(a) == {
         "sysctl": {"vm.swappiness": "1", "vm.dirty_ratio": "10"},
         "filesystem": {"options": "noatime"},
+        "cgroup": {"own_swappiness": "on"},
     }
-    assert host_knobs(b) == {"sysctl": {"vm.swappiness": "60", "vm.dirty_ratio": "10"}}
+    assert host_knobs(b) == {
+        "sysctl": {"vm.swappiness": "60", "vm.dirty_ratio": "10"},
+        "cgroup": {"own_swappiness": "on"},
+    }
     assert a.knobs["sql"] == {"apply": "SELECT 1"}
+
+
+def test_where_one_arm_sets_swappiness_all_have_a_group_in_which_it_governs() -> None:
+    arms = {"a": {"cgroup": {"memory": "1GB"}}, "b": {"sysctl": {"vm.swappiness": 1}}}
+    found = experiment(arms=arms, design={"placebo": True})
+
+    a, b, placebo = resolve_arms(found)
+
+    assert a.knobs["cgroup"] == placebo.knobs["cgroup"] == {"memory": "1GB", "own_swappiness": "on"}
+    assert b.knobs["cgroup"] == {"own_swappiness": "on"}
+    assert "cgroup" not in b.own_knobs
+
+
+def test_a_server_that_is_there_stays_in_its_group() -> None:
+    found = experiment(target={"kind": "server"}, arms={"a": {}, "b": {"sysctl": {"vm.swappiness": 1}}})
+
+    assert [arm.knobs for arm in resolve_arms(found)] == [{}, {"sysctl": {"vm.swappiness": "1"}}]
 
 
 def test_the_table_of_an_arm_holds_for_all_its_jobs() -> None:

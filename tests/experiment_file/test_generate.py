@@ -226,6 +226,7 @@ def test_of_factors_the_control_has_the_first_levels() -> None:
     assert control.knobs == {
         "sysctl": {"vm.swappiness": "60"},
         "extensions": {"preload": "auto_explain, pg_stat_statements"},
+        "cgroup": {"own_swappiness": "on"},
     }
 
 

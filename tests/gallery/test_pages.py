@@ -14,6 +14,7 @@ from pgtrial.findings.causes import WEIGHTED
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.findings import Engagement, Fact, Findings
 from pgtrial.findings.message import say, verbatim
+from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
@@ -224,6 +225,31 @@ def test_names_that_are_markup_stay_text(found, tmp_path):
     assert "![x]" not in result
 
 
+def test_requests_waits_and_queue_stand_beside_each_other_with_their_intervals(found):
+    requests = next(metric for metric in found.metrics if metric.metric == "iostat.iops/vda")
+    control, treated, *others = requests.arms
+    measured = treated.model_copy(update={"ratio": Estimate(value=1.1, low=1.05, high=1.2)})
+    known = requests.model_copy(update={"arms": (control, measured, *others)})
+    metrics = tuple(known if metric is requests else metric for metric in found.metrics)
+
+    lines = results.describe_result(found.model_copy(update={"metrics": metrics}))["means"]
+
+    heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    named = {row[0]: row[1:] for row in rows}
+    assert heads == ["", "on", "off", "placebo"]
+    assert {"requests to the disk (vda)", "time of a write (vda)", "sessions waiting for I/O"} <= named.keys()
+    assert named["requests to the disk (vda)"] == ["501/s", "501/s, +10.0 % (+5.0 % to +20.0 %)", "501/s"]
+
+
+def test_what_has_to_be_said_beside_a_verdict_stands_in_the_headline(found):
+    longer = caveat("effect-grows-with-slices", arm="off", change=0.952, low=0.923, high=0.982)
+
+    told = results.answer(found.model_copy(update={"caveats": (*found.caveats, longer)}))
+
+    assert told.endswith("and its true size is not known.")
+    assert "true size" not in results.answer(found)
+
+
 def test_an_unfinished_experiment_says_so(found):
     stopped = found.experiment.model_copy(update={"complete": False})
 
@@ -287,7 +313,9 @@ def test_a_page_says_what_has_been_mended_since_it_was_measured():
     (old,) = pages.remarks_on(f"text\n\n{line.format(day='2026-11-22')}")
 
     assert "older than 25 November 2026" in old
-    assert pages.remarks_on(line.format(day="2026-11-25")) == []
+    (newer,) = pages.remarks_on(line.format(day="2026-11-25"))
+    assert "older than 30 November 2026" in newer
+    assert pages.remarks_on(line.format(day="2026-11-30")) == []
     assert pages.remarks_on("*2026-11-22 · 2 CPUs · 6 of 6 blocks*") == []
     assert pages.remarks_on(pages.NO_RESULT) == []
 

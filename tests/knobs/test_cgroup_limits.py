@@ -116,3 +116,15 @@ def test_limits_in_words():
         "2 GB of memory and page cache, 1.5 CPUs, 100 reads/s from sda, 50 writes/s to sda, 10 MB/s read from sda, "
         "5 MB/s written to sda"
     )
+
+
+def test_a_group_of_its_own_for_swappiness_is_made_where_groups_have_one():
+    cpu, memory, new = hierarchy(1, "cpu"), hierarchy(1, "memory"), hierarchy(2, "memory", "cpu")
+    wanted = {"cpus": "1", "own_swappiness": "on"}
+
+    assert place_limits((cpu, memory), wanted) == ((cpu, {"cpus": "1"}), (memory, {"own_swappiness": "on"}))
+    assert place_limits((new,), wanted) == ((new, {"cpus": "1"}),)
+    assert place_limits((cpu,), {"own_swappiness": "on"}) == ()
+    assert place_limits((memory,), {"own_swappiness": "off"}) == ()
+    assert files(1, {"own_swappiness": "on"}) == {}
+    assert describe({"own_swappiness": "on"}, None) == "a swappiness of its own"

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SettingError
-from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
+from pgtrial.hosts.linux.loop_devices import (
+    attach,
+    detach,
+    file_of,
+    find_program,
+    has_direct_io,
+    loops_of,
+    run_step,
+    size_of,
+)
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 
@@ -38,6 +47,7 @@ def test_a_file_becomes_a_device_and_is_given_back(tmp_path: Path) -> None:
     name = asyncio.run(attach(host, str(file)))
     try:
         assert loops_of(host.ops, str(file)) == [name]
+        assert file_of(host.ops, name) == str(file)
         assert size_of(host.ops, name) == 1 << 20
         assert isinstance(has_direct_io(host.ops, name), bool)
         assert Path(f"/sys/block/{name}/queue/discard_max_bytes").read_text().strip() == "0"

@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -335,6 +336,91 @@ def test_swappiness_is_noted_where_a_control_group_has_its_own(table, host, grou
     (change,) = table.plan({"vm.swappiness": "1"})
 
     assert change.new_text == ('1 (but not in "/user.slice")' if noted else "1")
+
+
+# -- swappiness of a control group of version 1
+
+
+MOUNTS = "30 23 0:26 / /cg/memory rw - cgroup cgroup rw,memory\n31 23 0:27 / /cg/blkio rw - cgroup cgroup rw,blkio\n"
+GROUP = "/cg/memory/pgtrial-token"
+OF_GROUP = f"{GROUP}/memory.swappiness"
+
+
+@pytest.fixture
+def grouped(host, bench):
+    """A server in groups of its own, of memory and of requests to the disk, on a host with version 1."""
+    host.add({"/proc/self/mountinfo": MOUNTS, OF_GROUP: "40\n", "/cg/blkio/pgtrial-token/tasks": "\n"})
+    table = bench(Sysctl(), host)
+    table.context = replace(table.context, groups=("/cg/blkio/pgtrial-token", GROUP))
+    return table
+
+
+def test_swappiness_is_that_of_the_servers_group_too(grouped, host):
+    first, second = grouped.apply({"vm.swappiness": "1"})
+
+    assert (first.change.name, first.change.new_text) == ("vm.swappiness", "1")
+    assert second.change.name == "memory.swappiness of the server's control group"
+    assert (second.change.old, second.got) == ({OF_GROUP: "40"}, {OF_GROUP: "1"})
+    assert (value(host, SWAPPINESS), value(host, OF_GROUP)) == ("1", "1")
+    assert grouped.undo().outcome is Outcome.RESTORED
+    assert (value(host, SWAPPINESS), value(host, OF_GROUP)) == ("60", "40")
+
+
+def test_swappiness_of_a_group_is_set_where_that_of_the_machine_is_as_asked(grouped, host):
+    (change,) = grouped.plan({"vm.swappiness": "60"})
+
+    assert change.new == {OF_GROUP: "60"}
+    assert grouped.plan({"vm.dirty_ratio": "20"}) == []
+
+
+def test_swappiness_of_a_group_of_ours_goes_with_it(grouped, host):
+    """It is removed when its server has stopped, which may be before the values that arms switch are put back."""
+    grouped.apply({"vm.swappiness": "1"})
+    shutil.rmtree(host.at(GROUP))
+
+    assert grouped.undo(grouped.entries[1]).outcome is Outcome.ALREADY
+    assert grouped.undo(grouped.entries[0]).outcome is Outcome.RESTORED
+
+
+def test_swappiness_of_a_service_that_is_gone_is_told(grouped, host):
+    service = "/cg/memory/postgresql.service"
+    host.add({f"{service}/memory.swappiness": "60\n"})
+    grouped.context = replace(grouped.context, groups=(service,))
+    grouped.apply({"vm.swappiness": "1"})
+    shutil.rmtree(host.at(service))
+
+    assert grouped.undo(grouped.entries[1]).outcome is Outcome.CHANGED
+
+
+def test_swappiness_of_a_group_to_come_is_planned_as_what_it_will_inherit(grouped, host):
+    shutil.rmtree(host.at(GROUP))
+
+    first, second = grouped.plan({"vm.swappiness": "1"})
+
+    assert (first.new_text, second.old_text, second.new) == ("1", "60", {OF_GROUP: "1"})
+
+
+def test_groups_of_version_2_have_no_swappiness(grouped, host):
+    mounts = "30 23 0:26 / /cg rw - cgroup2 cgroup2 rw\n"
+    host.add({"/proc/self/mountinfo": mounts, "/cg/cgroup.controllers": "memory\n"})
+    grouped.context = replace(grouped.context, groups=("/cg/pgtrial-token",))
+
+    (change,) = grouped.plan({"vm.swappiness": "1"})
+
+    assert change.new == {SWAPPINESS: "1"}
+
+
+@given(applying=MOMENTS, undoing=KILLS)
+@settings(deadline=None)
+def test_killed_at_any_moment_swappiness_of_machine_and_group_is_put_back(make_tree, bench, applying, undoing):
+    tree = make_tree()
+    tree.add({SWAPPINESS: "60\n", "/proc/self/mountinfo": MOUNTS, OF_GROUP: "40\n", "/proc/self/cgroup": "0::/\n"})
+    table = bench(Sysctl(), tree)
+    table.context = replace(table.context, groups=(GROUP,))
+
+    run_killed(table, {"vm.swappiness": "1"}, applying, undoing)
+
+    assert (value(tree, SWAPPINESS), value(tree, OF_GROUP)) == ("60", "40")
 
 
 # -- the real kernel ---------------------------------------------------------------------------------------------------

@@ -41,6 +41,16 @@ def test_the_claim_passes_only_if_it_is_supported(sample, verdict, outcome, kind
     assert claim.figures["verdict"] == verdict
 
 
+def test_a_claim_that_was_not_tested_fails_as_that(sample):
+    untested = with_verdict(sample, Verdict.INCONCLUSIVE)
+    asked = untested.hypothesis.model_copy(update={"not_tested": True})
+
+    claim = find(untested.model_copy(update={"hypothesis": asked}), "claim")
+
+    assert (claim.outcome, claim.kind) == (CaseResult.FAILED, "not tested")
+    assert claim.figures["verdict"] == "inconclusive"
+
+
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [

@@ -204,6 +204,13 @@ def test_what_would_refute_it_follows_from_the_claim(sample, expect: str, better
     assert expected in paragraph(asked, "certainty")
 
 
+def test_of_what_was_not_tested_no_interval_decides(sample) -> None:
+    asked = with_primary(change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE, not_tested=True))
+
+    assert "No interval decides that: it takes a load" in paragraph(asked, "certainty")
+    assert "would support" not in paragraph(asked, "certainty")
+
+
 def test_a_metric_without_a_good_direction_decides_no_one_sided_claim(sample) -> None:
     asked = with_primary(change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE), better="neither")
 

@@ -25,6 +25,14 @@ def test_verdict_and_reason_come_first(sample):
     ]
 
 
+def test_what_was_not_tested_is_told_as_that(sample):
+    asked = sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "not_tested": True})
+    untested = sample.model_copy(update={"hypothesis": asked})
+
+    assert render_summary(untested).startswith("## ? synchronous-commit: not tested\n")
+    assert render_text(untested).startswith("? NOT TESTED\n")
+
+
 def test_effects_are_a_table_with_intervals(sample):
     lines = render_summary(sample).splitlines()
     head = next(k for k, line in enumerate(lines) if line.startswith("| arm"))

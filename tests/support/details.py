@@ -16,6 +16,7 @@ DETAILED_COUNTERS: Mapping[tuple[str, str], float] = {
     ("cgroup.io_reads", "vda"): 1.0,
     ("cgroup.io_write_bytes", "vda"): 3.2e6,
     ("cgroup.io_writes", "vda"): 400.0,
+    ("cgroup.workingset_refault_anon", ""): 3.0,
     ("disk.discard_bytes", "vda"): 8192.0,
     ("disk.discard_time", "vda"): 0.004,
     ("disk.discards", "vda"): 2.0,
@@ -90,7 +91,9 @@ DETAILED_COUNTERS: Mapping[tuple[str, str], float] = {
 # (metric, object) to its value.
 DETAILED_GAUGES: Mapping[tuple[str, str], float] = {
     ("cgroup.memory_limit", ""): 1024 * _MB,
+    ("cgroup.memory_swap", ""): 7 * _MB,
     ("cgroup.memory_usage", ""): 800 * _MB,
+    ("cgroup.swappiness", ""): 10.0,
     ("pg_locks.chain", ""): 2.0,
     ("pg_locks.waiting", "transactionid/ShareLock"): 1.0,
     ("pg_locks.waiting", "tuple/ExclusiveLock"): 3.0,

@@ -5,22 +5,26 @@ from happening, it happens in the other arm.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from pgtrial.analysis.causes.sessions import find_objects, pooled_values
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.factors import read_number
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.design.effect_timing import Difference, find_differences
-from pgtrial.findings.findings import Engagement, HypothesisFinding, Needed
+from pgtrial.findings.findings import Effect, Engagement, HypothesisFinding, Needed
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.knobs import KNOBS
-from pgtrial.knobs.declaration import Acts
+from pgtrial.knobs.declaration import Acts, OfGroup
 from pgtrial.model.arm import Arm
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 
 _SEEN = {"share": "seen.share", "B": "seen.bytes", "B/s": "seen.byte-rate"}
+_NO_EFFECT = ("not-worse", "equivalent")  # claims that are true of a setting that does nothing
 _ANY = 1e-6  # of a threshold that only tells something from nothing
 
 
@@ -41,6 +45,13 @@ def _judge(difference: Difference, arms: Sequence[Arm], timelines: Sequence[Time
         return _found(difference, "unknown", message("engagement.undeclared", setting=setting))
     if not acts.metrics:
         return _found(difference, "engaged", message("engagement.always", setting=setting))
+    if acts.in_group is not None and (governing := _find_governing(acts.in_group, arms, timelines)):
+        if len(set(governing)) == 1:
+            text = message(
+                "engagement.not-governing", setting=setting, metric=name_metric(acts.in_group.value), value=governing[0]
+            )
+            return _found(difference, "idle", text)
+        acts = replace(acts, metrics=acts.in_group.metrics)
     what = message(f"acts.{acts.code}")
     highest = {
         metric: max(value)
@@ -76,6 +87,12 @@ def _find_least(acts: Acts, difference: Difference, arms: Sequence[Arm]) -> floa
     return acts.of_value * min(limits) if limits else None
 
 
+def _find_governing(of_group: OfGroup, arms: Sequence[Arm], timelines: Sequence[Timeline]) -> list[float]:
+    """By arm what the control group had; [] where that was not sampled of each."""
+    values = [pooled_values([t for t in timelines if t.arm == arm.name], of_group.value) for arm in arms]
+    return [float(np.median(own)) for own in values] if all(own.size for own in values) else []
+
+
 def _tell(least: float, metric: str, value: float) -> Message:
     known = find_observable(metric)
     name = name_metric(metric)
@@ -93,13 +110,33 @@ def is_idle(engagements: Sequence[Engagement]) -> bool:
 
 
 def say_untested(
-    hypothesis: HypothesisFinding, needed: Needed, engagements: Sequence[Engagement]
+    hypothesis: HypothesisFinding, needed: Needed, engagements: Sequence[Engagement], *, effect: Effect | None
 ) -> tuple[HypothesisFinding, Needed]:
-    """A verdict that is not reached because nothing could be is told as that, and more blocks are no remedy."""
-    if hypothesis.verdict is not Verdict.INCONCLUSIVE or not is_idle(engagements):
+    """A verdict that is not reached because nothing acted is told as that, and more blocks are no remedy.
+
+    Neither is one that only says that there is no effect: without anything to act on there could not be one, whatever
+    the setting does elsewhere. ``effect`` is the claim's, None where it was not measured.
+    """
+    if not is_idle(engagements):
         return hypothesis, needed
-    reason = message("verdict.not-tested", why=tuple(each.text for each in engagements))
+    why = tuple(each.text for each in engagements)
+    if hypothesis.verdict is Verdict.INCONCLUSIVE:
+        changed: dict[str, object] = {"reason": message("verdict.not-tested", why=why)}
+    elif _rests_on_no_effect(hypothesis, effect):
+        open_ = {"verdict": Verdict.INCONCLUSIVE, "reason": message("verdict.not-tested.no-effect", why=why)}
+        changed = {**open_, "parts": tuple(part.model_copy(update=open_) for part in hypothesis.parts)}
+    else:
+        return hypothesis, needed
     return (
-        hypothesis.model_copy(update={"reason": reason, "not_tested": True}),
+        hypothesis.model_copy(update={**changed, "not_tested": True}),
         Needed(blocks=None, text=message("needed.not-engaged")),
     )
+
+
+def _rests_on_no_effect(asked: HypothesisFinding, effect: Effect | None) -> bool:
+    """Whether the verdict would be the same of a setting without any effect, and none was seen either."""
+    if asked.parts:
+        return asked.verdict is Verdict.SUPPORTED and all(part.expect in _NO_EFFECT for part in asked.parts)
+    if effect is None or effect.low is None or effect.high is None or not effect.low <= 1 <= effect.high:
+        return False
+    return asked.verdict is (Verdict.SUPPORTED if asked.expect in _NO_EFFECT else Verdict.REFUTED)

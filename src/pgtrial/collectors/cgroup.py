@@ -115,6 +115,7 @@ COLLECTORS = (
     _gauge("memory.max", "memory_limit"),
     _gauge("memory.limit_in_bytes", "memory_limit"),
     _gauge("memory.swap.current", "memory_swap"),
+    _collector("memory.swappiness", partial(parse_number, metric="swappiness"), *gauges(NAME, "", "swappiness")),
     _counter("memory.failcnt", "memory_limit_hits"),
     _collector(
         "memory.events",

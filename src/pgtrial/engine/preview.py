@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
+from pgtrial.engine.target.base import groups_of
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.hosts.base import Host
@@ -65,6 +66,7 @@ async def _preview(context: KnobContext, arm: Arm, wanted: Tables, *, for_all_ru
         if knob.name not in wanted:
             continue
         try:
+            context = replace(context, groups=groups_of(context, wanted))
             changes = await knob.plan(context, wanted[knob.name])
         except SettingError as err:
             problem = " ".join(part for part in (f"{err.message}.", err.detail, err.hint) if part)

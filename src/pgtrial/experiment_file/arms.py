@@ -20,8 +20,11 @@ from pgtrial.experiment_file.position import Found, Path, format_path
 from pgtrial.experiment_file.wording import word_error
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.knobs import KnobTables, is_list
+from pgtrial.knobs.cgroup import Cgroup
+from pgtrial.knobs.cgroup_limits import OWN_SWAPPINESS
 from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FIO, Cache, FileJobTable, FileWork
 from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.sysctl import SWAPPINESS, Sysctl
 from pgtrial.knobs.values import value_text
 from pgtrial.knobs.workload import WORKLOAD
 from pgtrial.model.arm import Arm, Role, Tables, Variant
@@ -237,9 +240,16 @@ def resolve_arms(experiment: Experiment) -> tuple[Arm, ...]:
         _resolve(experiment, name, Role.CANDIDATE if position else Role.CONTROL, own)
         for position, (name, own) in enumerate(own_values(experiment).items())
     ]
+    if experiment.target.kind != "server" and any(SWAPPINESS in arm.knobs.get(Sysctl.name, {}) for arm in arms):
+        arms = [_with_own_swappiness(arm) for arm in arms]
     if experiment.design.placebo and arms:
         arms.append(replace(arms[0], name=PLACEBO, role=Role.PLACEBO))
     return tuple(arms)
+
+
+def _with_own_swappiness(arm: Arm) -> Arm:
+    """The arm with a control group in which its swappiness governs, if the machine has such; all arms alike."""
+    return replace(arm, knobs={**arm.knobs, Cgroup.name: {**arm.knobs.get(Cgroup.name, {}), OWN_SWAPPINESS: "on"}})
 
 
 def complete_arm(experiment: Experiment, name: str, role: Role, own: Tables) -> Arm:

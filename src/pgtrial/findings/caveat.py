@@ -15,10 +15,13 @@ from pgtrial.language import ENGLISH, find_language, speak
 from pgtrial.model.caveat import Severity
 from pgtrial.safe_text import parse_json
 
-# Codes of what is said wherever a verdict is: that it is not the first attempt, of runs that do not count, and of a
-# host that is unlike the others.
+# Codes of what is said wherever a verdict is: that it is not the first attempt, of runs that do not count, of a host
+# that is unlike the others, and of an effect whose size is not known.
 BESIDE_VERDICT = frozenset(
-    {"another-attempt", "repeated-claim", "unequal-failures", "interrupted-runs", "other-effect-on-host"}
+    {
+        *("another-attempt", "repeated-claim", "unequal-failures", "interrupted-runs", "other-effect-on-host"),
+        "effect-grows-with-slices",
+    }
 )
 _VERBATIM = "verbatim"  # variant of a caveat whose text and hint are its values
 

@@ -85,7 +85,7 @@ class HypothesisFinding(Record):
     verdict: Verdict
     provisional: bool = False  # blocks are still to come: the interval holds whenever one looks
     reason: Message  # one sentence, or one for each part
-    not_tested: bool = False  # inconclusive, because no setting had anything to act on
+    not_tested: bool = False  # inconclusive, because no setting had anything to act on, whatever the interval
     parts: tuple[ClaimPart, ...] = ()  # none: a claim of one metric, which is named above
 
 

@@ -32,7 +32,8 @@ class KnobContext:
     """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data``, ``wal`` and ``conf``, its file
     of settings, are those of the server that is about to start, None while an experiment is only planned. ``token`` is
     unique to the experiment and fit for names of files and control groups. ``on_image``: the data will be on a loop
-    device that is not there yet. ``note`` is for a change of several steps.
+    device that is not there yet. ``groups`` are directories of the server's own control groups, as far as they are
+    known, also of some that are yet to be made. ``note`` is for a change of several steps.
     """
 
     host: Host
@@ -45,6 +46,7 @@ class KnobContext:
     conf: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     on_image: bool = False
+    groups: tuple[str, ...] = ()
     note: Note = forget
 
 

@@ -14,20 +14,22 @@ from pgtrial.hosts.linux.devices import devices_under
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.cgroup_limits import (
+    OWN,
     Device,
     controllers,
     describe,
+    is_own_group,
     limit_files,
     needs_device,
     place_limits,
     to_enable,
 )
+from pgtrial.knobs.cgroup_write_back import find_lost_limit, is_write_back, lift, limit, plan_write_back
 from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Refusal, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import parse_bytes
 
-_OWN = "pgtrial-"  # what the names of groups begin with
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
@@ -100,18 +102,25 @@ class CgroupTable(Table):
     write_iops: PerSecond | None = Field(default=None, description="Writes per second to it.")
     read_bytes: Size | None = Field(default=None, description='Bytes read per second: "100MB".')
     write_bytes: Size | None = Field(default=None, description="Bytes written per second.")
+    own_swappiness: bool | None = Field(
+        default=None,
+        description="Where control groups have a swappiness of their own (version 1), a group for it without a limit. "
+        "All arms have it by themselves where one sets vm.swappiness.",
+    )
 
 
 class Cgroup(HostKnob):
-    """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path."""
+    """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path; or
+    those of cgroup_write_back.py.
+    """
 
     name = "cgroup"
     about = About(
         sets="a control group for the server (version 1 or 2), which limits memory and page cache, CPU time, and "
         "reads from and writes to the device under the data's file system. In version 1 the write-back of "
-        "buffered writes is not limited, only reads and direct or synchronous writes; in version 2 it is on ext4, "
-        "btrfs and xfs. Swap is not limited, and huge pages do not count as memory unless version 2 is mounted with "
-        "memory_hugetlb_accounting",
+        "buffered writes is not in that: on a loop device that pgtrial has made, and only there, it has the same limit "
+        "once more, in the topmost group; in version 2 it is, on ext4, btrfs and xfs. Swap is not limited, and huge "
+        "pages do not count as memory unless version 2 is mounted with memory_hugetlb_accounting",
         takes_effect="at server start, with none of its data in the page cache if memory is limited",
         rights="root",
         verified="every limit is read back, a size after rounding down to whole pages, and again at the end of the "
@@ -135,6 +144,8 @@ class Cgroup(HostKnob):
 
     def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
         limits = {name: _UNIT_LIMITS[name](value) for name, value in values.items() if name in _UNIT_LIMITS}
+        if not limits:
+            return ()
         return (
             Lasting(
                 place="/etc/systemd/system/postgresql@.service.d/90-pgtrial.conf",
@@ -163,6 +174,10 @@ class Cgroup(HostKnob):
                     new_text=describe(items, device),
                 )
             )
+            if device is not None:
+                to_come = context.on_image
+                limited = plan_write_back(ops, hierarchy, items, device, knob=self.name, to_come=to_come)
+                changes += [] if limited is None else [limited]
         return changes
 
     def _enable(self, ops: Operations, hierarchy: Hierarchy, names: frozenset[str]) -> list[Change]:
@@ -184,6 +199,8 @@ class Cgroup(HostKnob):
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         ops = context.host.ops
+        if is_write_back(change):
+            return limit(ops, change)
         if "group" not in change.new:
             return _enable_controllers(ops, change)
         group = change.new["group"]
@@ -204,7 +221,7 @@ class Cgroup(HostKnob):
         for name, text in got.items():
             if text != change.new[name]:
                 raise SettingError(f'"{group}/{name}" is "{text}", asked for "{change.new[name]}"')
-        if any(name.startswith("memory.") for name in got):
+        if any(name.startswith("memory.") for name in got) or ops.exists(f"{group}/memory.swappiness"):
             # A page of the cache is charged to the group that was first to read or write it. What pgtrial has just
             # copied would not count for the server, which could use all of it beyond its limit.
             await evict(context.host, [path for path in (context.data, context.wal) if path is not None])
@@ -213,9 +230,11 @@ class Cgroup(HostKnob):
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         group = entry.change.new.get("group")
         try:
+            if is_write_back(entry.change):
+                return lift(host, entry)
             if group is None:
                 return _disable_controllers(host.ops, entry)
-            if not group.rpartition("/")[2].startswith(_OWN) or (entry.got and entry.got.get("group") != group):
+            if not is_own_group(group) or (entry.got and entry.got.get("group") != group):
                 text = f'Its entry in the journal is damaged: "{group}" is not the control group that was made.'
                 return Undone(outcome=Outcome.FAILED, text=text)
             if host.ops.boot_id() != entry.boot_id:
@@ -231,6 +250,8 @@ class Cgroup(HostKnob):
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         assert entry.got is not None  # asked of what was applied
+        if is_write_back(entry.change):
+            return find_lost_limit(host, entry)
         group = entry.got.get("group")
         if group is None:
             return ""  # what counts are the limits that the controllers make possible
@@ -256,7 +277,7 @@ def _group(context: KnobContext, hierarchy: Hierarchy) -> str:
     Below pgtrial's own group the limits of a session would count as well, and session managers remove what they made.
     In version 2 that group could not even have groups with controllers below it, as it has processes itself.
     """
-    return f"{hierarchy.mount}/{_OWN}{context.token}"
+    return f"{hierarchy.mount}/{OWN}{context.token}"
 
 
 def _device(context: KnobContext) -> Device:

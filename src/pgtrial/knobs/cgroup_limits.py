@@ -14,9 +14,13 @@ from pgtrial.units import format_bytes, parse_bytes
 _PERIOD = 100_000  # µs over which CPU time is counted, the kernel's default
 _LEAST_QUOTA = 1_000  # µs of CPU time in it, the least that the kernel takes
 
+OWN = "pgtrial-"  # what the names of groups that pgtrial makes begin with
+# Key of a table: a group for memory, without a limit, where the kernel reclaims each by a swappiness of its own.
+OWN_SWAPPINESS = "own_swappiness"
 # A controller's name in each version, by what the experiment file asks for.
 _CONTROLLERS = {
     "memory": ("memory", "memory"),
+    OWN_SWAPPINESS: ("memory", "memory"),
     "cpus": ("cpu", "cpu"),
     "read_iops": ("blkio", "io"),
     "write_iops": ("blkio", "io"),
@@ -24,7 +28,7 @@ _CONTROLLERS = {
     "write_bytes": ("blkio", "io"),
 }
 # The same with what the files of the two versions call it, in the order in which version 2 shows them. Version 1
-# charges the write-back of buffered writes to the topmost group, where nothing limits it (blkio-controller.rst).
+# charges the write-back of buffered writes to the topmost group (blkio-controller.rst): see cgroup_write_back.py.
 # Version 2 charges it to the group that dirtied the page, on file systems that know how: ext2, ext4, btrfs, f2fs and
 # xfs (cgroup-v2.rst, "Writeback").
 _IO = {
@@ -43,6 +47,11 @@ class Device:
     number: str  # "major:minor"
 
 
+def is_own_group(directory: str) -> bool:
+    """Whether pgtrial has made a group, by its name."""
+    return directory.rpartition("/")[2].startswith(OWN)
+
+
 def needs_device(wanted: Mapping[str, str]) -> bool:
     return not _IO.keys().isdisjoint(wanted)
 
@@ -58,6 +67,8 @@ def place_limits(
             (index for index, hierarchy in enumerate(found) if names[hierarchy.version - 1] in hierarchy.controllers),
             None,
         )
+        if item == OWN_SWAPPINESS and (value != "on" or index is None or found[index].version == 2):
+            continue  # not asked for, or the machine's governs all groups
         if index is None:
             raise SettingError(
                 f'cannot limit {item}: no mounted control group has the controller "{names[1]}"',
@@ -117,6 +128,7 @@ def describe(items: Mapping[str, str], device: Device | None) -> str:
     """What is limited, as a person reads it."""
     words = {
         "memory": "{} of memory and page cache",
+        OWN_SWAPPINESS: "a swappiness of its own",
         "cpus": "{} CPUs",
         "read_iops": "{} reads/s from {}",
         "write_iops": "{} writes/s to {}",

@@ -94,14 +94,25 @@ def idle_without_writes(outlook: Outlook) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfGroup:
+    """Where the server's control group has the setting for itself: the series of its ``value``, and by which
+    ``metrics`` of the group one sees that it acted.
+    """
+
+    value: str
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acts:
     """What shows that settings that match ``patterns`` had something to act on.
 
     In some second of some arm one of ``metrics`` (model/series.py; of all objects) reached ``least``, in its base unit,
     or ``of_value`` of the setting, which is a limit: of the lowest that an arm has.
     ``code`` says in the catalogue (findings/catalogue/engagement.py) what it is that happens, and what makes it happen.
-    Without metrics the setting acts in every run by what it is: it is part of the load or of the data. ``idle`` says
-    before the runs, in a clause, why there will be nothing to act on, "" where that is not known.
+    Without metrics the setting acts in every run by what it is: it is part of the load or of the data. Where the value
+    of ``in_group`` was sampled, it governs and not that of the machine, and its metrics count. ``idle`` says before the
+    runs, in a clause, why there will be nothing to act on, "" where that is not known.
     """
 
     patterns: tuple[str, ...] = ("*",)
@@ -109,6 +120,7 @@ class Acts:
     metrics: tuple[str, ...] = ()
     least: float = 0.0
     of_value: float = 0.0
+    in_group: OfGroup | None = None
     idle: Callable[[Outlook], str] = never_known
 
 

@@ -8,8 +8,10 @@ from pydantic import AfterValidator
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.control_groups import hierarchies
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.cgroup_limits import is_own_group
 from pgtrial.knobs.declaration import About, Among, Exclusive, Lasting, matches
 from pgtrial.knobs.kernel_values import (
     apply_values,
@@ -23,10 +25,12 @@ from pgtrial.knobs.kernel_values import (
 )
 from pgtrial.knobs.sysctl_rules import ACTS, CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
 from pgtrial.knobs.values import KernelValue, refuse
-from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.nearest import hint_name
 
 ROOT = "/proc/sys"
+SWAPPINESS = "vm.swappiness"
+_OF_GROUP = "memory.swappiness"  # the file of a control group of version 1
 _EXCHANGED = str.maketrans("./", "/.")
 _DEEPEST = 6  # parts of a name; "net.ipv4.conf.eth0.rp_filter" has five
 # A name as sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a
@@ -85,7 +89,8 @@ class Sysctl(HostKnob):
         sets="a kernel setting below /proc/sys that bears on speed, as listed below. Of vm.dirty_bytes and "
         "vm.dirty_ratio, and similar pairs, one is in effect and the other is 0. All others are refused: what acts "
         "when written (vm.drop_caches), cannot be undone, or protects the machine (kernel.randomize_va_space). "
-        "vm.swappiness does not affect control groups of version 1, which have their own memory.swappiness",
+        "In control groups of version 1, where each has a swappiness of its own, vm.swappiness also sets "
+        "memory.swappiness of the server's group; a server that pgtrial starts is given one",
         takes_effect="at once",
         rights="root",
         verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
@@ -94,7 +99,7 @@ class Sysctl(HostKnob):
     )
     among_twins = Among.SWITCHED
     keys_tell_all = True
-    intends: ClassVar = {"swapping": ("vm.swappiness",)}
+    intends: ClassVar = {"swapping": (SWAPPINESS,)}
     rules = RULES
     acts = ACTS
     exclusive = tuple(
@@ -142,16 +147,41 @@ class Sysctl(HostKnob):
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
         asked = _ask(ops, wanted)
+        of_group = list(self._plan_group(context, asked[path_of(SWAPPINESS)])) if path_of(SWAPPINESS) in asked else []
         changes = [change for pair in _PAIRS for change in self._plan_pair(ops, pair, asked)]
         for group in _GROUPS:
             named = {path: asked.pop(path) for path in group if path in asked}
             if named:
                 changes += self._plan_values(ops, named, also=[path for path in group if ops.exists(path)])
         for path, value in asked.items():
-            changes += self._plan_values(ops, {path: value}, also=[path])
-        return changes
+            note = "" if of_group else _note(context, path)
+            changes += self._plan_values(ops, {path: value}, also=[path], note=note)
+        return [*changes, *of_group]
 
-    def _plan_values(self, ops: Operations, asked: Mapping[str, str], *, also: Sequence[str]) -> Iterator[Change]:
+    def _plan_group(self, context: KnobContext, value: str) -> Iterator[Change]:
+        """The swappiness by which the kernel reclaims the server's memory, where that is not the machine's."""
+        ops, group = context.host.ops, _memory_group(context)
+        if group is None:
+            return
+        path = f"{group}/{_OF_GROUP}"
+        if ops.exists(path):
+            require_writable(ops, path, path)
+            old = read_setting(ops, path, path)
+        else:
+            old = _read(ops, path_of(SWAPPINESS))  # which a group at the top begins with
+        if not same_value(value, old):
+            yield Change(
+                knob=self.name,
+                name=f"{_OF_GROUP} of the server's control group",
+                old={path: old},
+                new={path: value},
+                old_text=shown(old),
+                new_text=shown(value),
+            )
+
+    def _plan_values(
+        self, ops: Operations, asked: Mapping[str, str], *, also: Sequence[str], note: str = ""
+    ) -> Iterator[Change]:
         """A change that sets what is asked, and with it puts ``also`` back; nothing if all is as asked."""
         old = {path: _read(ops, path) for path in also}
         new = {path: _fitting(path, value, old[path]) for path, value in asked.items()}
@@ -159,7 +189,7 @@ class Sysctl(HostKnob):
             return
         for path in new:
             require_writable(ops, path, name_of(path))
-        yield self._change(new, old, note=_note(ops, new))
+        yield self._change(new, old, note=note)
 
     def _plan_pair(self, ops: Operations, pair: tuple[str, str], asked: dict[str, str]) -> Iterator[Change]:
         if asked.keys().isdisjoint(pair) or not all(map(ops.exists, pair)):
@@ -188,6 +218,8 @@ class Sysctl(HostKnob):
         return apply_values(context.host.ops, change, write=write_setting, hint=_hint)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        if any(_went_with_group(host.ops, path) for path in entry.change.old):
+            return Undone(outcome=Outcome.ALREADY)
         return undo_values(host, entry, write=write_setting)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
@@ -280,11 +312,28 @@ def _hint(path: str) -> str:
     return HINTS.get(path.removeprefix(f"{ROOT}/"), "")
 
 
-def _note(ops: Operations, new: Mapping[str, str]) -> str:
+def _memory_group(context: KnobContext) -> str | None:
+    """The one of the server's control groups that has a swappiness of its own; None where the machine's governs."""
+    if not context.groups:
+        return None
+    for hierarchy in hierarchies(context.host.ops):
+        if "memory" in hierarchy.controllers:
+            inside = (group for group in context.groups if group.startswith(f"{hierarchy.mount}/"))
+            return next(inside, None) if hierarchy.version == 1 else None
+    return None
+
+
+def _went_with_group(ops: Operations, path: str) -> bool:
+    """Whether it is of a control group of pgtrial's own, which is removed when its server has stopped."""
+    group, _, name = path.rpartition("/")
+    return name == _OF_GROUP and is_own_group(group) and not ops.exists(group)
+
+
+def _note(context: KnobContext, path: str) -> str:
     """What a person has to know before vm.swappiness is trusted: a control group of version 1 has its own."""
-    if f"{ROOT}/vm/swappiness" not in new:
+    if path != path_of(SWAPPINESS):
         return ""
-    for line in ops.read("/proc/self/cgroup").splitlines():
+    for line in context.host.ops.read("/proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if "memory" in controllers.split(",") and group != "/":
             return f' (but not in "{group}")'

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pgtrial.knobs.declaration import Acts, EffectTiming, Outlook, Rule, Shared, idle_without_writes
+from pgtrial.knobs.declaration import Acts, EffectTiming, OfGroup, Outlook, Rule, Shared, idle_without_writes
 
 # (ratio, absolute): one of the two is in force and the other reads 0, for the kernel makes it 0 as soon as the other is
 # set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
@@ -127,6 +127,8 @@ ACTS = (
         code="swap",
         metrics=("vmstat.si", "vmstat.so"),
         least=1024.0**2,
+        # By group only what is out is known, not what goes out; a group that pgtrial makes begins with nothing.
+        in_group=OfGroup(value="cgroup.swappiness", metrics=("cgroup.swapped", "cgroup.si")),
         idle=_idle_without_swap,
     ),
     Acts(patterns=("vm.vfs_cache_pressure",), code="slabs", metrics=("reclaim.slabs",), least=1.0),

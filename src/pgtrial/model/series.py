@@ -138,6 +138,9 @@ _PROCESSES = (
         "cgroup.memory_usage",
         per="cgroup.memory_limit",
     ),
+    _gauge("cgroup.swapped", "B", "cgroup.memory_swap", better=_LOW),
+    _rate("cgroup.si", "B/s", "cgroup.workingset_refault_anon", in_pages=True, better=_LOW),
+    _gauge("cgroup.swappiness", "", "cgroup.swappiness"),  # of version 1
     _by_object("cgroup.reads", "1/s", "cgroup.io_reads"),
     _by_object("cgroup.writes", "1/s", "cgroup.io_writes"),
     _by_object("cgroup.read_bytes", "B/s", "cgroup.io_read_bytes"),

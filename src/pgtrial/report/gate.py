@@ -2,9 +2,10 @@
 
 The rule. Only the claim can fail a gate; what nobody claimed cannot be broken.
 
-- The claim passes if it is supported. Refuted is a failure; so is inconclusive, for what was not shown has not passed;
-  invalid is an error. As long as the schedule is not finished the claim is inconclusive: its interval holds at the end
-  of the schedule or at a planned look, not whenever somebody comes to look (see docs/statistics.md).
+- The claim passes if it is supported. Refuted is a failure; so is inconclusive, for what was not shown has not passed,
+  and with it what was not tested, as nothing that the arms set had anything to act on; invalid is an error. As long as
+  the schedule is not finished the claim is inconclusive: its interval holds at the end of the schedule or at a planned
+  look, not whenever somebody comes to look (see docs/statistics.md).
 - A schedule that is not finished is an error of its own.
 - A placebo that differs from its control is a failure, because its true effect is known to be zero.
 - Any other effect and any declared criterion passes once it is known, whichever way it goes, and is skipped until then.
@@ -117,11 +118,16 @@ def _claim(findings: Findings) -> GateCase:
         key="claim",
         name=f"claim: {claim_text(findings)}",
         outcome=outcome,
-        kind="" if passed else str(verdict),
+        kind="" if passed else _kind(findings, verdict),
         message="" if passed else reason,
         text="\n".join([reason, *_caveat_lines(findings)]),
         figures={"verdict": str(verdict), **(_figures(findings, effect) if effect is not None else {})},
     )
+
+
+def _kind(findings: Findings, verdict: Verdict) -> str:
+    is_untested = verdict is findings.hypothesis.verdict and findings.hypothesis.not_tested
+    return "not tested" if is_untested else str(verdict)
 
 
 def _caveat_lines(findings: Findings) -> Iterator[str]:

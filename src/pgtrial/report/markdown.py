@@ -119,8 +119,9 @@ def render_summary(findings: Findings, *, gate: str = "") -> str:
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
     findings = as_gated(findings)  # the table says of the claim what the heading does
     verdict = findings.hypothesis.verdict
+    word = "not tested" if findings.hypothesis.not_tested else verdict
     parts = [
-        [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {verdict}")],
+        [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {word}")],
         of_gate,
         [f"**{escape(say(findings.hypothesis.reason))}**"],
         [escape(worst_text(findings))],

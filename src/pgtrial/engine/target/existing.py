@@ -152,6 +152,7 @@ class ServerTarget:
             data=directories[0] if directories else None,
             wal=directories[-1] if directories else None,
             settings=settings or {},
+            groups=self._groups(),
         )
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:

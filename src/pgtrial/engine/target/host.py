@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
@@ -60,8 +60,9 @@ class HostTarget:
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         knobs, directory = host_knobs(arm), str(self.directory(arm))
         context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
+        groups = groups_of(context, knobs)
         self.running = arm
-        self.changed = await self.changes.make(context, knobs, run=run)
+        self.changed = await self.changes.make(replace(context, groups=groups), knobs, run=run)
         return RunningServer(
             settings={},
             changes=tuple(self.changed),
@@ -72,7 +73,7 @@ class HostTarget:
             conninfo=lambda _database: "",
             environment={},
             directories=(directory,),
-            groups=groups_of(context, knobs),
+            groups=groups,
             confirmed=made_with(arm) | OF_JOBS | self.changes.confirmed(knobs),
             may_checkpoint=False,
         )

@@ -71,6 +71,7 @@ class ThrowawayTarget:
     standbys: dict[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+    groups: tuple[str, ...] = field(default=(), init=False)  # in which the server of that arm is
     log_begin: int = field(default=0, init=False)  # bytes of its log that earlier runs have
     log_end: int = field(default=0, init=False)  # those that have been copied
     pooler: Pooler | None = field(default=None, init=False)  # of the arm that runs
@@ -105,17 +106,16 @@ class ThrowawayTarget:
         """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
         cluster, wanted = self.cluster(arm), {**self.counting, **wanted_settings(arm)}
         cluster.write_settings(wanted)
-        context = self.context(cluster, wanted)
+        self.groups = groups_of(self.context(cluster, wanted), knobs)
         self.running, self.log_begin = arm, 0
-        self.changed = await self.changes.make(context, knobs, run=run)
-        groups = groups_of(context, knobs)
+        self.changed = await self.changes.make(self.context(cluster, wanted), knobs, run=run)
         await self._copy_standby(arm)
         slowed, of_server, of_generator = arm.knobs.get(SLOWDOWN, {}), {}, {}
         if slowed:
             library = await build_library(self.host, cluster.directory)
             of_server = server_environment(slowed, library)
             of_generator = generator_environment(slowed, library, self.host)
-        await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs, environment=of_server)
+        await start_server(cluster, groups=self.groups, has_pool="huge_pages" in knobs, environment=of_server)
         if slowed:
             assert cluster.process is not None  # it was started
             require_loaded(self.host, cluster.process.pid, library)
@@ -135,7 +135,7 @@ class ThrowawayTarget:
             conninfo=cluster.conninfo,
             environment={**cluster.environment(DATABASE), **through, **of_generator},
             directories=(str(cluster.data), str(cluster.wal)),
-            groups=groups,
+            groups=self.groups,
             confirmed=made_with(arm)
             | IN_DATABASE
             | {(SLOWDOWN, key) for key in slowed}
@@ -194,6 +194,7 @@ class ThrowawayTarget:
             wal=str(cluster.wal),
             conf=str(cluster.conf),
             settings=settings,
+            groups=self.groups,
         )
 
     async def find_lost(self) -> str:
@@ -228,7 +229,7 @@ class ThrowawayTarget:
             self.standby = None
         await cluster.stop(immediate=immediate)
         undone = await self.changes.undo(self.changed)
-        self.running, self.changed = None, ()
+        self.running, self.changed, self.groups = None, (), ()
         return undone
 
     async def remove(self) -> None:

@@ -17,6 +17,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
     experiment, asked = findings.experiment, findings.hypothesis
     answer = {
         "verdict": f"{asked.verdict}, provisional" if asked.provisional else asked.verdict,
+        "not tested": "yes" if asked.not_tested else "no",
         "provisional": "yes" if asked.provisional else "no",
         "reason": say(asked.reason),
         "beside it": " ".join(findings.beside_verdict),

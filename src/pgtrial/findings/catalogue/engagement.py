@@ -69,6 +69,12 @@ ENGAGEMENT = {
     "engagement.seen": Entry(text=N_("{setting} had something to act on, {acts}: {seen:and}.")),
     "engagement.always": Entry(text=N_("{setting} acts in every run: it is part of the load, the data or the server.")),
     "engagement.idle": Entry(text=N_("{setting} had nothing to act on, that is, no {acts}: {seen:and}. {needs}")),
+    "engagement.not-governing": Entry(
+        text=N_(
+            "{setting} did not govern the server, whose control group has a value of its own: "
+            "{metric} was {value:short} in both arms."
+        )
+    ),
     "engagement.unread": Entry(
         text=N_("Whether {setting} had something to act on, {acts}, is not known: {metrics:and} was not sampled.")
     ),
@@ -83,6 +89,9 @@ ENGAGEMENT = {
     "seen.nothing": Entry(text=N_("{metric} was 0 in every second")),
     # A verdict that nothing could have reached.
     "verdict.not-tested": Entry(text=N_("Not tested: {why:sentences}")),
+    "verdict.not-tested.no-effect": Entry(
+        text=N_("Not tested: {why:sentences} That no effect was seen is no evidence then that there is none.")
+    ),
     "needed.not-engaged": Entry(
         text=N_("a load in which the setting has something to act on would help, and not more blocks")
     ),

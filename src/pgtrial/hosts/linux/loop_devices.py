@@ -18,6 +18,12 @@ def loops_of(ops: Operations, file: str) -> list[str]:
     return [path.split("/")[3] for path, text in found.items() if text.rstrip("\n") in (file, file + _DELETED)]
 
 
+def file_of(ops: Operations, name: str) -> str:
+    """The file that a loop device ("loop3") holds, in the kernel's words; "" for a device of another kind."""
+    path = f"/sys/block/{name}/loop/backing_file"
+    return ops.read(path).rstrip("\n") if ops.exists(path) else ""
+
+
 async def attach(host: Host, file: str) -> str:
     """A loop device ("loop3") for the file, with direct I/O where the file system below can, and without discarding.
 

@@ -110,6 +110,8 @@ def _caveats(findings: Findings) -> Iterator[Sentence]:
 def _turn(findings: Findings, primary: Placed) -> Sentence:
     """Which interval of a repetition would turn the verdict, or give one."""
     asked = findings.hypothesis
+    if asked.not_tested:
+        return (tr("No interval decides that: it takes a load in which the settings have something to act on."),)
     log_bounds = RULES[findings.experiment.rules].log_bounds(asked.margin)
     bound = claim_bound(asked.expect, bounds=log_bounds, better=Better(primary.effect.better))
     if bound is None and asked.expect not in {"equivalent", "different"}:
