@@ -40,7 +40,7 @@ from pgtrial.watch.windows import Window, window_sums
 from support import wait_until
 
 pytestmark = pytest.mark.pg
-INTERVAL = 0.5
+INTERVAL, POLL = 0.5, 0.1
 ROLE = "watcher"
 SHOP = """
 CREATE EXTENSION IF NOT EXISTS pg_stat_statements;
@@ -113,7 +113,7 @@ def load(cluster: ThrowawayCluster) -> Iterator[None]:
 def watching(cluster: ThrowawayCluster, root: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-m", "pgtrial", "watch", dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
     process = subprocess.Popen(
-        [*command, "--interval", f"{INTERVAL}s", "--poll", "0.1s", *options], stderr=subprocess.PIPE, text=True
+        [*command, "--interval", f"{INTERVAL}s", "--poll", f"{POLL}s", *options], stderr=subprocess.PIPE, text=True
     )
     try:
         yield process
@@ -411,7 +411,7 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
     first = reach(dsn(shop), {})
     assert first.server_pid is not None
     with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1)
+        options = Options(interval=INTERVAL, poll=POLL)
         watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
         thread = threading.Thread(target=watcher.run)
         thread.start()
@@ -435,6 +435,23 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
     assert any("connection to the server is lost" in text for text in said)
 
 
+@contextmanager
+def watched(address: str, root: Path, **more: Any) -> Iterator[tuple[Watcher, list[str]]]:
+    """A watcher in a thread of this process, and what it says."""
+    said: list[str] = []
+    first = reach(address, {})
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        recorder, options = Recorder(folder, tell=said.append), Options(interval=INTERVAL, poll=POLL, **more)
+        watcher = Watcher(address, {}, first, recorder, options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            yield watcher, said
+        finally:
+            watcher.stop()
+            thread.join(60)
+
+
 class Network:
     """A way to the server over TCP that can be cut: what is sent meanwhile arrives when it is mended."""
 
@@ -447,9 +464,16 @@ class Network:
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def address(self, cluster_dsn: str, **more: str) -> str:
+        """The connection string that leads through it."""
+        port = self._listener.getsockname()[1]
+        return psycopg.conninfo.make_conninfo(cluster_dsn, host="127.0.0.1", port=port, **more)
 
     def cut(self) -> None:
         self._is_whole.clear()
@@ -489,32 +513,15 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_MOST_SILENCE", 6.0)
-    root, said, network = tmp_path / "w", [], Network(shop)
-    over_tcp = psycopg.conninfo.make_conninfo(dsn(shop), host="127.0.0.1", port=network.port)
-    try:
-        first = reach(over_tcp, {})
-        assert first.server_pid is not None
-        with load(shop), open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-            options, recorder = Options(interval=INTERVAL, poll=0.1), Recorder(folder, tell=said.append)
-            watcher = Watcher(over_tcp, {}, first, recorder, options=options, tell=said.append)
-            thread = threading.Thread(target=watcher.run)
-            thread.start()
-            try:
-                began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
-                network.cut()
-                cut = time.time()
-                wait_until(lambda: [text for text in said if "connection to the server is lost" in text])
-                network.mend()
-                mended = time.time()
-                wait_until(
-                    lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6
-                )
-            finally:
-                network.mend()
-                watcher.stop()
-                thread.join(60)
-    finally:
-        network.close()
+    root = tmp_path / "w"
+    with load(shop), Network(shop) as network, watched(network.address(dsn(shop)), root) as (watcher, said):
+        began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
+        network.cut()
+        cut = time.time()
+        wait_until(lambda: [text for text in said if "connection to the server is lost" in text])
+        network.mend()
+        mended = time.time()
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6)
     assert watcher.error is None
     assert any("connected to PostgreSQL" in text for text in said)
     times = [t for t, _ in rows(root, SAMPLES, COMMITS)]
@@ -528,6 +535,31 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     assert np.isnan(polls[inside]).all()
     assert (rates[inside] > 0).all()  # the growth of all of the gap, which is shorter than a minute
     assert not (rates == 0).any()
+
+
+POLLS_READ = "SELECT t, value FROM {files} WHERE metric = 'sessions.polls' ORDER BY t"
+
+
+def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
+    shop: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """A cut that is over before the connection is given up: what was asked is answered when the network is back."""
+    root = tmp_path / "w"
+    unanswered = "SELECT t FROM {files} WHERE metric = 'watch.unanswered'"
+    with Network(shop) as network, watched(network.address(dsn(shop)), root) as (watcher, said):
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)
+        network.cut()
+        cut = time.time()
+        wait_until(lambda: rows(root, SAMPLES, unanswered), lambda found: len(found) >= 4)
+        mended = time.time()
+        network.mend()
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6)
+    assert watcher.error is None
+    assert not any("lost" in text for text in said)
+    polls = rows(root, SAMPLES, POLLS_READ)
+    assert [t for t, _ in polls if cut + INTERVAL < t < mended] == []
+    # One number is that of a tick at most, in which there are so many moments.
+    assert max(number for _, number in polls) <= 2 * INTERVAL / POLL
 
 
 def _pids(cluster: ThrowawayCluster) -> list[int]:
@@ -593,7 +625,7 @@ def test_a_machine_that_is_lost_is_a_gap_of_the_machine_alone_and_comes_back(
     first = reach(dsn(shop), {}, machine=sshd.address)
     assert first.remote is not None
     with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
+        options = Options(interval=INTERVAL, poll=POLL, machine=sshd.address)
         watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
         thread = threading.Thread(target=watcher.run)
         thread.start()
@@ -625,7 +657,7 @@ def test_a_machine_that_cannot_be_read_leaves_the_server_watched_and_is_tried_ag
     refusing = replace(first.remote.reader, command=("sh", "-c", "echo open failed >&2; exit 1"))
     first = replace(first, remote=replace(first.remote, reader=refusing))
     with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1, machine=sshd.address)
+        options = Options(interval=INTERVAL, poll=POLL, machine=sshd.address)
         watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
         thread = threading.Thread(target=watcher.run)
         thread.start()
