@@ -114,6 +114,8 @@ class Loop:
         self._spool = sink
         self._interval: float = config["interval"]
         self._session_interval: float = config["session_interval"]
+        # Moments for which a lasting loop lets one answer stand: those of a tick, which is up to 1.2 intervals long.
+        self._most_due = max(1.0, 1.2 * self._interval / self._session_interval) + 1
         self._files = self._open_files(config)
         sources = [source for files in self._files for source in files.sources]
         absent = {source: reason for files in self._files for source, reason in files.absent.items()}
@@ -365,7 +367,10 @@ class Loop:
             self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
             return
         if result is not None:
-            self._sums.add(self._asked, result, count=self._due)
+            # Who was not answered for longer than a tick has a gap there: the network was gone, or the server away, and
+            # what is seen now would be told of all that time.
+            if self._lasting is None or self._due <= self._most_due:
+                self._sums.add(self._asked, result, count=self._due)
             self._due = 0
             self._troubles.note(sessions.NAME, "")
 
