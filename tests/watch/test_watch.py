@@ -27,6 +27,7 @@ from pgtrial.engine.sampler.spool import Header
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import PORT
+from pgtrial.watch import reach as reach_module
 from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
@@ -475,6 +476,11 @@ class Network:
         port = self._listener.getsockname()[1]
         return psycopg.conninfo.make_conninfo(cluster_dsn, host="127.0.0.1", port=port, **more)
 
+    @property
+    def connections(self) -> int:
+        """How many have been begun so far."""
+        return len(self._sockets) // 2
+
     def cut(self) -> None:
         self._is_whole.clear()
 
@@ -560,6 +566,35 @@ def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
     assert [t for t, _ in polls if cut + INTERVAL < t < mended] == []
     # One number is that of a tick at most, in which there are so many moments.
     assert max(number for _, number in polls) <= 2 * INTERVAL / POLL
+
+
+BEGUN = "SELECT DISTINCT value FROM {files} WHERE metric = 'watch.session'"
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_one(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two watchers of one process: while one waits to be let in, the other begins sessions as if it were alone."""
+    monkeypatch.setattr(loop, "_MOST_SILENCE", 2 * INTERVAL)
+    monkeypatch.setattr(reach_module, "_PATIENCE", 600.0)
+    for name in ("_FIRST_SESSION", "_LONGEST_SESSION"):
+        monkeypatch.setattr(watcher_module, name, 4 * INTERVAL)
+    one, other = tmp_path / "one", tmp_path / "other"
+    with Network(shop) as network:
+        far = network.address(dsn(shop), connect_timeout="600")
+        with watched(far, one) as (lost, said), watched(dsn(shop), other) as (near, _):
+            wait_until(lambda: rows(one, SAMPLES, COMMITS))
+            network.cut()
+            before = network.connections
+            wait_until(lambda: network.connections > before)
+            tried, begun = network.connections, len(rows(other, SAMPLES, BEGUN))
+            wait_until(lambda: rows(other, SAMPLES, BEGUN), lambda found: len(found) > begun + 2)
+            assert network.connections == tried  # it still waits
+            network.mend()
+            mended = time.time()
+            wait_until(lambda: rows(one, SAMPLES, COMMITS), lambda found: found[-1][0] > mended)
+    assert (lost.error, near.error) == (None, None)
+    assert any("lost" in text for text in said)
 
 
 def _pids(cluster: ThrowawayCluster) -> list[int]:
