@@ -1,7 +1,6 @@
 """Reach the server that is to be watched: where it is, what it is, and its machine, if that is this one or reached."""
 
 import asyncio
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_dat
        pg_has_role('pg_monitor', 'USAGE'),
        current_setting('server_version')
 """
-_one = threading.Lock()  # libpq's variables are the process's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +64,12 @@ def reach(dsn: str, caller: Mapping[str, str], *, machine: str | None = None, in
     Raises SpecError for what is no connection string or has a password in it, ConnectError, PreflightError,
     TargetError.
     """
-    with _one:
-        try:
-            return asyncio.run(asyncio.wait_for(_reach(dsn, caller, machine, insists=insists), _PATIENCE))
-        except TimeoutError:
-            raise ConnectError(
-                "the server does not answer", detail=f"It was waited for {_PATIENCE:.0f} s.", hint="Try it with psql."
-            ) from None
+    try:
+        return asyncio.run(asyncio.wait_for(_reach(dsn, caller, machine, insists=insists), _PATIENCE))
+    except TimeoutError:
+        raise ConnectError(
+            "the server does not answer", detail=f"It was waited for {_PATIENCE:.0f} s.", hint="Try it with psql."
+        ) from None
 
 
 async def _reach(dsn: str, caller: Mapping[str, str], machine: str | None, *, insists: bool) -> Reached:

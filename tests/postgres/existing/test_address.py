@@ -1,6 +1,7 @@
 import json
 import os
 import socket
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -197,6 +198,20 @@ def test_variables_of_the_caller_hold_for_one_connection_only(monkeypatch):
     assert "PGHOST" not in os.environ
     assert forget_caller()["PGUSER"] == "own"
     assert "PGUSER" not in os.environ
+
+
+def test_the_variables_of_a_caller_hold_until_the_last_thread_that_has_them_is_done(monkeypatch):
+    monkeypatch.setenv("PGHOST", "own")
+    theirs = {"PGHOST": "theirs"}
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(as_caller(theirs))
+        second.enter_context(as_caller(theirs))
+        first.close()
+        assert os.environ["PGHOST"] == "theirs"
+        with as_caller({"PGPORT": "1"}):
+            assert ("PGHOST" in os.environ, os.environ["PGPORT"]) == (False, "1")
+        assert os.environ["PGHOST"] == "theirs"
+    assert os.environ["PGHOST"] == "own"
 
 
 @on_one
