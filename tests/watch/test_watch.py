@@ -314,13 +314,42 @@ def test_a_session_of_the_watch_is_read_only_and_short(shop: ThrowawayCluster) -
     deadline = time.monotonic() + 30
     names = ("default_transaction_read_only", "statement_timeout", "lock_timeout", "application_name")
     query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in names)
-    link.connect({"settings": query}, deadline=deadline)
+    # By which the server itself ends one whose other end is gone; over a socket of its own machine there is none.
+    ends = "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name ~ '^(tcp_|idle_session)' ORDER BY 1"
+    link.connect({"settings": query, "ends": ends}, deadline=deadline)
     try:
-        answer = link.run("settings", (), deadline=deadline)
+        answer, ended = (link.run(name, (), deadline=deadline) for name in ("settings", "ends"))
         assert answer is not None
+        assert ended is not None
         assert rows_of(answer) == [["on", "5s", "5s", "pgtrial/watch"]]
+        found = dict(rows_of(ended))
+        keepalives = {f"tcp_keepalives_{name}" for name in ("count", "idle", "interval")}
+        assert {*keepalives, "tcp_user_timeout"} <= found.keys()
+        assert found.get("idle_session_timeout", "300000") == "300000"
     finally:
         link.close()
+
+
+def test_what_reads_its_extensions_goes_on_when_its_session_was_ended(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pace = watcher_module._PACE
+    assert pace.rest
+    monkeypatch.setattr(watcher_module, "_PACE", replace(pace, least=INTERVAL, rest=INTERVAL))
+    root = tmp_path / "w"
+    tables = "SELECT t FROM {files} WHERE metric = 'relations.table_bytes' ORDER BY t"
+    with watched(dsn(shop), root) as (watcher, said):
+        wait_until(lambda: rows(root, SAMPLES, tables))
+        with psycopg.connect(shop.conninfo(), autocommit=True) as connection:
+            ended = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND datname = 'shop'", (ROLE,)
+            )
+            assert ended.fetchall() == [(True,)]
+            at = time.time()
+        wait_until(lambda: rows(root, SAMPLES, tables), lambda found: found[-1][0] > at + INTERVAL)
+    assert watcher.error is None
+    assert any("cannot be read: " in text for text in said)
+    assert not any("is lost" in text for text in said)
 
 
 def test_a_full_disk_ends_the_watch_and_not_the_server(

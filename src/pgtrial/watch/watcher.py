@@ -43,6 +43,7 @@ _PACE = Pace(
     least=60.0,
     at_start=frozenset({pg_stat_statements.TEXTS}),
     without=frozenset({pg_buffercache.NAME}),
+    rest=60.0,
 )
 _WAKE = bytes([signal.SIGTERM])
 
