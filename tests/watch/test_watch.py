@@ -111,8 +111,10 @@ def load(cluster: ThrowawayCluster) -> Iterator[None]:
 
 
 @contextmanager
-def watching(cluster: ThrowawayCluster, root: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "pgtrial", "watch", dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
+def watching(
+    cluster: ThrowawayCluster, root: Path, *options: str, address: str = ""
+) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "pgtrial", "watch", address or dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
     process = subprocess.Popen(
         [*command, "--interval", f"{INTERVAL}s", "--poll", f"{POLL}s", *options], stderr=subprocess.PIPE, text=True
     )
@@ -399,6 +401,24 @@ def test_one_folder_has_one_watch(shop: ThrowawayCluster, tmp_path: Path, capsys
         wait_until((root / "watch.json").exists)
         assert main(["watch", dsn(shop), "-o", str(root), "--keep-free", "1MB"]) == 1
     assert "another pgtrial watches into" in capsys.readouterr().err
+
+
+def test_after_a_failover_the_folder_is_that_of_the_same_connection_string(
+    shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is in there was read of a host that is away now; the one that has its place is named as well."""
+    root = tmp_path / "w"
+    root.mkdir()
+    (root / "watch.json").write_text('{"format": 1, "server": "/gone:5433", "database": "shop"}')
+    here = str(shop.socket_directory)
+    several = psycopg.conninfo.make_conninfo(dsn(shop), host=f"/gone,{here}", port=f"5433,{PORT}")
+    with watching(shop, root, "--once", address=several) as process:
+        assert process.wait(60) == 0
+    assert rows(root, SAMPLES, COMMITS)
+
+    others = psycopg.conninfo.make_conninfo(dsn(shop), host=f"/elsewhere,{here}", port=f"5433,{PORT}")
+    assert main(["watch", others, "-o", str(root), "--keep-free", "1MB", "--once"]) == 1
+    assert 'has what was read of database "shop" at /gone:5433' in capsys.readouterr().err
 
 
 def test_interrupting_is_how_it_ends(shop: ThrowawayCluster, tmp_path: Path) -> None:

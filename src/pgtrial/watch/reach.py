@@ -29,7 +29,7 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_dat
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """A server that answers. ``conninfo`` is for its views, ``own_conninfo`` for what lies in its database; a password
-    may be in both. ``server_pid`` is None where its processes are not on this machine, nor on the one of ``remote``, or
+    may be in both. ``places`` are all that the connection string may lead to. ``server_pid`` is None where its processes are not on this machine, nor on the one of ``remote``, or
     not to be seen.
     """
 
@@ -41,6 +41,7 @@ class Reached:
     server_pid: int | None
     devices: tuple[str, ...]
     remarks: tuple[str, ...]
+    places: tuple[str, ...] = ()
     remote: "RemoteMachine | None" = None
 
 
@@ -118,6 +119,7 @@ async def _reach(dsn: str, caller: Mapping[str, str], machine: str | None, *, in
         server_pid=server_pid,
         devices=devices,
         remarks=tuple(remarks),
+        places=address.places,
         remote=remote,
     )
 

@@ -234,7 +234,14 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
         watchers = []
         for dsn, first, place in zip(dsns, reached, folders, strict=True):
             folder = stack.enter_context(
-                open_folder(place, first.mark, ages=options.ages, counters=COUNTERS, keep_free=options.keep_free)
+                open_folder(
+                    place,
+                    first.mark,
+                    ages=options.ages,
+                    counters=COUNTERS,
+                    keep_free=options.keep_free,
+                    places=first.places,
+                )
             )
             say = tell if len(dsns) == 1 else _prefixed(tell, place.name)
             textfile = None

@@ -215,6 +215,24 @@ def test_the_variables_of_a_caller_hold_until_the_last_thread_that_has_them_is_d
 
 
 @on_one
+@pytest.mark.parametrize("way", ["string", "variable", "service"])
+def test_all_hosts_that_are_named_are_known(foreign, find, runner, tmp_path, way):
+    hosts, ports = "/nonexistent,127.0.0.1", f"1,{foreign.port}"
+    caller = {"PGPASSWORD": foreign.password}
+    if way == "string":
+        address = find(f"host={hosts} port={ports} user=boss", caller)
+    elif way == "variable":
+        address = find("user=boss", {**caller, "PGHOST": hosts, "PGPORT": ports})
+    else:
+        services = service_file(tmp_path / "services", f"[b]\nhost={hosts}\nport={ports}\nuser=boss\n")
+        address = find("service=b", {**caller, "PGSERVICEFILE": services})
+
+    assert address.places == ("/nonexistent:1", f"127.0.0.1:{foreign.port}")
+    assert address.place == address.places[1]
+    assert reaches(runner, foreign, address)
+
+
+@on_one
 def test_the_database_to_connect_to(foreign, find):
     caller = {"PGPASSWORD": foreign.password}
     foreign.sql("CREATE DATABASE theirs")
