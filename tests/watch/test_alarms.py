@@ -105,10 +105,36 @@ def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[
     }
 
 
-def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False) -> None:
+# What is known of a minute of the day, where that is not all of it: the network was gone for half a minute, then for ten
+# minutes but some seconds, and again for twenty; and for half a minute in each of ten.
+CUTS = {
+    600: 0.5,
+    **{700 + minute: 0.05 if minute in (0, 9) else 0.0 for minute in range(10)},
+    **{800 + minute: 0.05 if minute in (0, 19) else 0.0 for minute in range(20)},
+    **{900 + minute: 0.5 for minute in range(10)},
+}
+
+
+def cut(columns: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The rows with what is known of their minutes: less time, and what counted in it; of no time no row."""
+    minutes = (columns["t"] % DAY // MINUTE).astype(int)
+    known = np.array([CUTS.get(int(minute), 1.0) for minute in minutes])
+    if "metric" in columns:
+        known = np.where(columns["metric"] == "proc_meminfo.MemAvailable", np.ceil(known), known)  # a gauge
+    parts = {name: columns[name] * known for name in ("total", "seconds", "calls", "exec_time") if name in columns}
+    if "sessions" in columns:
+        parts["sessions"] = rng.binomial(columns["sessions"], known)
+    return {name: each[known > 0] for name, each in (columns | parts).items()}
+
+
+def write_day(
+    root: Path, day: int, *, shifted: bool = False, failing: bool = False, is_cut: bool = False
+) -> None:
     """As a watch leaves a day whose readings are too old to be kept."""
+    rng = np.random.default_rng([20261130, day])
     with parquet.session(threads=1) as db:
-        for kind, columns in day_of_minutes(day, shifted=shifted, failing=failing).items():
+        for kind, whole in day_of_minutes(day, shifted=shifted, failing=failing).items():
+            columns = cut(whole, rng) if is_cut else whole
             db.register("columns", columns)
             db.execute("CREATE OR REPLACE TEMP TABLE of_day AS SELECT * REPLACE (t::DOUBLE AS t) FROM columns")
             for hour in range(START + day * DAY, START + (day + 1) * DAY, HOUR):
@@ -202,6 +228,17 @@ def test_the_same_minutes_without_it_are_silent(calm: Path, capsys: pytest.Captu
     assert "0 alarms in 2.0 days without gaps: 0 in 30 days, 95 % interval 0 to 55.3." in printed
     assert "The time is too short to know whether it holds" in printed
     assert "compare-times" not in printed
+
+
+def test_a_network_that_goes_now_and_then_raises_no_alarm(calm: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    for day in range(CALM, CALM + WATCHED):
+        write_day(root, day, is_cut=True)
+    found = find_alarms(root)
+    assert found.alarms == ()
+    unknown = sum(not known for known in CUTS.values())
+    assert found.audit.days == pytest.approx(WATCHED * (1 - unknown * MINUTE / DAY))
 
 
 def test_the_command_names_the_next_one(
