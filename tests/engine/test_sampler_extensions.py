@@ -205,7 +205,9 @@ def test_one_that_cannot_be_read_once_is_tried_again_where_reading_lasts(place: 
     assert failed == pytest.approx([60, 180, 420, 660, 900], abs=2)
     assert np.diff(read) == pytest.approx(60, abs=2)
     assert len(read) >= 7
-    assert set(reader.remarks) == {"pg_stat_statements cannot be read: ERROR: canceling statement due to statement timeout."}
+    assert set(reader.remarks) == {
+        "pg_stat_statements cannot be read: ERROR: canceling statement due to statement timeout."
+    }
     opened.close()
 
 

@@ -105,8 +105,8 @@ def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[
     }
 
 
-# What is known of a minute of the day, where that is not all of it: the network was gone for half a minute, then for ten
-# minutes but some seconds, and again for twenty; and for half a minute in each of ten.
+# What is known of a minute of the day, where that is not all of it: the network was gone for half a minute, then for
+# ten minutes but some seconds, for twenty, and for half a minute in each of ten.
 CUTS = {
     600: 0.5,
     **{700 + minute: 0.05 if minute in (0, 9) else 0.0 for minute in range(10)},
@@ -127,9 +127,7 @@ def cut(columns: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, n
     return {name: each[known > 0] for name, each in (columns | parts).items()}
 
 
-def write_day(
-    root: Path, day: int, *, shifted: bool = False, failing: bool = False, is_cut: bool = False
-) -> None:
+def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False, is_cut: bool = False) -> None:
     """As a watch leaves a day whose readings are too old to be kept."""
     rng = np.random.default_rng([20261130, day])
     with parquet.session(threads=1) as db:

@@ -4,7 +4,6 @@ import asyncio
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import psycopg
 import pytest
@@ -31,7 +29,7 @@ from pgtrial.watch import reach as reach_module
 from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
-from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
+from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.reach import find_first_process, reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS as COMMITS_METRIC
@@ -39,9 +37,9 @@ from pgtrial.watch.series import read_polls, read_rates
 from pgtrial.watch.watcher import Options, Watcher
 from pgtrial.watch.windows import Window, window_sums
 from support import wait_until
+from support.watching import BEGUN, COMMITS, INTERVAL, MACHINE, POLL, POLLS, Network, rows, watched
 
 pytestmark = pytest.mark.pg
-INTERVAL, POLL = 0.5, 0.1
 ROLE = "watcher"
 SHOP = """
 CREATE EXTENSION IF NOT EXISTS pg_stat_statements;
@@ -125,25 +123,6 @@ def watching(
             process.terminate()
         _, said = process.communicate(timeout=60)
         process.said = said  # type: ignore[attr-defined]
-
-
-def rows(root: Path, kind: str, statement: str) -> list[tuple[Any, ...]]:
-    """Of all readings that are there; none while there are none."""
-    if not root.exists():
-        return []
-    files = [
-        str(root.joinpath(*hour_parts(hour), name))
-        for hour, kinds in look(root).hours.items()
-        for name in kinds[kind].readings
-    ]
-    if not files:
-        return []
-    with duckdb.connect() as db, suppress(duckdb.IOException):  # one may be replaced just now
-        return db.execute(statement.replace("{files}", f"read_parquet({files})")).fetchall()
-    return []
-
-
-COMMITS = "SELECT t, value FROM {files} WHERE metric = 'pg_stat_database.xact_commit' ORDER BY t"
 
 
 def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tmp_path: Path) -> None:
@@ -344,7 +323,8 @@ def test_what_reads_its_extensions_goes_on_when_its_session_was_ended(
         wait_until(lambda: rows(root, SAMPLES, tables))
         with psycopg.connect(shop.conninfo(), autocommit=True) as connection:
             ended = connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND datname = 'shop'", (ROLE,)
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND datname = 'shop'",
+                (ROLE,),
             )
             assert ended.fetchall() == [(True,)]
             at = time.time()
@@ -485,85 +465,6 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
     assert any("connection to the server is lost" in text for text in said)
 
 
-@contextmanager
-def watched(address: str, root: Path, **more: Any) -> Iterator[tuple[Watcher, list[str]]]:
-    """A watcher in a thread of this process, and what it says."""
-    said: list[str] = []
-    first = reach(address, {})
-    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        recorder, options = Recorder(folder, tell=said.append), Options(interval=INTERVAL, poll=POLL, **more)
-        watcher = Watcher(address, {}, first, recorder, options=options, tell=said.append)
-        thread = threading.Thread(target=watcher.run)
-        thread.start()
-        try:
-            yield watcher, said
-        finally:
-            watcher.stop()
-            thread.join(60)
-
-
-class Network:
-    """A way to the server over TCP that can be cut: what is sent meanwhile arrives when it is mended."""
-
-    def __init__(self, cluster: ThrowawayCluster) -> None:
-        self._server = f"{cluster.socket_directory}/.s.PGSQL.{PORT}"
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets = [self._listener]
-        self._is_whole = threading.Event()
-        self._is_whole.set()
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def __enter__(self) -> "Network":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def address(self, cluster_dsn: str, **more: str) -> str:
-        """The connection string that leads through it."""
-        port = self._listener.getsockname()[1]
-        return psycopg.conninfo.make_conninfo(cluster_dsn, host="127.0.0.1", port=port, **more)
-
-    @property
-    def connections(self) -> int:
-        """How many have been begun so far."""
-        return len(self._sockets) // 2
-
-    def cut(self) -> None:
-        self._is_whole.clear()
-
-    def mend(self) -> None:
-        self._is_whole.set()
-
-    def close(self) -> None:
-        self.mend()
-        for each in self._sockets:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(60)
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # it is closed
-            while True:
-                here, _ = self._listener.accept()
-                there = socket.socket(socket.AF_UNIX)
-                there.connect(self._server)
-                self._sockets += [here, there]
-                for pair in ((here, there), (there, here)):
-                    self._threads.append(threading.Thread(target=self._pass_on, args=pair))
-                    self._threads[-1].start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while content := source.recv(65536):
-                self._is_whole.wait()
-                target.sendall(content)
-            target.shutdown(socket.SHUT_WR)
-
-
 def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -592,9 +493,6 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     assert not (rates == 0).any()
 
 
-POLLS_READ = "SELECT t, value FROM {files} WHERE metric = 'sessions.polls' ORDER BY t"
-
-
 def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
     shop: ThrowawayCluster, tmp_path: Path
 ) -> None:
@@ -611,13 +509,10 @@ def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
         wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6)
     assert watcher.error is None
     assert not any("lost" in text for text in said)
-    polls = rows(root, SAMPLES, POLLS_READ)
+    polls = rows(root, SAMPLES, POLLS)
     assert [t for t, _ in polls if cut + INTERVAL < t < mended] == []
     # One number is that of a tick at most, in which there are so many moments.
     assert max(number for _, number in polls) <= 2 * INTERVAL / POLL
-
-
-BEGUN = "SELECT DISTINCT value FROM {files} WHERE metric = 'watch.session'"
 
 
 def test_a_server_that_does_not_answer_holds_up_no_other_one(
@@ -660,9 +555,6 @@ def _readers() -> list[int]:
             if b"exec(sys.stdin.buffer.read(" in each.read_bytes() and not each.read_bytes().startswith(b"ssh"):
                 found.append(int(each.parent.name))
     return found
-
-
-MACHINE = "SELECT t, value FROM {files} WHERE metric = 'proc_stat.cpu_user' ORDER BY t"
 
 
 def test_a_machine_is_watched_by_ssh(

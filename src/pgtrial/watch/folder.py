@@ -284,7 +284,10 @@ def _check_mark(root: Path, mark: Mark, places: Collection[str]) -> None:
             write_file(root / MARK, json.dumps(content, indent=1) + "\n")
     except OSError as err:
         raise StoreError(f'cannot write to the folder "{root}": {err.strerror}') from err
-    if there and (found := read_mark(root)) not in (mark, *(Mark(server=each, database=mark.database) for each in places)):
+    if there and (found := read_mark(root)) not in (
+        mark,
+        *(Mark(server=each, database=mark.database) for each in places),
+    ):
         raise StoreError(
             f'"{root}" has what was read of database "{found.database}" at {found.server}',
             hint="Name another folder with --output: readings of two servers cannot be told apart.",

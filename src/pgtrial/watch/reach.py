@@ -29,8 +29,8 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_dat
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """A server that answers. ``conninfo`` is for its views, ``own_conninfo`` for what lies in its database; a password
-    may be in both. ``places`` are all that the connection string may lead to. ``server_pid`` is None where its processes are not on this machine, nor on the one of ``remote``, or
-    not to be seen.
+    may be in both. ``places`` are all that the connection string may lead to. ``server_pid`` is None where its
+    processes are not on this machine, nor on the one of ``remote``, or not to be seen.
     """
 
     mark: Mark

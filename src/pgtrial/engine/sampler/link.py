@@ -51,7 +51,7 @@ class ServerLink:
     """One connection with prepared statements; deadlines are times of the monotonic clock."""
 
     def __init__(self, conninfo: str, *, application: str = SAMPLER, timeout: float = 0.0) -> None:
-        """The server cancels what takes longer than ``timeout`` seconds, and ends a session of which it has heard nothing
+        """The server cancels what takes longer than ``timeout`` seconds, and ends a session of which it hears nothing
         for minutes; 0: it does not.
         """
         self._conninfo = make_conninfo(conninfo, application_name=application, client_encoding="UTF8").encode()

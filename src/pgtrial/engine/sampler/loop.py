@@ -39,7 +39,10 @@ from pgtrial.postgres.connect import SAMPLER
 _CONNECT_PATIENCE = 10.0  # s, for the first connection
 _FLUSH_EVERY = 5  # ticks
 _SIGNALS = 64  # that are noticed at once, at most
-_MOST_SILENCE = 60.0  # s without an answer, after which a lasting loop takes the server for lost
+# s without an answer, after which a lasting loop takes the server for lost, which cancels what takes long itself. Where
+# the network is back, a connection over which packets got lost may stay silent as long again, since TCP waits twice as
+# long before each of its tries: a new one does not.
+_MOST_SILENCE = 20.0
 _REST = 60.0  # s in which a view is not asked that a lasting loop could not read
 
 
