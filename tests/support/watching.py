@@ -1,6 +1,8 @@
 """A watcher in this process, what it has written, and a network that can be cut."""
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,12 +20,34 @@ from pgtrial.watch.layout import hour_parts, look
 from pgtrial.watch.reach import reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.watcher import Options, Watcher
+from support.namespaces import NamespaceHost
 
 INTERVAL, POLL = 0.5, 0.1
 COMMITS = "SELECT t, value FROM {files} WHERE metric = 'pg_stat_database.xact_commit' ORDER BY t"
 POLLS = "SELECT t, value FROM {files} WHERE metric = 'sessions.polls' ORDER BY t"
 BEGUN = "SELECT DISTINCT value FROM {files} WHERE metric = 'watch.session'"
 MACHINE = "SELECT t, value FROM {files} WHERE metric = 'proc_stat.cpu_user' ORDER BY t"
+# Of a host whose network is another one: what comes to its address goes to a socket of the file system.
+_RELAY = """
+import asyncio, sys
+async def relay(reader, writer):
+    try:
+        there, back = await asyncio.open_unix_connection(sys.argv[2])
+    except OSError:  # the server is away
+        writer.close()
+        return
+    async def pass_on(source, target):
+        while content := await source.read(65536):
+            target.write(content)
+            await target.drain()
+        target.close()
+    await asyncio.gather(pass_on(reader, back), pass_on(there, writer), return_exceptions=True)
+async def main():
+    server = await asyncio.start_server(relay, sys.argv[1], 5432)
+    print("listening", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
 
 
 def rows(root: Path, kind: str, statement: str) -> list[tuple[Any, ...]]:
@@ -119,3 +143,17 @@ class Network:
                 self._is_whole.wait()
                 target.sendall(content)
             target.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def reached_at(host: NamespaceHost, cluster: ThrowawayCluster) -> Iterator[str]:
+    """The connection string of a server that answers at the host's address."""
+    command = ["nsenter", f"--net=/run/netns/{host.namespace}", "setpriv", "--pdeathsig", "TERM", sys.executable]
+    path = f"{cluster.socket_directory}/.s.PGSQL.{PORT}"
+    with subprocess.Popen([*command, "-c", _RELAY, host.address, path], stdout=subprocess.PIPE, text=True) as relay:
+        try:
+            assert relay.stdout is not None
+            assert relay.stdout.readline() == "listening\n"
+            yield psycopg.conninfo.make_conninfo(cluster.conninfo(), host=host.address, port=5432)
+        finally:
+            relay.terminate()
