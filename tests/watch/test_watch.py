@@ -423,6 +423,44 @@ def test_several_servers_have_a_folder_each(shop: ThrowawayCluster, tmp_path: Pa
         assert f"{folder.name}: watching database" in done.stderr
 
 
+def test_one_of_several_that_is_away_at_the_beginning_is_watched_when_it_is_there(
+    shop: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """As after a power cut: the watch of the others does not wait for the machine that comes last."""
+    root, later = tmp_path / "w", tmp_path / "later"
+    away = psycopg.conninfo.make_conninfo(dsn(shop), host=str(later))
+    with watching(shop, root, away) as process:
+        (here,) = wait_until(lambda: [*root.glob("*")] if root.exists() else [])
+        wait_until(lambda: rows(here, SAMPLES, COMMITS))
+        later.symlink_to(shop.socket_directory)
+        (other,) = wait_until(lambda: {*root.glob("*")} - {here})
+        wait_until(lambda: rows(other, SAMPLES, COMMITS))
+        process.terminate()
+        assert process.wait(60) == 0
+    said = process.said.splitlines()  # type: ignore[attr-defined]
+    (line,) = (each for each in said if "cannot connect" in each)
+    assert line.endswith("it is tried again, and watched when it is there")
+    assert any(each.startswith(f"{other.name}: watching database") for each in said)
+
+
+def test_several_of_which_none_is_there_are_said_to_be_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", "host=/nonexistent", "host=/nowhere", "-o", str(tmp_path / "w")]) == 1
+    assert "cannot connect to the server of the command: host /nonexistent" in capsys.readouterr().err
+    assert not (tmp_path / "w").exists()
+
+
+def test_who_waits_for_a_server_ends_when_told_to(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with watching(shop, root, "host=/nonexistent") as process:
+        wait_until(lambda: any(rows(each, SAMPLES, COMMITS) for each in root.glob("*")) if root.exists() else False)
+        process.terminate()
+        assert process.wait(60) == 0
+    with watching(shop, root, "host=/nonexistent", "--once") as process:
+        assert process.wait(60) == 0
+
+
 def test_a_role_that_is_no_monitor_is_told_what_it_does_not_see(
     shop: ThrowawayCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

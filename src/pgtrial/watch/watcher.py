@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -217,47 +217,112 @@ class Watcher:
         return Loop(config, self._recorder, collectors=WATCHED, lasting=lasting)
 
 
+class _Late:
+    """A server that was away at the beginning: it is tried again, and watched from when it is there."""
+
+    def __init__(self, dsn: str, folders: "_Folders") -> None:
+        self._dsn = dsn
+        self._folders = folders
+        self._watcher: Watcher | None = None
+        self._is_stopped = threading.Event()
+        self.error: Exception | None = None
+
+    def stop(self) -> None:
+        self._is_stopped.set()
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def run(self) -> None:
+        pause = _FIRST_PAUSE
+        while (left := self._folders.left) > 0 and not self._is_stopped.wait(min(pause, left)):
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            with suppress(TargetError):
+                first = reach(self._dsn, self._folders.caller, machine=self._folders.options.machine)
+                self._watcher = self._folders.begin(self._dsn, first)
+                break
+        if self._watcher is not None:
+            if self._is_stopped.is_set():  # meanwhile
+                self._watcher.stop()
+            self._watcher.run()
+
+
+class _Folders:
+    """What all watchers of a process have in common; ``stack`` is left when all of them have ended."""
+
+    def __init__(
+        self, output: Path, caller: Mapping[str, str], *, options: Options, tell: Tell, stack: ExitStack, several: bool
+    ) -> None:
+        self._output = output
+        self.caller = caller
+        self.options = options
+        self._tell = tell
+        self._stack = stack
+        self._several = several
+        self._ends = float("inf") if options.duration is None else time.monotonic() + options.duration
+
+    @property
+    def left(self) -> float:
+        """Seconds until all watchers end by themselves."""
+        return self._ends - time.monotonic()
+
+    def place(self, mark: Mark) -> Path:
+        return self._output / folder_name(mark) if self._several else self._output
+
+    def begin(self, dsn: str, first: Reached) -> Watcher:
+        """A watcher of a server that answers. Raises StoreError."""
+        place, options = self.place(first.mark), self.options
+        folder = self._stack.enter_context(
+            open_folder(
+                place,
+                first.mark,
+                ages=options.ages,
+                counters=COUNTERS,
+                keep_free=options.keep_free,
+                places=first.places,
+            )
+        )
+        say = _prefixed(self._tell, place.name) if self._several else self._tell
+        textfile = None
+        if options.textfiles is not None:
+            textfile = Textfile(options.textfiles, folder_name(first.mark), first.mark)
+            textfile.write(time.time())
+            self._stack.callback(textfile.remove)
+        recorder = Recorder(folder, tell=say, textfile=textfile)
+        where = "its machine as well" if first.server_pid is not None else "without its machine"
+        say(
+            f'watching database "{first.mark.database}" of PostgreSQL {first.version} at {first.mark.server}, '
+            f'{where}, into "{place}"'
+        )
+        for remark in first.remarks:
+            recorder.say(remark)
+        left = None if options.duration is None else max(0.0, self.left)
+        return Watcher(dsn, self.caller, first, recorder, options=replace(options, duration=left), tell=say)
+
+
 def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, options: Options, tell: Tell) -> None:
     """Watch servers until SIGINT or SIGTERM, or for the time of the options; one into ``output``, more below it.
 
-    Each has to be reached at the beginning. Raises SpecError, ConnectError, PreflightError, TargetError, StoreError.
+    One has to be reached at the beginning. Raises SpecError, ConnectError, PreflightError, TargetError, StoreError.
     """
-    ended: queue.SimpleQueue[Watcher | None] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Watcher | _Late | None] = queue.SimpleQueue()
     with ExitStack() as stack:
-        reached = []
+        reached, away = [], []
         for dsn in dsns:
-            reached.append(reach(dsn, caller, machine=options.machine))
-            stack.callback(_leave, reached[-1])
-        folders = [output] if len(dsns) == 1 else [output / folder_name(each.mark) for each in reached]
-        if len(set(folders)) < len(folders):
+            try:
+                reached.append((dsn, reach(dsn, caller, machine=options.machine)))
+            except TargetError as err:
+                away.append((dsn, err))
+                continue
+            stack.callback(_leave, reached[-1][1])
+        if not reached:
+            raise away[0][1]
+        folders = _Folders(output, caller, options=options, tell=tell, stack=stack, several=len(dsns) > 1)
+        if len({folders.place(first.mark) for _, first in reached}) < len(reached):
             raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
-        watchers = []
-        for dsn, first, place in zip(dsns, reached, folders, strict=True):
-            folder = stack.enter_context(
-                open_folder(
-                    place,
-                    first.mark,
-                    ages=options.ages,
-                    counters=COUNTERS,
-                    keep_free=options.keep_free,
-                    places=first.places,
-                )
-            )
-            say = tell if len(dsns) == 1 else _prefixed(tell, place.name)
-            textfile = None
-            if options.textfiles is not None:
-                textfile = Textfile(options.textfiles, folder_name(first.mark), first.mark)
-                textfile.write(time.time())
-                stack.callback(textfile.remove)
-            recorder = Recorder(folder, tell=say, textfile=textfile)
-            where = "its machine as well" if first.server_pid is not None else "without its machine"
-            say(
-                f'watching database "{first.mark.database}" of PostgreSQL {first.version} at {first.mark.server}, '
-                f'{where}, into "{place}"'
-            )
-            for remark in first.remarks:
-                recorder.say(remark)
-            watchers.append(Watcher(dsn, caller, first, recorder, options=options, tell=say))
+        watchers: list[Watcher | _Late] = [folders.begin(dsn, first) for dsn, first in reached]
+        for dsn, err in away:
+            tell(f"{err.message}: it is tried again, and watched when it is there")
+            watchers.append(_Late(dsn, folders))
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda _number, _frame: ended.put(None))
             stack.callback(signal.signal, number, before)
@@ -290,7 +355,7 @@ def _leave(reached: Reached) -> None:
         reached.remote.close()
 
 
-def _run(watcher: Watcher, ended: "queue.SimpleQueue[Watcher | None]") -> None:
+def _run(watcher: Watcher | _Late, ended: "queue.SimpleQueue[Watcher | _Late | None]") -> None:
     try:
         watcher.run()
     except Exception as err:  # it is raised by the thread that waits for this one
