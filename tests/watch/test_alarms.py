@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.errors import StoreError
 from pgtrial.store import parquet
 from pgtrial.watch import alarms
 from pgtrial.watch.alarm_words import contract_text
@@ -16,6 +17,7 @@ from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
+from pgtrial.watch.raised import read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
@@ -237,6 +239,71 @@ def test_a_network_that_goes_now_and_then_raises_no_alarm(calm: Path, tmp_path: 
     assert found.alarms == ()
     unknown = sum(not known for known in CUTS.values())
     assert found.audit.days == pytest.approx(WATCHED * (1 - unknown * MINUTE / DAY))
+
+
+def test_alarms_are_kept_when_what_they_were_found_from_is_not(
+    shifted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Minutes age, and calm time moves with them over the time of an alarm; the contract is about all of them."""
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root)
+    assert main(["alarms", str(root)]) == 0
+    first = json.loads((root / "alarms.json").read_text())["30"]["alarms"]
+    for day in range(WATCHED):
+        shutil.rmtree(root.joinpath(hour_parts(START + day * DAY)[0]))
+        write_day(root, CALM + WATCHED + day, shifted=True)
+    found = find_alarms(root)
+    assert found.calm == Window(START + WATCHED * DAY, START + (CALM + WATCHED) * DAY)
+    assert len(first) >= 1
+    assert [each.at for each in found.alarms[: len(first)]] == [each["at"] for each in first]
+    assert SHIFT < found.alarms[0].at <= SHIFT + HOUR
+    assert found.time_of(1).start == found.alarms[0].onset
+    assert found.audit.days == 2 * WATCHED
+    assert found.audit.alarms == len(found.alarms)
+
+    capsys.readouterr()
+    assert main(["alarms", str(root)]) == 0
+    printed = capsys.readouterr().out
+    assert "alarms are kept since 2026-12-12T00:00 UTC" in printed
+    assert "in 4.0 days without gaps" in printed
+    # Of a calm time that somebody names, only what comes after it counts.
+    calm = f"{Window(found.calm.start, found.calm.end)}"
+    assert main(["alarms", str(root), "--calm", calm]) == 0
+    printed = capsys.readouterr().out
+    assert "in 2.0 days without gaps" in printed
+    assert "kept" not in printed
+
+
+def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
+    found: Watched, shifted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root)
+    monkeypatch.setattr(alarms, "find_alarms", lambda *_: found)
+    (root / "alarms.json").mkdir()  # which nobody can write over
+    assert main(["alarms", str(root)]) == 0
+    streams = capsys.readouterr()
+    assert "1 alarm in 2.0 days" in streams.out
+    assert "alarms are not kept" in streams.err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"30": 7}',
+        '{"30": {"since": 1, "until": 2, "days": "many", "alarms": []}}',
+        '{"30": {"since": 1, "until": 2, "days": -1, "alarms": []}}',
+        '{"30": {"since": 1, "until": 2, "days": 1.5, "alarms": [{"at": 2, "shifts": []}]}}',
+        '{"30": {"since": 1, "until": 2, "days": 1.5, "alarms": [{"at": 2, "shifts": [{"signal": 1}]}]}}',
+    ],
+)
+def test_damaged_notes_of_alarms_are_refused_by_name(calm: Path, tmp_path: Path, content: str) -> None:
+    (tmp_path / "alarms.json").write_text(content)
+    with pytest.raises(StoreError, match=r"alarms\.json.*damaged"):
+        read_kept(tmp_path, 30.0)
+    assert read_kept(calm, 30.0) is None
 
 
 def test_the_command_names_the_next_one(

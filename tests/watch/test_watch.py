@@ -443,9 +443,7 @@ def test_one_of_several_that_is_away_at_the_beginning_is_watched_when_it_is_ther
     assert any(each.startswith(f"{other.name}: watching database") for each in said)
 
 
-def test_several_of_which_none_is_there_are_said_to_be_that(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_of_which_none_is_there_are_said_to_be_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", "host=/nonexistent", "host=/nowhere", "-o", str(tmp_path / "w")]) == 1
     assert "cannot connect to the server of the command: host /nonexistent" in capsys.readouterr().err
     assert not (tmp_path / "w").exists()

@@ -17,6 +17,7 @@ from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
 from pgtrial.stats.alarms.feed import open_feed, take
 from pgtrial.watch.folder import read_mark
 from pgtrial.watch.layout import DAY, HOUR, MINUTE, SAMPLES, look
+from pgtrial.watch.raised import Kept, ServerAlarm, Shift, read_kept
 from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes, usual_statements
 from pgtrial.watch.windows import Window
 
@@ -28,42 +29,10 @@ _MINUTES_OF_DAY = DAY // MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """What changed: an ``aspect`` of a signal, or the share of a ``part`` of a mix, since ``onset``, seconds since the
-    epoch.
-
-    ``size``, with its 95 % interval, is the ratio to what it was, of both with their background (``watch.quotients``);
-    of a share that of its ratio to the geometric mean of the others; of a spread that of the mean difference between
-    neighbouring minutes.
-    """
-
-    signal: str
-    part: str
-    text: str
-    aspect: Aspect
-    is_more: bool
-    size: float
-    low: float
-    high: float
-    onset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAlarm:
-    """Raised at ``at``, seconds since the epoch; the first of the shifts has the most evidence."""
-
-    at: int
-    shifts: tuple[Shift, ...]
-
-    @property
-    def onset(self) -> int:
-        return self.shifts[0].onset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did. In ``one_in`` days there
-    is one false alarm at most.
+    is one false alarm at most. ``alarms`` and ``audit`` are of the time since ``since``, seconds since the epoch: with
+    those that were kept from before, as they were raised then.
     """
 
     calm: Window
@@ -72,6 +41,7 @@ class Watched:
     alarms: tuple[ServerAlarm, ...]
     audit: Audit
     one_in: float = CONTRACT_DAYS
+    since: int = 0
 
     @property
     def around_last(self) -> tuple[Window, Window] | None:
@@ -96,13 +66,15 @@ class Watched:
 def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT_DAYS) -> Watched:
     """All alarms after ``calm``, the first two weeks unless it is given, with one false one in ``one_in`` days.
 
-    Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
+    The first two weeks are those of which minutes are still there: what was raised before, and has been kept, counts as
+    it was. Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
     """
     found = look(root)
     hours = [hour for hour, kinds in found.hours.items() if kinds[SAMPLES].number]
     if not hours:
         raise _too_few(calm, 0)
     there = Window(hours[0], hours[-1] + HOUR)
+    kept = read_kept(root, one_in) if calm is None else None
     calm = calm or Window(there.start, there.start + FEWEST_DAYS * DAY)
     # Whole blocks, and only of what there is.
     start = -(-max(calm.start, there.start) // _BLOCK) * _BLOCK
@@ -124,6 +96,9 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
             hint="Name another calm time with --calm START/END.",
         )
     alarms = tuple(_alarms(signals, calm, one_in))
+    kept = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
+    alarms = kept.alarms + tuple(each for each in alarms if each.at > kept.until)
+    first = max(0, max(kept.until, calm.end) - minutes.window.start) // MINUTE
     return Watched(
         calm=calm,
         rest=_rest(minutes, calm),
@@ -131,10 +106,11 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
         alarms=alarms,
         audit=audit(
             len(alarms),
-            days=float(known[calm.minutes :].sum()) / _MINUTES_OF_DAY,
+            days=kept.days + float(known[first:].sum()) / _MINUTES_OF_DAY,
             allowed=CONTRACT_DAYS / one_in,
         ),
         one_in=one_in,
+        since=kept.since,
     )
 
 
