@@ -547,8 +547,8 @@ def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
     assert not any("lost" in text for text in said)
     polls = rows(root, SAMPLES, POLLS)
     assert [t for t, _ in polls if cut + INTERVAL < t < mended] == []
-    # One number is that of a tick at most, in which there are so many moments.
-    assert max(number for _, number in polls) <= 2 * INTERVAL / POLL
+    # One number is that of a tick, in which there are so many moments, and of what came late in the one before.
+    assert max(number for _, number in polls) <= 3 * INTERVAL / POLL
 
 
 def test_a_server_that_does_not_answer_holds_up_no_other_one(

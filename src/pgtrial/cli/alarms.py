@@ -111,13 +111,12 @@ def command(
 def _keep(folder: Path, found: "Watched") -> None:
     """Keep the alarms; who may not write to the folder has seen them all the same."""
     from pgtrial.errors import StoreError
-    from pgtrial.watch.raised import Kept, keep
+    from pgtrial.watch.raised import keep
 
     if found.rest is None:
         return
-    kept = Kept(since=found.since, until=found.rest.end, days=found.audit.days, alarms=found.alarms)
     try:
-        keep(folder, kept, found.one_in)
+        keep(folder, found.kept, found.one_in)
     except StoreError as err:
         echo(f"{err.message}: alarms are not kept longer than the minutes that they were found from", err=True)
 
@@ -144,6 +143,7 @@ def _document(server: str, database: str, folder: Path, found: "Watched") -> dic
     from pgtrial.watch.alarm_words import OBSERVATION, contract_text
 
     known = asdict(found)
+    known["since"] = known.pop("kept")["since"]
     high = found.audit.high
     return {
         "schema_version": _SCHEMA_VERSION,
@@ -163,8 +163,8 @@ def _lines(folder: Path, found: "Watched") -> Iterator[str]:
     width = shutil.get_terminal_size((100, 24)).columns
     yield f"calm: {found.calm} UTC"
     yield "watched: nothing after it yet" if found.rest is None else f"watched: {found.rest} UTC"
-    if found.since < found.calm.end:
-        yield f"alarms are kept since {moment(found.since)} UTC"
+    if found.kept.since < found.calm.end:
+        yield f"alarms are kept since {moment(found.kept.since)} UTC"
     signals = dict.fromkeys(column.signal for column in found.columns)
     yield f"signals: {', '.join(signals)}"
     yield ""

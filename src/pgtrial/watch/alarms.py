@@ -17,7 +17,7 @@ from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
 from pgtrial.stats.alarms.feed import open_feed, take
 from pgtrial.watch.folder import read_mark
 from pgtrial.watch.layout import DAY, HOUR, MINUTE, SAMPLES, look
-from pgtrial.watch.raised import Kept, ServerAlarm, Shift, read_kept
+from pgtrial.watch.raised import SETTLING, Kept, ServerAlarm, Shift, read_kept
 from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes, usual_statements
 from pgtrial.watch.windows import Window
 
@@ -31,8 +31,8 @@ _MINUTES_OF_DAY = DAY // MINUTE
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did. In ``one_in`` days there
-    is one false alarm at most. ``alarms`` and ``audit`` are of the time since ``since``, seconds since the epoch: with
-    those that were kept from before, as they were raised then.
+    is one false alarm at most. ``alarms`` and ``audit`` are of the time since ``kept.since``: with those that were
+    kept from before, as they were raised then. ``kept`` is what is to be kept of them now.
     """
 
     calm: Window
@@ -40,8 +40,8 @@ class Watched:
     columns: tuple[Column, ...]
     alarms: tuple[ServerAlarm, ...]
     audit: Audit
+    kept: Kept
     one_in: float = CONTRACT_DAYS
-    since: int = 0
 
     @property
     def around_last(self) -> tuple[Window, Window] | None:
@@ -95,22 +95,28 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
             f"nothing changes in the calm time {calm}: there is no signal to learn",
             hint="Name another calm time with --calm START/END.",
         )
-    alarms = tuple(_alarms(signals, calm, one_in))
-    kept = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
-    alarms = kept.alarms + tuple(each for each in alarms if each.at > kept.until)
-    first = max(0, max(kept.until, calm.end) - minutes.window.start) // MINUTE
+    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
+    alarms = before.with_new(_alarms(signals, calm, one_in))
+    rest = _rest(minutes, calm)
+    end = calm.end if rest is None else rest.end
+    until = max(before.until, end - SETTLING)
+
+    # What settled last was gone through then, also where calm time has moved over it.
+    first = before.until if calm.end <= before.until + SETTLING else calm.end
+
+    def days_read(stop: int) -> float:
+        """After the time of which they are known."""
+        start, last = (max(0, each - minutes.window.start) // MINUTE for each in (first, stop))
+        return float(known[start:last].sum()) / _MINUTES_OF_DAY
+
     return Watched(
         calm=calm,
-        rest=_rest(minutes, calm),
+        rest=rest,
         columns=signals.columns,
         alarms=alarms,
-        audit=audit(
-            len(alarms),
-            days=kept.days + float(known[first:].sum()) / _MINUTES_OF_DAY,
-            allowed=CONTRACT_DAYS / one_in,
-        ),
+        audit=audit(len(alarms), days=before.days + days_read(end), allowed=CONTRACT_DAYS / one_in),
+        kept=Kept(since=before.since, until=until, days=before.days + days_read(until), alarms=alarms),
         one_in=one_in,
-        since=kept.since,
     )
 
 

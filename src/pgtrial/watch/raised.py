@@ -7,7 +7,7 @@ again.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from pgtrial.errors import StoreError
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.stats.alarms.blocks import Aspect
-from pgtrial.watch.layout import RAISED
+from pgtrial.watch.layout import HOUR, RAISED
 
+SETTLING = HOUR  # s before the end of what was read, in which minutes may still be others by the next time
+_SAME = HOUR  # s between two alarms
 _LARGEST = 1 << 24  # bytes
 
 
@@ -64,6 +66,16 @@ class Kept:
     until: int
     days: float
     alarms: tuple[ServerAlarm, ...]
+
+    def with_new(self, found: Iterable[ServerAlarm]) -> tuple[ServerAlarm, ...]:
+        """Its alarms, and those of ``found`` after its time. After an alarm comes none for an hour, so one that is
+        nearer to one that is kept is the same, found again from minutes that were not whole then.
+        """
+        new = (each for each in found if each.at > self.until)
+        return (
+            *self.alarms,
+            *(each for each in new if all(abs(each.at - kept.at) > _SAME for kept in self.alarms)),
+        )
 
 
 def read_kept(root: Path, one_in: float) -> Kept | None:

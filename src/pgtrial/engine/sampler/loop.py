@@ -117,8 +117,8 @@ class Loop:
         self._spool = sink
         self._interval: float = config["interval"]
         self._session_interval: float = config["session_interval"]
-        # Moments for which a lasting loop lets one answer stand: those of a tick, which is up to 1.2 intervals long.
-        self._most_due = max(1.0, 1.2 * self._interval / self._session_interval) + 1
+        # For how many moments a lasting loop lets one answer stand where it is late itself, as on a busy disk.
+        self._most_due = _MOST_SILENCE / self._session_interval + 1
         self._files = self._open_files(config)
         sources = [source for files in self._files for source in files.sources]
         absent = {source: reason for files in self._files for source, reason in files.absent.items()}
@@ -298,6 +298,8 @@ class Loop:
         if answers is None:
             if link.is_connected:
                 self._spool.add(asked, UNANSWERED, "")
+            if self._lasting is not None:
+                self._due = 0  # the network is gone, or the server away: a gap, and none of the next poll's moments
             # Who has failed over to another machine says nothing, and neither does a network that is gone.
             silence = time.monotonic() - self._answered
             self.is_lost = self._lasting is not None and silence > _MOST_SILENCE
@@ -370,8 +372,7 @@ class Loop:
             self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
             return
         if result is not None:
-            # Who was not answered for longer than a tick has a gap there: the network was gone, or the server away, and
-            # what is seen now would be told of all that time.
+            # Who was stopped for longer has a gap there: what is seen now would be told of all that time.
             if self._lasting is None or self._due <= self._most_due:
                 self._sums.add(self._asked, result, count=self._due)
             self._due = 0
