@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ def shop(
 
 
 def test_a_cable_that_is_pulled_is_a_gap_and_the_watch_is_back_soon_after(
-    shop: ThrowawayCluster, host: NamespaceHost, tmp_path
+    shop: ThrowawayCluster, host: NamespaceHost, tmp_path: Path
 ) -> None:
     root = tmp_path / "w"
     with reached_at(host, shop) as address, watched(address, root) as (watcher, said):

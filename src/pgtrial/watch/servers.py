@@ -107,7 +107,8 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
     """
     ended: queue.SimpleQueue[Watcher | _Late | None] = queue.SimpleQueue()
     with ExitStack() as stack:
-        reached, away = [], []
+        reached: list[tuple[str, Reached]] = []
+        away: list[tuple[str, TargetError]] = []
         for dsn in dsns:
             try:
                 reached.append((dsn, reach(dsn, caller, machine=options.machine)))
