@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.model.observable import OF_DEVICES, find_observable
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, change_text, format_metric, interval_text
+from pgtrial.report.words import change_text, format_metric, interval_text
 from pgtrial.stats.interval import mean_and_sd, t_interval
 
 FIGURES = Path(__file__).with_name("figures.json")
@@ -84,8 +85,7 @@ def find_here(findings: Findings, published: Published) -> Here | None:
     """Over all load levels: an effect, or the mean of the arm's runs with a t interval over its blocks."""
     if published.is_change:
         for effect in findings.effects:
-            place = (effect.metric, effect.arm, effect.scenario, effect.load_level)
-            if place == (published.metric, published.arm, published.scenario, ALL) and effect.ratio is not None:
+            if effect.key == (published.arm, published.metric, published.scenario, ALL) and effect.ratio is not None:
                 return Here(value=effect.ratio, low=effect.low, high=effect.high)
     device = _find_device(findings, published.arm)
     for metric in findings.metrics:
