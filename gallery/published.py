@@ -85,8 +85,7 @@ def find_here(findings: Findings, published: Published) -> Here | None:
     """Over all load levels: an effect, or the mean of the arm's runs with a t interval over its blocks."""
     if published.is_change:
         for effect in findings.effects:
-            place = (effect.metric, effect.arm, effect.scenario, effect.load_level)
-            if place == (published.metric, published.arm, published.scenario, ALL) and effect.ratio is not None:
+            if effect.key == (published.arm, published.metric, published.scenario, ALL) and effect.ratio is not None:
                 return Here(value=effect.ratio, low=effect.low, high=effect.high)
     device = find_device(findings, published.arm)
     for metric in findings.metrics:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import ArmSlices, Slices
+from pgtrial.findings.record import parts_of
 from pgtrial.model.run import RunRow, Slice
 from pgtrial.stats.dependence import ORDER_ALPHA
 from pgtrial.stats.late import SHAPES, Speeds, late_changes
@@ -182,32 +183,38 @@ def describe_slices(evidence: Evidence, reduction: Reduction) -> Slices | None:
 
 def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlices:
     pairs = evidence.pairs(arm)
-    growth = carry_over(
-        *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
-        confidence=evidence.confidence,
+    growth, growth_low, growth_high = parts_of(
+        carry_over(
+            *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
+            confidence=evidence.confidence,
+        )
     )
-    behind = left_behind(
-        np.array([[_washout_rate(reduction, run) for run in pair] for pair in pairs]),
-        np.array([[_quarters(reduction, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
-        confidence=evidence.confidence,
+    behind, behind_low, behind_high = parts_of(
+        left_behind(
+            np.array([[_washout_rate(reduction, run) for run in pair] for pair in pairs]),
+            np.array([[_quarters(reduction, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
+            confidence=evidence.confidence,
+        )
     )
-    longer = growth_with_length(
-        *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
-        confidence=evidence.confidence,
+    longer, longer_low, longer_high = parts_of(
+        growth_with_length(
+            *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
+            confidence=evidence.confidence,
+        )
     )
     ratios = _log_ratios(evidence, reduction, pairs)
     spread = compare_spread(ratios)
     return ArmSlices(
         arm=arm,
-        growth=None if growth is None else growth.value,
-        growth_low=None if growth is None else growth.low,
-        growth_high=None if growth is None else growth.high,
-        left_behind=None if behind is None else behind.value,
-        left_behind_low=None if behind is None else behind.low,
-        left_behind_high=None if behind is None else behind.high,
-        longer=None if longer is None else longer.value,
-        longer_low=None if longer is None else longer.low,
-        longer_high=None if longer is None else longer.high,
+        growth=growth,
+        growth_low=growth_low,
+        growth_high=growth_high,
+        left_behind=behind,
+        left_behind_low=behind_low,
+        left_behind_high=behind_high,
+        longer=longer,
+        longer_low=longer_low,
+        longer_high=longer_high,
         autocorrelation=pair_autocorrelation(ratios),
         sd_blocks=spread.observed if spread else None,
         sd_expected=spread.expected if spread else None,

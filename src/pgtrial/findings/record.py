@@ -54,3 +54,8 @@ class Estimate(Record):
         if self.low is not None and self.low > neutral:
             return 1
         return -1 if self.high is not None and self.high < neutral else 0
+
+
+def parts_of(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    """Value, low and high end, for records that keep them apart; all None of no estimate."""
+    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)

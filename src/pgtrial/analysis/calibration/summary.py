@@ -21,7 +21,7 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.generate import AGAIN
 from pgtrial.findings.caveat import CaveatFinding, caveat, prefix_words
 from pgtrial.findings.findings import ArmSlices, Findings, RunFinding
-from pgtrial.findings.record import ALL, Estimate
+from pgtrial.findings.record import ALL, Estimate, parts_of
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.stats.power import detectable_ratio
@@ -217,7 +217,7 @@ def _describe(
         for group, findings in zip(groups, parts.values(), strict=True)
         if findings.slices is not None
     ]
-    growth = _growth(slices, confidence=confidence, wanted=together)
+    growth, growth_low, growth_high = parts_of(_growth(slices, confidence=confidence, wanted=together))
     return MethodCalibration(
         method=candidate.method,
         slice=candidate.slice,
@@ -239,9 +239,9 @@ def _describe(
         ratio=math.exp(pooled.mean),
         low=math.exp(effect.low),
         high=math.exp(effect.high),
-        growth=None if growth is None else growth.value,
-        growth_low=None if growth is None else growth.low,
-        growth_high=None if growth is None else growth.high,
+        growth=growth,
+        growth_low=growth_low,
+        growth_high=growth_high,
         autocorrelation=_autocorrelation(slices),
         forecast=forecast_method(
             sd=pooled.sd,

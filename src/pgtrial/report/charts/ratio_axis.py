@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pgtrial.findings.findings import Findings
 from pgtrial.model.rules import RULES
@@ -54,17 +55,17 @@ class RatioAxis:
     def ticks(self) -> list[float]:
         return place_changes(self.low, self.high)
 
-    def channel(self, field: str, **axis: object) -> Spec:
-        """A field along the axis; of ``axis`` what Vega-Lite knows, without a title unless there is one."""
+    def channel(self, field: str, *, title: str | None = None, **axis: Any) -> Spec:
+        """A field along the axis."""
         label = CHANGE_LABEL if self.high / self.low <= LONG else FACTOR_LABEL
         return {
             "field": field,
             "type": "quantitative",
             "scale": {"type": "log", "domain": [self.low, self.high], "nice": False},
-            "axis": {"values": self.ticks, "labelExpr": label, "title": None, **axis},
+            "axis": {"values": self.ticks, "labelExpr": label, "title": title, **axis},
         }
 
-    def margin_layers(self, channel: str, **axis: object) -> list[Spec]:
+    def margin_layers(self, channel: str, **axis: Any) -> list[Spec]:
         """A band between the ends of the margin, and a dashed rule at no effect; ``channel`` is "x" or "y"."""
         low, high = self.bounds
         return [
