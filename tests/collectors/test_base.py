@@ -35,7 +35,7 @@ def declared_by_module() -> dict[str, list[Collector]]:
     modules = {
         path.stem: importlib.import_module(f"pgtrial.collectors.{path.stem}") for path in FOLDER.glob("[!_]*.py")
     }
-    names = ("COLLECTOR", "COLLECTORS", "WATCHED")
+    names = ("COLLECTOR", "COLLECTORS", "STALLS", "WATCHED")
     found = {name: [getattr(module, each, ()) for each in names] for name, module in modules.items()}
     return {
         name: [one for some in several for one in (some if isinstance(some, tuple) else (some,))]

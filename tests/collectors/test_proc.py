@@ -75,6 +75,64 @@ Unheard_of:            1 of 2 kB
 PRESSURE_OLD = "some avg10=0.34 avg60=0.54 avg300=0.26 total=6560526\n"
 PRESSURE_NEW = PRESSURE_OLD + "full avg10=0.00 avg60=0.00 avg300=0.00 total=17 more=1\nrest avg10=0.00 total=4\n"
 
+ZONEINFO_OLD = """\
+Node 0, zone      DMA
+  pages free     3975
+        min      32
+        low      40
+        high     48
+        scanned  0
+        spanned  4095
+        present  3998
+        managed  3977
+    nr_free_pages 3975
+  pagesets
+    cpu: 0
+              count: 0
+              high:  0
+              batch: 1
+  vm stats threshold: 2
+"""
+ZONEINFO_NEW = """\
+Node 0, zone    DMA32
+  per-node stats
+      nr_inactive_anon 90256
+  pages free     772918
+        boost    0
+        min      5195
+        low      6493
+        high     7791
+        promo    9089
+        spanned  1044480
+        managed  772918
+        protection: (0, 0, 6784, 6784, 6784)
+      nr_free_pages 772918
+      nr_free_cma  0
+  pagesets
+    cpu: 0
+              count:    0
+              high:     1149
+              high_min: 3246
+              high_max: 48307
+  vm stats threshold: 24
+  node_unreclaimable:  0
+Node 1, zone   Normal
+  pages free     0
+        boost    64
+        min      11674
+        low      14592
+        high     17510
+"""
+TEXTS = {
+    "proc_stat": (STAT_OLD, STAT_NEW),
+    "disk": (DISKSTATS_OLD, DISKSTATS_NEW),
+    "proc_vmstat": (VMSTAT_OLD, VMSTAT_NEW),
+    "proc_meminfo": (MEMINFO_OLD, MEMINFO_NEW),
+    "proc_loadavg": ("0.08 0.04 0.04 1/92 10161\n",),
+    "zoneinfo": (ZONEINFO_OLD, ZONEINFO_NEW),
+    **dict.fromkeys(("pressure_cpu", "pressure_io", "pressure_memory"), (PRESSURE_OLD, PRESSURE_NEW)),
+}
+
 
 def values(text: str, name: str) -> dict[str, float]:
     return {f"{metric}[{about}]" if about else metric: value for metric, about, value in BY_NAME[name].parse(text)}
@@ -171,18 +229,37 @@ def test_load_averages_and_tasks() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("proc_stat", (STAT_OLD, STAT_NEW)),
-        ("disk", (DISKSTATS_OLD, DISKSTATS_NEW)),
-        ("proc_vmstat", (VMSTAT_OLD, VMSTAT_NEW)),
-        ("proc_meminfo", (MEMINFO_OLD, MEMINFO_NEW)),
-        ("pressure_io", (PRESSURE_OLD, PRESSURE_NEW)),
-        ("proc_loadavg", ("0.08 0.04 0.04 1/92 10161\n",)),
-    ],
-)
-def test_every_reading_is_of_a_declared_metric(name: str, texts: tuple[str, ...]) -> None:
+def test_watermarks_of_an_old_kernel() -> None:
+    assert values(ZONEINFO_OLD, "zoneinfo") == {
+        "zoneinfo.free[0/DMA]": 3975,
+        "zoneinfo.min[0/DMA]": 32,
+        "zoneinfo.low[0/DMA]": 40,
+        "zoneinfo.high[0/DMA]": 48,
+    }
+
+
+def test_each_zone_of_each_node_has_its_own_and_other_numbers_are_not_taken_for_them() -> None:
+    found = values(ZONEINFO_NEW, "zoneinfo")
+
+    assert len(found) == 8
+    assert found["zoneinfo.free[0/DMA32]"] == 772918
+    assert found["zoneinfo.high[0/DMA32]"] == 7791
+    assert found["zoneinfo.free[1/Normal]"] == 0
+    assert found["zoneinfo.low[1/Normal]"] == 14592
+
+
+def test_lines_that_are_kept_say_all_that_is_read() -> None:
+    for text in (ZONEINFO_OLD, ZONEINFO_NEW):
+        kept = "".join(line for line in text.splitlines(True) if line.startswith(BY_NAME["zoneinfo"].lines))
+
+        assert len(kept) < len(text) / 1.5
+        assert values(kept, "zoneinfo") == values(text, "zoneinfo")
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_reading_is_of_a_declared_metric(name: str) -> None:
     declared = {metric.name for metric in BY_NAME[name].metrics}
 
-    assert {reading.metric for text in texts for reading in BY_NAME[name].parse(text)} <= declared
+    found = {reading.metric for text in TEXTS[name] for reading in BY_NAME[name].parse(text)}
+    assert found
+    assert found <= declared
