@@ -25,7 +25,7 @@ LATENCY = "pgbench.latency_mean"
 CLIENTS, SECONDS, POLLS = 8, 20, 200
 SLOW, OUTSIDE = "UPDATE slow", 0.004  # a statement, and s of a transaction outside of the server
 LONG = 5 * CLIENTS  # polls times sessions that find a state of half a second
-EXPERIMENTS, FEWER = 600, 100  # fewer where each takes seconds
+EXPERIMENTS, FEWER = 300, 100  # fewer where each takes seconds
 CPU, WAITS = ("", ""), (("IO", "WALSync"), ("Lock", "transactionid"), ("LWLock", "BufferContent"))
 
 
