@@ -13,10 +13,11 @@ from pgtrial.cli.main import main
 from pgtrial.stats.alarms.audit import audit
 from pgtrial.stats.alarms.blocks import Aspect
 from pgtrial.watch import alarms
-from pgtrial.watch.alarms import ServerAlarm, Shift, Watched
+from pgtrial.watch.alarms import Watched
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, look
+from pgtrial.watch.raised import Kept, ServerAlarm, Shift
 from pgtrial.watch.webhook import TRIES, WebhookError, new_alarms, parse_webhook, post, remember
 from pgtrial.watch.windows import Window
 
@@ -94,6 +95,7 @@ def found(*at: int, end: int = END) -> Watched:
         columns=(),
         alarms=tuple(ServerAlarm(at=each, shifts=(shift(each - 600),)) for each in at),
         audit=audit(len(at), days=5.0),
+        kept=Kept(since=END - 5 * DAY, until=END - 5 * DAY, days=0.0, alarms=()),
     )
 
 

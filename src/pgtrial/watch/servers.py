@@ -122,8 +122,8 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
         if len({folders.place(first.mark) for _, first in reached}) < len(reached):
             raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
         watchers: list[Watcher | _Late] = [folders.begin(dsn, first) for dsn, first in reached]
-        for dsn, why in away:
-            tell(f"{why.message}: it is tried again, and watched when it is there")
+        for dsn, reason in away:
+            tell(f"{reason.message}: it is tried again, and watched when it is there")
             watchers.append(_Late(dsn, folders))
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda _number, _frame: ended.put(None))
