@@ -61,8 +61,7 @@ class _Points:
     @property
     def steps(self) -> NDArray[np.float64]:
         """How many times as long each time was made, or as small the memory."""
-        steps: NDArray[np.float64] = np.exp(self.log_times.max(axis=0) - self.log_times.min(axis=0))
-        return steps
+        return np.asarray(np.exp(np.ptp(self.log_times, axis=0)))
 
     def fit(self, confidence: float) -> Elasticities:
         return fit_elasticities(self.log_times, self.log_throughput, confidence=confidence, are_times=self.are_times)
