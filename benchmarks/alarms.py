@@ -76,6 +76,7 @@ def play_calm(part: int, worlds: Sequence[str], options: argparse.Namespace) -> 
         rows.append(
             {
                 "kind": "calm",
+                "seed": options.seed,
                 "world": name,
                 "part": part,
                 "minutes": minutes,
@@ -107,6 +108,7 @@ def play_power(part: int, name: str, options: argparse.Namespace) -> list[Row]:
         rows.append(
             {
                 "kind": "power",
+                "seed": options.seed,
                 "world": name,
                 "part": part,
                 "planted": planted,
@@ -215,6 +217,8 @@ def main() -> int:
     options = parser.parse_args()
     rows = read(options.raw)
     if not options.table:
+        if others := {row["seed"] for row in rows if "seed" in row} - {options.seed}:
+            parser.error(f"{options.raw} has months with the seed {', '.join(map(str, others))}; name another --raw")
         done = {identity(row["kind"], row["world"], row["part"]) for row in rows}
         options.raw.parent.mkdir(parents=True, exist_ok=True)
         for kind, part, worlds in tasks(options, done):

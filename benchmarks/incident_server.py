@@ -173,14 +173,20 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedServer:
-    """``dsn`` is that of the watch; ``control`` is one session for all that is to be sent and asked, so that looking at
-    the server opens no connections.
+    """``dsn`` is that of the watch, and ``watch`` its process, None where there is none; ``control`` is one session for
+    all that is to be sent and asked, so that looking at the server opens no connections.
     """
 
     cluster: ThrowawayCluster
     dsn: str
     load: Load
     control: psycopg.AsyncConnection
+    watch: asyncio.subprocess.Process | None = None
+
+    def check_watch(self) -> None:
+        """RuntimeError where the watch has ended by itself: of what comes nothing would be known."""
+        if self.watch is not None and self.watch.returncode is not None:
+            raise RuntimeError(f"the watch has ended with exit code {self.watch.returncode}")
 
     async def connect(self, application: str, *, autocommit: bool = True) -> psycopg.AsyncConnection:
         return await psycopg.AsyncConnection.connect(
@@ -234,18 +240,18 @@ async def watched_server(
                 cluster.conninfo(DATABASE), autocommit=True, application_name="incident"
             ) as control,
             background(load.run()),
-            _watching(dsn, folder),
+            _watching(dsn, folder) as watch,
         ):
-            server = WatchedServer(cluster=cluster, dsn=dsn, load=load, control=control)
+            server = WatchedServer(cluster=cluster, dsn=dsn, load=load, control=control, watch=watch)
             await server.warm()
             await asyncio.sleep(settle)
             yield server
 
 
 @asynccontextmanager
-async def _watching(dsn: str, folder: Path | None) -> AsyncIterator[None]:
+async def _watching(dsn: str, folder: Path | None) -> AsyncIterator[asyncio.subprocess.Process | None]:
     if folder is None:
-        yield
+        yield None
         return
     watcher = await asyncio.create_subprocess_exec(
         *with_parent(sys.executable, "-m", "pgtrial", "watch", dsn),
@@ -254,7 +260,7 @@ async def _watching(dsn: str, folder: Path | None) -> AsyncIterator[None]:
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     try:
-        yield
+        yield watcher
     finally:
         with suppress(ProcessLookupError):
             watcher.terminate()

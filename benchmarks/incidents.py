@@ -129,6 +129,8 @@ async def _until_minute() -> None:
 
 
 def _stretch(server: WatchedServer, planted: str, start: float) -> Stretch:
+    """A time that is over. Raises RuntimeError where it was not watched: it is planted anew by the next call."""
+    server.check_watch()
     end = time.time()
     rate, median, late = server.load.between(start, end)
     return Stretch(planted=planted, start=start, end=end, rate=rate, median=median, late=late)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import ALL
 from pgtrial.language import tr
 from pgtrial.model.observable import OF_DEVICES, find_observable
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.values import format_value
-from pgtrial.report.words import ALL, change_text, format_metric, interval_text
+from pgtrial.report.words import change_text, format_metric, interval_text
 from pgtrial.stats.interval import mean_and_sd, t_interval
 
 FIGURES = Path(__file__).with_name("figures.json")

@@ -10,10 +10,11 @@ from pgtrial.findings.causes import WEIGHTED, ArmScore
 from pgtrial.findings.findings import ArmMetric, CurvePoint, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_gain
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAITS
-from pgtrial.report.cause_words import causes_of, place_arm, place_level
+from pgtrial.report.cause_words import by_arm, by_level, causes_of, order_levels
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.sections.over_time import RARE
@@ -21,7 +22,6 @@ from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.terms import verdict_word
 from pgtrial.report.values import format_value
 from pgtrial.report.words import (
-    ALL,
     VERDICT_SYMBOLS,
     arm_label,
     change_text,
@@ -145,7 +145,7 @@ def _effects(findings: Findings) -> list[str]:
         found = [effect for effect in found if effect.load_level == ALL]
     if findings.pages is not None:  # other arms have other data, and are compared by themselves
         found = [effect for effect in found if effect.arm == asked.arm]
-    found.sort(key=lambda effect: (place_arm(findings, effect.arm), place_level(findings, effect.load_level)))
+    found = by_arm(findings, by_level(findings, found))
     heads = ["arm", "load", "change", f"{format_share(asked.confidence)} interval", "decision", "blocks"]
     return table(heads, [_effect_row(findings, effect) for effect in found], right={2, 3, 5}) if found else []
 
@@ -162,10 +162,7 @@ def _effect_row(findings: Findings, effect: Effect) -> list[str]:
 
 
 def _limits(findings: Findings) -> list[str]:
-    limits = sorted(
-        causes_of(findings).limits,
-        key=lambda limit: (place_arm(findings, limit.arm), place_level(findings, limit.load_level)),
-    )
+    limits = by_arm(findings, by_level(findings, causes_of(findings).limits))
     rows = [
         [escape(arm_label(findings, each.arm)), escape(level_label(findings, each.load_level)), escape(say(each.text))]
         for each in limits
@@ -181,7 +178,7 @@ def _disks(findings: Findings) -> list[str]:
 
 def _files(findings: Findings) -> list[str]:
     """Where the speed of a load on files ends, in each arm."""
-    uses = sorted(causes_of(findings).files, key=lambda use: (place_arm(findings, use.arm), use.load_level))
+    uses = by_arm(findings, sorted(causes_of(findings).files, key=lambda use: use.load_level))
     return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in uses]
 
 
@@ -190,7 +187,7 @@ def _gains(findings: Findings) -> list[str]:
     if findings.pages is None or not findings.pages.gains:
         return []
     cells = {(gain.arm, gain.load_level): gain for gain in findings.pages.gains}
-    levels = sorted({level for _, level in cells}, key=lambda level: place_level(findings, level))
+    levels = order_levels(findings, (level for _, level in cells))
     if len(findings.experiment.levels) == 1:
         levels = [ALL]
     rows = [

@@ -30,7 +30,15 @@ from types import FrameType
 
 from ground_truth.by_rules import judge_again, run_case
 from ground_truth.cases import UNSEEN, Case, choose, read_cases
-from ground_truth.kept_runs import Task, prediction_tasks, proof_tasks, run_within, unseen_tasks, unspoken
+from ground_truth.kept_runs import (
+    Task,
+    control_tasks,
+    prediction_tasks,
+    proof_tasks,
+    run_within,
+    unseen_tasks,
+    unspoken,
+)
 from ground_truth.left_overs import find_left, read_host
 from ground_truth.page import PAGE, put_between, render
 from ground_truth.predictions import choose_predictions, read_predictions
@@ -62,14 +70,17 @@ def find_tasks(options: argparse.Namespace) -> tuple[Task, ...]:
     seen, unseen = read_cases(), read_cases(UNSEEN)
     predictions = read_predictions([*seen, *unseen])
     permitted = {"host_changes": options.allow_host_changes, "again": bool(options.only)}
-    if options.limits:
-        return proof_tasks(choose(seen, options.only), predictions, options.results, **permitted)
-    if options.unseen:
-        return unseen_tasks(choose(unseen, options.only), predictions, options.results, **permitted)
+    if options.limits or options.unseen:
+        chosen_cases = choose(seen if options.limits else unseen, options.only)
+        find = proof_tasks if options.limits else unseen_tasks
+        return (
+            *find(chosen_cases, predictions, options.results, **permitted),
+            *control_tasks(chosen_cases, options.results, **permitted),
+        )
     chosen = choose_predictions(predictions, options.only)
-    for name in unspoken(chosen):
-        print(f"{name} has no ledger yet that could predict: --limits and --unseen make them", flush=True)
     cases = {case.name: case for case in (*seen, *unseen)}
+    for name in unspoken(chosen, cases):
+        print(f"{name} has no ledger yet that could predict: --limits and --unseen make them", flush=True)
     return prediction_tasks(chosen, cases, options.results, **permitted)
 
 

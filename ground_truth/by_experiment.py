@@ -20,8 +20,26 @@ _ALL_LEVELS = "all"
 
 def run_proof(case: Case, results: Path, *, predictions: Sequence[Prediction] = (), host_changes: bool) -> ProofRecord:
     """The ledger of the case's first arm, and what it says of changes. HindranceError where it cannot run here."""
-    place = results / "limits" / case.name
-    arguments = ("limits", str(case.file), "--arm", case.arm, "--results", str(place), "--quiet", *case.proof.options)
+    place, asked = results / "limits" / case.name, [each for each in predictions if each.case == case.name]
+    return _make_ledger(case, case.arm, case.proof.options, place, predictions=asked, host_changes=host_changes)
+
+
+def run_control(case: Case, results: Path, *, host_changes: bool) -> ProofRecord:
+    """The ledger of the arm that lacks the case's cause, of which the times are the whole. HindranceError as above."""
+    place = results / "controls" / case.name
+    return _make_ledger(case, case.relieved, case.proof.control_options, place, host_changes=host_changes)
+
+
+def _make_ledger(
+    case: Case,
+    arm: str,
+    options: Sequence[str],
+    place: Path,
+    *,
+    predictions: Sequence[Prediction] = (),
+    host_changes: bool,
+) -> ProofRecord:
+    arguments = ("limits", str(case.file), "--arm", arm, "--results", str(place), "--quiet", *options)
     made = begin_run(case.digest)
     try:
         with made_for(case, place, host_changes=host_changes) as within:
@@ -29,12 +47,12 @@ def run_proof(case: Case, results: Path, *, predictions: Sequence[Prediction] = 
     except CallError as err:
         return ProofRecord(**made(), reason=str(err))
     findings = read_findings(folder)
-    asked = [each for each in predictions if each.case == case.name] if findings.ledger is not None else []
+    asked = predictions if findings.ledger is not None else ()
     return read_proof(findings, said=tuple(_say(folder, each) for each in asked), **made())
 
 
 def _say(folder: Path, prediction: Prediction) -> Share:
-    _, found = predict_change(folder, prediction.factors)
+    found = predict_change(folder, prediction.factors).ratio
     return Share(name=prediction.name, value=found.value, low=found.low, high=found.high)
 
 

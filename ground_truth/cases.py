@@ -50,16 +50,23 @@ class Proof:
     @property
     def options(self) -> tuple[str, ...]:
         """Of pgtrial limits."""
-        named = {
-            "--blocks": str(self.blocks),
-            "--method": self.method,
-            "--duration": self.duration,
-            "--warmup": self.warmup,
-        }
         return (
             *(word for name in self.vary for word in ("--resource", name)),
-            *(word for option, value in named.items() if value for word in (option, value)),
+            *("--blocks", str(self.blocks)),
+            *self._of_runs,
         )
+
+    @property
+    def control_options(self) -> tuple[str, ...]:
+        """Of pgtrial limits, for the same load without what limits it: all of its times are varied, so that they are
+        the whole.
+        """
+        return self._of_runs
+
+    @property
+    def _of_runs(self) -> tuple[str, ...]:
+        named = {"--method": self.method, "--duration": self.duration, "--warmup": self.warmup}
+        return tuple(word for option, value in named.items() if value for word in (option, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,15 @@
 """The runs that take hours, whose results are kept beside the code: what is left of them, and one after the other."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ground_truth.by_experiment import run_prediction, run_proof
+from ground_truth.by_experiment import run_control, run_prediction, run_proof
 from ground_truth.by_rules import run_rules
 from ground_truth.cases import Case
 from ground_truth.kept import (
+    CONTROLS,
     MEASURED,
     PROOFS,
     RULES,
@@ -16,8 +17,10 @@ from ground_truth.kept import (
     MeasuredRecord,
     ProofRecord,
     RulesRecord,
+    find_counting,
     keep,
     longest,
+    read_counting,
     read_kept,
 )
 from ground_truth.predictions import Prediction, find_measured, find_said
@@ -68,12 +71,22 @@ def _tell(record: Kept) -> str:
 def proof_tasks(
     cases: Sequence[Case], predictions: Sequence[Prediction], results: Path, *, host_changes: bool, again: bool
 ) -> tuple[Task, ...]:
-    """The ledgers that are not there yet, or of a case that was changed since; with ``again`` of all these cases."""
-    there = {name: record.digest for name, record in read_kept(PROOFS, ProofRecord).items()}
+    """The ledgers that are not there yet, or of a case that was changed since; ``again``: of all these cases."""
+    there = read_counting(PROOFS, ProofRecord, _digests(cases))
     return tuple(
         _proof_task(case, predictions, results, host_changes=host_changes)
         for case in cases
-        if again or there.get(case.name) != case.digest
+        if again or case.name not in there
+    )
+
+
+def control_tasks(cases: Sequence[Case], results: Path, *, host_changes: bool, again: bool) -> tuple[Task, ...]:
+    """Of cases whose time nothing makes longer: the ledgers without their causes; ``again``: also what failed."""
+    there = read_counting(CONTROLS, ProofRecord, _digests(cases))
+    return tuple(
+        _control_task(case, results, host_changes=host_changes)
+        for case in cases
+        if not case.proof.is_varied and is_left(there.get(case.name), again=again)
     )
 
 
@@ -87,9 +100,9 @@ def unseen_tasks(
     rules, proofs = read_kept(RULES, RulesRecord), read_kept(PROOFS, ProofRecord)
     found = []
     for case in cases:
-        if is_left(rules.get(case.name), again=again):
+        if is_left(find_counting(rules.get(case.name, ())), again=again):
             found.append(_rules_task(case, results, host_changes=host_changes))
-        if is_left(proofs.get(case.name), again=again):
+        if is_left(find_counting(proofs.get(case.name, ())), again=again):
             found.append(_proof_task(case, predictions, results, host_changes=host_changes))
     return tuple(found)
 
@@ -98,7 +111,8 @@ def prediction_tasks(
     predictions: Sequence[Prediction], cases: Mapping[str, Case], results: Path, *, host_changes: bool, again: bool
 ) -> tuple[Task, ...]:
     """The changes of which a ledger has spoken, and that have not been measured since; ``again``: also what failed."""
-    proofs, there = read_kept(PROOFS, ProofRecord), read_kept(MEASURED, MeasuredRecord)
+    proofs = read_counting(PROOFS, ProofRecord, _digests(cases.values()))
+    there = read_kept(MEASURED, MeasuredRecord)
     return tuple(
         _prediction_task(each, cases[each.case], results, proofs[each.case], host_changes=host_changes)
         for each in predictions
@@ -106,13 +120,17 @@ def prediction_tasks(
     )
 
 
+def _digests(cases: Iterable[Case]) -> dict[str, str]:
+    return {case.name: case.digest for case in cases}
+
+
 def is_left(record: Kept | None, *, again: bool) -> bool:
     return record is None or (again and record.has_failed)
 
 
-def unspoken(predictions: Sequence[Prediction]) -> tuple[str, ...]:
+def unspoken(predictions: Sequence[Prediction], cases: Mapping[str, Case]) -> tuple[str, ...]:
     """Cases whose ledger has to be there before their changes can be predicted."""
-    proofs = read_kept(PROOFS, ProofRecord)
+    proofs = read_counting(PROOFS, ProofRecord, _digests(cases.values()))
     return tuple(dict.fromkeys(each.case for each in predictions if find_said(each, proofs) is None))
 
 
@@ -121,6 +139,14 @@ def _proof_task(case: Case, predictions: Sequence[Prediction], results: Path, *,
         file=PROOFS,
         name=case.name,
         run=lambda: run_proof(case, results, predictions=predictions, host_changes=host_changes),
+    )
+
+
+def _control_task(case: Case, results: Path, *, host_changes: bool) -> Task:
+    return Task(
+        file=CONTROLS,
+        name=case.name,
+        run=lambda: run_control(case, results, host_changes=host_changes),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from scipy.stats import binomtest
 
 from ground_truth.cases import EXPERIMENTS, FOLDER, Case
-from ground_truth.kept import MeasuredRecord, ProofRecord, Share
+from ground_truth.kept import MeasuredRecord, ProofRecord, Share, find_counting
 from pgtrial.design.limits import AS_IS, limits_experiment
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.generate import file_text, read_time
@@ -115,8 +115,11 @@ class Scored:
 
 
 def score(
-    predictions: Sequence[Prediction], proofs: Mapping[str, ProofRecord], measured: Mapping[str, MeasuredRecord]
+    predictions: Sequence[Prediction],
+    proofs: Mapping[str, ProofRecord],
+    measured: Mapping[str, Sequence[MeasuredRecord]],
 ) -> tuple[Scored, ...]:
+    """``proofs`` are the ledgers that count, ``measured`` all that was measured, by the names of cases and changes."""
     return tuple(_score(each, proofs, measured) for each in predictions)
 
 
@@ -127,14 +130,19 @@ def find_said(prediction: Prediction, proofs: Mapping[str, ProofRecord]) -> Shar
 
 
 def find_measured(
-    prediction: Prediction, proofs: Mapping[str, ProofRecord], measured: Mapping[str, MeasuredRecord]
+    prediction: Prediction, proofs: Mapping[str, ProofRecord], measured: Mapping[str, Sequence[MeasuredRecord]]
 ) -> MeasuredRecord | None:
-    """What the change did after it had been said: of an older one nothing is predicted any more."""
-    proof, found = proofs.get(prediction.case), measured.get(prediction.name)
-    return found if proof is not None and found is not None and found.began > proof.began else None
+    """What the change did after it had been said, the first time: of an older one nothing was predicted."""
+    proof = proofs.get(prediction.case)
+    if proof is None:
+        return None
+    later = [record for record in measured.get(prediction.name, ()) if record.began > proof.began]
+    return find_counting(later, prediction.digest)
 
 
-def _score(prediction: Prediction, proofs: Mapping[str, ProofRecord], measured: Mapping[str, MeasuredRecord]) -> Scored:
+def _score(
+    prediction: Prediction, proofs: Mapping[str, ProofRecord], measured: Mapping[str, Sequence[MeasuredRecord]]
+) -> Scored:
     said, found, holds = find_said(prediction, proofs), find_measured(prediction, proofs, measured), None
     if said is not None and found is not None and found.ratio is not None:
         # Who tells no interval has not said anything that could hold.

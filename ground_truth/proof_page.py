@@ -4,10 +4,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ground_truth.cases import UNSEEN, Case, read_cases
-from ground_truth.kept import MEASURED, PROOFS, RULES, MeasuredRecord, ProofRecord, RulesRecord, Share, read_kept
+from ground_truth.kept import (
+    CONTROLS,
+    MEASURED,
+    PROOFS,
+    RULES,
+    MeasuredRecord,
+    ProofRecord,
+    RulesRecord,
+    Share,
+    find_counting,
+    read_counting,
+    read_kept,
+)
 from ground_truth.page import PAGE, put_between, table
 from ground_truth.predictions import NOMINAL, WISHED, Scored, coverage, read_predictions, score
-from ground_truth.proving import Judgement, Proved, judge_proof, right_names, tally
+from ground_truth.proving import A_THIRD_LESS, NARROW, Judgement, Proved, Sum, judge_kept, right_names, tally
 from ground_truth.scoring import Outcome, State
 
 _MISSING = "–"
@@ -28,11 +40,13 @@ def publish() -> None:
 def fill(page: str) -> str:
     """The page with the tables of all that is kept."""
     seen, unseen = read_cases(), read_cases(UNSEEN)
-    proofs, rules = read_kept(PROOFS, ProofRecord), read_kept(RULES, RulesRecord)
-    scored = score(read_predictions([*seen, *unseen]), proofs, read_kept(MEASURED, MeasuredRecord))
+    rules = read_kept(RULES, RulesRecord)
+    proofs, controls = read_kept(PROOFS, ProofRecord), read_kept(CONTROLS, ProofRecord)
+    counting = read_counting(PROOFS, ProofRecord, {case.name: case.digest for case in (*seen, *unseen)})
+    scored = score(read_predictions([*seen, *unseen]), counting, read_kept(MEASURED, MeasuredRecord))
     texts = {
-        "--limits": render_proofs(seen, proofs),
-        "--unseen": render_unseen(unseen, rules, proofs),
+        "--limits": render_proofs(seen, proofs, controls),
+        "--unseen": render_unseen(unseen, rules, proofs, controls),
         "--predict": render_predictions(scored),
     }
     for option, text in texts.items():
@@ -41,8 +55,11 @@ def fill(page: str) -> str:
     return page
 
 
-def render_proofs(cases: Sequence[Case], proofs: Mapping[str, ProofRecord]) -> str:
-    judged = [judge_proof(case, proofs[case.name]) for case in cases if case.name in proofs]
+def render_proofs(
+    cases: Sequence[Case], proofs: Mapping[str, Sequence[ProofRecord]], controls: Mapping[str, Sequence[ProofRecord]]
+) -> str:
+    """``proofs``, ``controls``: all attempts at each."""
+    judged = judge_kept(cases, proofs, controls)
     if not judged:
         return f"None of the {len(cases)} cases has been judged by experiment yet."
     parts = [_proof_summary(judged, len(cases)), proof_table(judged)]
@@ -51,6 +68,11 @@ def render_proofs(cases: Sequence[Case], proofs: Mapping[str, ProofRecord]) -> s
 
 def _remarks(judged: Sequence[Outcome | Judgement]) -> tuple[str, ...]:
     lines = [f"- {each.case.name}: {each.state}; {each.reason}" for each in judged if each.reason]
+    lines += [
+        f"- {each.case.name}: {each.attempts} ledgers were made of it; the first that has a result counts"
+        for each in judged
+        if isinstance(each, Judgement) and each.attempts > 1
+    ]
     return ("\n".join(lines),) if lines else ()
 
 
@@ -61,12 +83,15 @@ def _proof_summary(judged: Sequence[Judgement], planned: int) -> str:
     if varied.cases:
         text += (
             f"Of {varied.cases} whose time can be made longer, the right one is the largest in {varied.right}, and its "
-            f"interval excludes that of the second in {varied.sure}; the sum may be 1 in {varied.covered}. "
+            f"interval excludes those of the second and of what is missing in {varied.sure}. The sum covers 1 within "
+            f"±{NARROW} in {varied.covered} ({varied.lacking} of these would cover {A_THIRD_LESS} as well); "
+            f"{varied.wide} are wider and tell nothing. "
         )
     if missing.cases:
         text += (
             f"Of {missing.cases} whose time nothing makes longer, what is missing from 1 is the largest in "
-            f"{missing.right}, surely in {missing.sure}. "
+            f"{missing.right + missing.unrefuted}. In {missing.right} of these the sum of the same load without the "
+            f"cause covers 1, so that times were made longer: they are right, surely in {missing.sure}. "
         )
     return text + _places([each.record for each in judged])
 
@@ -79,21 +104,25 @@ def _places(records: Sequence[ProofRecord]) -> str:
 
 
 def proof_table(judged: Sequence[Judgement]) -> str:
-    head = ["case", "truth", "largest", "second", "sum", "covers 1", "memory", "blocks", "result"]
+    head = [
+        *("case", "truth", "largest", "second", "sum", "half of its interval", "covers 1"),
+        *(f"and {A_THIRD_LESS}", "memory", "blocks", "result"),
+    ]
     return table(head, [_proof_row(each) for each in judged])
 
 
 def _proof_row(judged: Judgement) -> list[str]:
-    record, missing = judged.record, judged.covers is None
+    record = judged.record
     memory = next((share for share in record.memory if share.name == judged.case.proof.memory), None)
-    covers = _MISSING if missing else "yes" if judged.covers else "**no**"
     return [
         judged.case.name,
         right_names(judged.case)[0],
         _share(judged.largest),
         _share(judged.second),
         _interval(record.total) if record.total else _MISSING,
-        covers,
+        _MISSING if judged.half is None else f"{judged.half:.2f}",
+        _MISSING if judged.sum is None else str(judged.sum) if judged.sum is Sum.COVERS else f"**{judged.sum}**",
+        _MISSING if judged.sum is not Sum.COVERS else "yes" if judged.lacks_power else "no",
         _share(memory),
         f"{record.blocks} {record.method}".strip() if record.blocks else _MISSING,
         f"**{judged.state}**" if judged.state in (Proved.WRONG, Proved.FAILED) else str(judged.state),
@@ -110,13 +139,19 @@ def _interval(share: Share) -> str:
     return f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
 
 
-def render_unseen(cases: Sequence[Case], rules: Mapping[str, RulesRecord], proofs: Mapping[str, ProofRecord]) -> str:
-    """Rules and experiments side by side: how often each is right, of what has been run."""
-    run = [case for case in cases if case.name in rules or case.name in proofs]
+def render_unseen(
+    cases: Sequence[Case],
+    rules: Mapping[str, Sequence[RulesRecord]],
+    proofs: Mapping[str, Sequence[ProofRecord]],
+    controls: Mapping[str, Sequence[ProofRecord]],
+) -> str:
+    """Rules and experiments side by side: how often each is right, of what has been run. All have all attempts."""
+    counting = {case.name: find_counting(rules.get(case.name, ()), case.digest) for case in cases}
+    outcomes = {case.name: record.outcome(case) for case in cases if (record := counting[case.name]) is not None}
+    judged = {each.case.name: each for each in judge_kept(cases, proofs, controls)}
+    run = [case for case in cases if case.name in outcomes or case.name in judged]
     if not run:
         return f"None of the {len(cases)} unseen cases has been run yet."
-    outcomes = {case.name: rules[case.name].outcome(case) for case in run if case.name in rules}
-    judged = {case.name: judge_proof(case, proofs[case.name]) for case in run if case.name in proofs}
     rows = [
         [
             case.name,
@@ -142,10 +177,11 @@ def _unseen_summary(
     named = sum(is_named(each) for each in made)
     (often, count), *_ = Counter(str(case.expected[0]) for case in run).most_common(1)
     found = tally(judged)
+    unrefuted = f", and {found.unrefuted} are not refuted" if found.unrefuted else ""
     return (
         f"{len(run)} of {len(cases)} have been run. By rules, the right name was found in {named} of {len(made)} whose "
         f"cause was there; whoever always says “{often}” is right in {count} of {len(run)}. By experiment, the "
-        f"right time is the largest in {found.right} of {found.cases}, surely in {found.sure}. "
+        f"right time is the largest in {found.right} of {found.cases}, surely in {found.sure}{unrefuted}. "
         f"{_places([each.record for each in judged])}"
     )
 
@@ -170,8 +206,10 @@ def _by_rules(outcome: Outcome | None) -> str:
 def _by_experiment(judged: Judgement | None) -> str:
     if judged is None or judged.largest is None:
         return _MISSING if judged is None else str(judged.state)
-    name = judged.largest.name if judged.is_right else f"**{judged.largest.name}**"
-    return name if judged.state is not Proved.UNSURE else f"{name}, not surely"
+    if judged.state is Proved.WRONG:
+        return f"**{judged.largest.name}**"
+    doubts = {Proved.UNSURE: ", not surely", Proved.NOT_REFUTED: ", not refuted"}
+    return judged.largest.name + doubts.get(judged.state, "")
 
 
 def render_predictions(scored: Sequence[Scored]) -> str:

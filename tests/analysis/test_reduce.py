@@ -220,6 +220,34 @@ def test_only_active_client_sessions_of_the_load_are_waits(one: Path) -> None:
     }
 
 
+def test_scatter_of_what_was_found_is_that_of_batches_of_the_seconds(one: Path) -> None:
+    """Four seconds are four batches. One in which nothing was found is one too; of twice the polls more is expected."""
+    start, _ = first_window(one)
+    rows = [
+        WaitRow(start, 10, "client backend", "pgtrial/a", "active", "IO", "WALSync", "END", 25),
+        WaitRow(start, 10, "client backend", "pgtrial/b", "active", "IO", "WALSync", "COMMIT", 15),
+        *(
+            WaitRow(
+                start + second, polls, "client backend", "pgtrial/a", "idle in transaction", "Client", "", "", found
+            )
+            for second, polls, found in ((0, 10, 4), (1, 10, 4), (2, 20, 8), (3, 10, 4))
+        ),
+        WaitRow(start, 10, "client backend", "pgtrial/a", "active", "", "", "SELECT ?", 20),
+        WaitRow(start, 10, "client backend", "psql", "active", "IO", "WALSync", "END", 100),
+    ]
+    write_waits(rows, first_file(one, layout.WAITS))
+
+    scatter = reduce_folder(one).scatter
+
+    polls = np.array([10, 10, 20, 10])
+    hits = np.array([40, 0, 0, 0])
+    expected = 4 / 3 * float(((hits - 40 * polls / 50) ** 2).sum())
+    assert scatter[1, 0, None]["IO", "WALSync"] == pytest.approx(expected)
+    assert scatter[1, 0, None]["idle in transaction", ""] == pytest.approx(0, abs=1e-9)
+    assert scatter[1, 0, "b"]["IO", "WALSync"] == pytest.approx(expected * (15 / 40) ** 2)
+    assert set(scatter[1, 0, None]) == {("IO", "WALSync"), ("idle in transaction", "")}
+
+
 def test_polls_without_an_active_session_are_known(one: Path) -> None:
     start, _ = first_window(one)
     rows = [WaitRow(start, 10, "checkpointer", "", "", "Activity", "CheckpointerMain", "", 10)]

@@ -6,7 +6,7 @@ from pgtrial.analysis.soak import find_growth, tell_drifts
 from pgtrial.findings.message import say
 from pgtrial.findings.questions import Drift, Soak, SoakArm
 from pgtrial.findings.record import Estimate
-from pgtrial.report.soak_words import drift_cells, too_short_text
+from pgtrial.report.question_words import drift_cells, too_short_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -228,3 +228,15 @@ def test_a_time_of_a_part_that_has_no_transactions_can_be_kept(tmp_path: Path) -
     report.write(replace(PART, stretches=(silent, *PART.stretches[1:])), tmp_path)
     report.write(report.Series(seed=7), tmp_path)
     assert "– → 2 ms" in report.render(report.read_series(tmp_path))
+
+
+@pytest.mark.parametrize("code", [None, 0, 1])
+def test_a_time_that_was_not_watched_is_not_kept(code: int | None) -> None:
+    load = server.Load("", server.STEADY, np.random.default_rng(0))
+    watched = SimpleNamespace(load=load, watch=SimpleNamespace(returncode=code))
+    watched.check_watch = lambda: server.WatchedServer.check_watch(watched)
+    if code is None:
+        assert incidents._stretch(watched, "", 0.0).planted == ""
+    else:
+        with pytest.raises(RuntimeError, match=f"exit code {code}"):
+            incidents._stretch(watched, "", 0.0)

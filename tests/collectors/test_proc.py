@@ -1,12 +1,10 @@
 """The parsers of /proc on text of an old kernel (few fields) and of a new one (more fields than are known)."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
-
 import pytest
 
-from pgtrial.collectors import COLLECTORS, pressure, proc_diskstats, proc_loadavg, proc_meminfo, proc_stat, proc_vmstat
-from pgtrial.collectors.base import FileCollector, Reading
+from pgtrial.collectors import proc
+
+BY_NAME = {collector.name: collector for collector in (*proc.COLLECTORS, *proc.STALLS)}
 
 STAT_OLD = """\
 cpu  46231 120 10344 884531 2010 0 99
@@ -78,12 +76,12 @@ PRESSURE_OLD = "some avg10=0.34 avg60=0.54 avg300=0.26 total=6560526\n"
 PRESSURE_NEW = PRESSURE_OLD + "full avg10=0.00 avg60=0.00 avg300=0.00 total=17 more=1\nrest avg10=0.00 total=4\n"
 
 
-def values(readings: "list[Reading]") -> dict[str, float]:
-    return {f"{metric}[{about}]" if about else metric: value for metric, about, value in readings}
+def values(text: str, name: str) -> dict[str, float]:
+    return {f"{metric}[{about}]" if about else metric: value for metric, about, value in BY_NAME[name].parse(text)}
 
 
 def test_cpu_times_are_seconds() -> None:
-    new = values(list(proc_stat.parse(STAT_NEW)))
+    new = values(STAT_NEW, "proc_stat")
 
     assert new["proc_stat.cpu_user[all]"] == 69.37
     assert new["proc_stat.cpu_steal[all]"] == 0.1
@@ -95,7 +93,7 @@ def test_cpu_times_are_seconds() -> None:
 
 
 def test_kernel_without_steal_time_has_no_reading_of_it() -> None:
-    old = values(list(proc_stat.parse(STAT_OLD)))
+    old = values(STAT_OLD, "proc_stat")
 
     assert old["proc_stat.cpu_softirq[all]"] == 0.99
     assert "proc_stat.cpu_steal[all]" not in old
@@ -104,7 +102,7 @@ def test_kernel_without_steal_time_has_no_reading_of_it() -> None:
 
 
 def test_sectors_are_512_bytes_and_times_seconds() -> None:
-    new = values(list(proc_diskstats.parse(DISKSTATS_NEW)))
+    new = values(DISKSTATS_NEW, "disk")
 
     assert new["disk.reads[vda]"] == 58735
     assert new["disk.read_bytes[vda]"] == 4126882 * 512
@@ -115,7 +113,7 @@ def test_sectors_are_512_bytes_and_times_seconds() -> None:
 
 
 def test_kernel_without_discards_has_no_reading_of_them() -> None:
-    old = values(list(proc_diskstats.parse(DISKSTATS_OLD)))
+    old = values(DISKSTATS_OLD, "disk")
 
     assert old["disk.in_flight[sda]"] == 2
     assert old["disk.reads[sda1]"] == 58000
@@ -123,7 +121,7 @@ def test_kernel_without_discards_has_no_reading_of_them() -> None:
 
 
 def test_pages_are_counts_and_paged_kilobytes_are_bytes() -> None:
-    new = values(list(proc_vmstat.parse(VMSTAT_NEW)))
+    new = values(VMSTAT_NEW, "proc_vmstat")
 
     assert new["proc_vmstat.nr_dirty_threshold"] == 1192616
     assert new["proc_vmstat.pgpgin"] == 3439361 * 1024
@@ -132,18 +130,18 @@ def test_pages_are_counts_and_paged_kilobytes_are_bytes() -> None:
 
 
 def test_old_name_of_refaults_is_read() -> None:
-    assert values(list(proc_vmstat.parse(VMSTAT_OLD)))["proc_vmstat.workingset_refault"] == 648549
+    assert values(VMSTAT_OLD, "proc_vmstat")["proc_vmstat.workingset_refault"] == 648549
 
 
 def test_memory_is_bytes_and_huge_pages_are_a_count() -> None:
-    assert values(list(proc_meminfo.parse(MEMINFO_OLD))) == {
+    assert values(MEMINFO_OLD, "proc_meminfo") == {
         "proc_meminfo.MemTotal": 1016252 * 1024,
         "proc_meminfo.MemFree": 105700 * 1024,
         "proc_meminfo.Active(file)": 249392 * 1024,
         "proc_meminfo.HugePages_Total": 3,
         "proc_meminfo.Hugepagesize": 2048 * 1024,
     }
-    assert values(list(proc_meminfo.parse(MEMINFO_NEW))).keys() == {
+    assert values(MEMINFO_NEW, "proc_meminfo").keys() == {
         "proc_meminfo.MemTotal",
         "proc_meminfo.MemAvailable",
         "proc_meminfo.Dirty",
@@ -152,21 +150,19 @@ def test_memory_is_bytes_and_huge_pages_are_a_count() -> None:
 
 
 def test_stall_times_are_seconds() -> None:
-    assert values(list(pressure.parse(PRESSURE_OLD, resource="io"))) == {
-        "pressure.io_some_total": pytest.approx(6.560526)
-    }
-    assert values(list(pressure.parse(PRESSURE_NEW, resource="memory"))) == {
+    assert values(PRESSURE_OLD, "pressure_io") == {"pressure.io_some_total": pytest.approx(6.560526)}
+    assert values(PRESSURE_NEW, "pressure_memory") == {
         "pressure.memory_some_total": pytest.approx(6.560526),
         "pressure.memory_full_total": pytest.approx(17e-6),
     }
 
 
 def test_full_stall_of_cpu_is_not_defined_so_it_is_not_read() -> None:
-    assert list(values(list(pressure.parse(PRESSURE_NEW, resource="cpu")))) == ["pressure.cpu_some_total"]
+    assert list(values(PRESSURE_NEW, "pressure_cpu")) == ["pressure.cpu_some_total"]
 
 
 def test_load_averages_and_tasks() -> None:
-    assert values(list(proc_loadavg.parse("0.08 0.04 1.50 3/92 10161\n"))) == {
+    assert values("0.08 0.04 1.50 3/92 10161\n", "proc_loadavg") == {
         "proc_loadavg.load1": 0.08,
         "proc_loadavg.load5": 0.04,
         "proc_loadavg.load15": 1.5,
@@ -176,21 +172,17 @@ def test_load_averages_and_tasks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "texts"),
+    ("name", "texts"),
     [
-        (proc_stat.parse, (STAT_OLD, STAT_NEW)),
-        (proc_diskstats.parse, (DISKSTATS_OLD, DISKSTATS_NEW)),
-        (proc_vmstat.parse, (VMSTAT_OLD, VMSTAT_NEW)),
-        (proc_meminfo.parse, (MEMINFO_OLD, MEMINFO_NEW)),
-        (partial(pressure.parse, resource="io"), (PRESSURE_OLD, PRESSURE_NEW)),
-        (proc_loadavg.parse, ("0.08 0.04 0.04 1/92 10161\n",)),
+        ("proc_stat", (STAT_OLD, STAT_NEW)),
+        ("disk", (DISKSTATS_OLD, DISKSTATS_NEW)),
+        ("proc_vmstat", (VMSTAT_OLD, VMSTAT_NEW)),
+        ("proc_meminfo", (MEMINFO_OLD, MEMINFO_NEW)),
+        ("pressure_io", (PRESSURE_OLD, PRESSURE_NEW)),
+        ("proc_loadavg", ("0.08 0.04 0.04 1/92 10161\n",)),
     ],
 )
-def test_every_reading_is_of_a_declared_metric(
-    parse: Callable[[str], Iterator[Reading]], texts: tuple[str, ...]
-) -> None:
-    declared = {
-        metric.name for collector in COLLECTORS if isinstance(collector, FileCollector) for metric in collector.metrics
-    }
+def test_every_reading_is_of_a_declared_metric(name: str, texts: tuple[str, ...]) -> None:
+    declared = {metric.name for metric in BY_NAME[name].metrics}
 
-    assert {reading.metric for text in texts for reading in parse(text)} <= declared
+    assert {reading.metric for text in texts for reading in BY_NAME[name].parse(text)} <= declared

@@ -22,7 +22,7 @@ import pytest
 
 from pgtrial.analysis.timelines.read import compute
 from pgtrial.analysis.timelines.timeline import Array
-from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vmstat
+from pgtrial.collectors import proc
 from pgtrial.model.formulas import Source, TimelineMetric
 from pgtrial.model.series import find_metric
 from support.programs import skip_for_want
@@ -35,7 +35,7 @@ ATTEMPTS = 50
 TICKS = 0.5  # %: CPU time is told in whole ticks, each of which is 0.25 % of the interval on one CPU
 # Idle time that is not over counts as idle or as waiting for I/O, whatever it is at the moment of the reading.
 IDLE = 1.0  # %
-FILES = tuple(each.COLLECTOR for each in (proc_stat, proc_diskstats, proc_vmstat, proc_meminfo))
+FILES = tuple(each for each in proc.COLLECTORS if each.name in (proc.STAT, proc.DISK, proc.VMSTAT, proc.MEMINFO))
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "vmstat": ("-n", "-w", str(INTERVAL), "2"),
     "iostat": ("-d", "-x", "-y", "-o", "JSON", str(INTERVAL), "1"),

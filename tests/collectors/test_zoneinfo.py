@@ -1,6 +1,8 @@
 """The parser of /proc/zoneinfo on text of an old kernel and of a new one, and what the sampler keeps of such a file."""
 
-from pgtrial.collectors import zoneinfo
+from pgtrial.collectors import proc
+
+(ZONEINFO,) = (collector for collector in proc.COLLECTORS if collector.name == proc.ZONEINFO)
 
 OLD = """\
 Node 0, zone      DMA
@@ -53,7 +55,7 @@ Node 1, zone   Normal
 
 
 def values(text: str) -> dict[tuple[str, str], float]:
-    return {(reading.metric, reading.object): reading.value for reading in zoneinfo.parse(text)}
+    return {(reading.metric, reading.object): reading.value for reading in ZONEINFO.parse(text)}
 
 
 def test_watermarks_of_an_old_kernel() -> None:
@@ -77,7 +79,7 @@ def test_each_zone_of_each_node_has_its_own_and_other_numbers_are_not_taken_for_
 
 def test_lines_that_are_kept_say_all_that_is_read() -> None:
     for text in (OLD, NEW):
-        kept = "".join(line for line in text.splitlines(True) if line.startswith(zoneinfo.COLLECTOR.lines))
+        kept = "".join(line for line in text.splitlines(True) if line.startswith(ZONEINFO.lines))
 
         assert len(kept) < len(text) / 1.5
         assert values(kept) == values(text)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from psycopg.pq.abc import PGresult
 
@@ -31,6 +32,7 @@ class Place:
     parameters: dict[str, Sequence[bytes]] = field(default_factory=dict)
     statements: dict[str, str] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
+    connections: int = 0
 
     def monotonic(self) -> float:
         return self.now
@@ -47,10 +49,16 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Place:
         def __init__(self, conninfo: str) -> None:
             self.database = conninfo
 
+        @property
+        def is_connected(self) -> bool:
+            return self.database in place.open
+
         def connect(self, statements: Mapping[str, str], *, deadline: float) -> None:
             if self.database in place.failing:
                 raise LinkError(place.failing[self.database])
             place.open.add(self.database)
+            place.connections += 1
+            place.statements |= statements
 
         def prepare(self, name: str, statement: str, *, deadline: float) -> None:
             place.statements[name] = statement
@@ -58,6 +66,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Place:
         def run(self, name: str, parameters: Sequence[bytes], *, deadline: float) -> PGresult | None:
             if name == "extensions":
                 return result_of(("extname", "schema"), *place.databases[self.database].items())
+            if not self.is_connected:
+                return None
             place.asked.append((self.database, name))
             place.parameters[name] = parameters
             if name in place.failing:
@@ -153,6 +163,75 @@ def test_a_pace_of_its_own_for_what_lasts(place: Place) -> None:
     assert of(place, "pg_stat_statements_texts") == ["shop"]
     assert of(place, "pg_buffercache") == []
     assert place.open == set()
+
+
+LASTING = Pace(least=60.0, without=frozenset({"pg_buffercache"}), rest=60.0, longest_rest=240.0)
+
+
+def seconds_of(place: Place, name: str, opened: ExtensionReader, *, seconds: int) -> list[int]:
+    """Those in which it was asked for, by a tick."""
+    found = []
+    for second in range(1, seconds + 1):
+        before = len(of(place, name))
+        tick(place, opened, seconds=1)
+        found += [second] * (len(of(place, name)) - before)
+    return found
+
+
+def test_one_that_cannot_be_read_once_is_tried_again_where_reading_lasts(place: Place) -> None:
+    """As where a lock or a busy disk has made it too slow for the time limit."""
+    place.databases = {"control": {}, "shop": ALL}
+    place.failing = {"pg_stat_statements": "ERROR: canceling statement due to statement timeout"}
+    reader = Reader()
+    opened = reader.open("control", "shop", pace=LASTING)
+    opened.start()
+    failed = seconds_of(place, "pg_stat_statements", opened, seconds=1000)
+    place.failing = {}
+    read = seconds_of(place, "pg_stat_statements", opened, seconds=600)
+
+    # After 1, 2, 4 and 4 minutes: who is always too slow is not asked each minute. Then once a minute.
+    assert failed == pytest.approx([60, 180, 420, 660, 900], abs=2)
+    assert np.diff(read) == pytest.approx(60, abs=2)
+    assert len(read) >= 7
+    assert set(reader.remarks) == {
+        "pg_stat_statements cannot be read: ERROR: canceling statement due to statement timeout."
+    }
+    opened.close()
+
+
+def test_a_connection_that_is_lost_is_made_again_where_reading_lasts(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    reader = Reader()
+    opened = reader.open("control", "shop", pace=LASTING)
+    opened.start()
+    place.open.clear()  # as where somebody has ended the session
+    place.statements.clear()
+    place.failing = {"shop": "FATAL: the database system is in recovery mode"}
+    assert seconds_of(place, "pg_stat_statements", opened, seconds=130) == []
+    place.failing = {}
+    assert len(seconds_of(place, "pg_stat_statements", opened, seconds=300)) >= 2
+
+    assert {"quiet", "pg_stat_statements", "pg_wait_sampling"} <= set(place.statements)
+    opened.close()
+    assert place.open == set()
+
+
+def test_one_that_owes_two_answers_in_a_row_gets_another_connection_where_reading_lasts(place: Place) -> None:
+    """As where what stands between has forgotten the connection, and lets nothing through that belongs to it."""
+    place.databases = {"control": {}, "shop": {"pg_stat_statements": "public"}}
+    place.silent = ["pg_stat_statements"]
+    reader = Reader()
+    opened = reader.open("control", "shop", pace=LASTING)
+    opened.start()
+    before = place.connections
+    assert len(seconds_of(place, "pg_stat_statements", opened, seconds=65)) == 1
+    assert place.connections == before + 1  # once at the start, and once a minute later: something else is read then
+    place.silent = []
+
+    assert len(seconds_of(place, "pg_stat_statements", opened, seconds=70)) == 1
+    assert "pg_stat_statements" in {source for _, source in reader.added}
+    assert (place.connections, reader.remarks) == (before + 1, [])
+    opened.close()
 
 
 def test_database_without_extensions_is_left_alone(place: Place) -> None:

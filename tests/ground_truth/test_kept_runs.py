@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from ground_truth.kept import Kept, MeasuredRecord, ProofRecord, RulesRecord, Share
 from ground_truth.kept_runs import Task, run_within
-from ground_truth.predictions import read_predictions
+from ground_truth.predictions import Prediction, read_predictions
 from ground_truth.scoring import Outcome, State
 
 from ground_truth import __main__ as runner
 from ground_truth import by_experiment, by_rules, cases, kept, kept_runs, proof_page, runs
 from pgtrial.cli.limits import command
+from pgtrial.design.limits import limits_experiment
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.load import examine, parse_experiment
 from pgtrial.findings.causes import Resource
 
 SEEN, UNSEEN = cases.read_cases(), cases.read_cases(cases.UNSEEN)
@@ -27,7 +30,7 @@ FLUSH = Share(name="flush", value=0.7, low=0.5, high=0.9)
 @pytest.fixture(autouse=True)
 def own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of the repository is written."""
-    for name in ("PROOFS", "RULES", "MEASURED"):
+    for name in ("PROOFS", "CONTROLS", "RULES", "MEASURED"):
         for module in (kept, kept_runs, proof_page):
             monkeypatch.setattr(module, name, tmp_path / "kept" / f"{name.lower()}.json")
     page = tmp_path / "page.md"
@@ -40,7 +43,9 @@ def proof(**found: object) -> ProofRecord:
 
 
 def rules(case: cases.Case, state: State = State.RIGHT) -> RulesRecord:
-    return RulesRecord.of(Outcome(case=case, state=state, found=case.expected[0], relief=3.0), **MADE)
+    return RulesRecord.of(
+        Outcome(case=case, state=state, found=case.expected[0], relief=3.0), **MADE, digest=case.digest
+    )
 
 
 def task(file: Path, name: str, record: Kept | Exception, begun: list[str]) -> Task:
@@ -59,12 +64,40 @@ def test_records_are_read_as_they_were_kept() -> None:
     kept.keep(kept.PROOFS, "cpu", proof(reason="error: no"))
     kept.keep(kept.RULES, "jit", rules(ALL["jit"]))
 
-    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": proof(reason="error: no"), "wal-flush": record}
-    assert kept.read_kept(kept.RULES, RulesRecord)["jit"].outcome(ALL["jit"]) == Outcome(
-        case=ALL["jit"], state=State.RIGHT, found=Resource.CPU, relief=3.0
-    )
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (proof(reason="error: no"),), "wal-flush": (record,)}
+    (of_jit,) = kept.read_kept(kept.RULES, RulesRecord)["jit"]
+    assert of_jit.outcome(ALL["jit"]) == Outcome(case=ALL["jit"], state=State.RIGHT, found=Resource.CPU, relief=3.0)
     assert kept.longest(kept.PROOFS) == 300
     assert kept.longest(kept.MEASURED) is None
+
+
+def test_all_attempts_stay_and_the_first_that_has_a_result_counts() -> None:
+    """Nobody gets another result by asking again."""
+    failed, first, second = proof(reason="error: no"), proof(times=(FLUSH,), blocks=6), proof(times=(FLUSH,), blocks=2)
+    other = proof(times=(FLUSH,), blocks=3, digest="of the case before it was changed")
+    for record in (other, failed, first, second):
+        kept.keep(kept.PROOFS, "wal-flush", record)
+
+    attempts = kept.read_kept(kept.PROOFS, ProofRecord)["wal-flush"]
+
+    assert attempts == (other, failed, first, second)
+    assert kept.read_counting(kept.PROOFS, ProofRecord, {"wal-flush": "", "cpu": ""}) == {"wal-flush": first}
+    assert kept.find_counting(attempts) == other
+    assert kept.find_counting((failed, failed), "") is failed
+    assert kept.find_counting(attempts, "of another one") is None
+    assert len(kept.PROOFS.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_record_of_the_older_form_is_the_first_attempt() -> None:
+    first, second = proof(times=(FLUSH,), blocks=6, seconds=500.0), proof(times=(FLUSH,), blocks=2)
+    kept.keep(kept.PROOFS, "wal-flush", first)
+    alone = json.loads(kept.PROOFS.read_text(encoding="utf-8"))["wal-flush"][0]
+    kept.PROOFS.write_text(json.dumps({"cpu": alone, "wal-flush": alone}), encoding="utf-8")
+
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (first,), "wal-flush": (first,)}
+    assert kept.longest(kept.PROOFS) == 500
+    kept.keep(kept.PROOFS, "wal-flush", second)
+    assert kept.read_kept(kept.PROOFS, ProofRecord) == {"cpu": (first,), "wal-flush": (first, second)}
 
 
 def test_each_record_is_kept_at_once_and_what_cannot_run_here_is_passed_over(tmp_path: Path) -> None:
@@ -121,21 +154,28 @@ def test_unseen_cases_are_run_once_even_where_they_are_named(tmp_path: Path) -> 
     again = kept_runs.unseen_tasks(chosen, PREDICTIONS, tmp_path, host_changes=False, again=True)
 
     assert names(left) == [("proofs", second.name), ("rules", third.name), ("proofs", third.name)]
+    # Not even one that was changed since, of which another test tells.
+    changed = (replace(first, table="{}"),)
+    assert kept_runs.unseen_tasks(changed, PREDICTIONS, tmp_path, host_changes=False, again=True) == ()
     assert names(again) == [("rules", second.name), *names(left)]
 
 
 def test_a_change_is_measured_after_it_was_predicted(tmp_path: Path) -> None:
     first, second, third, *_ = PREDICTIONS  # all of one case
     said = tuple(FLUSH.model_copy(update={"name": each.name}) for each in (first, second))
-    kept.keep(kept.PROOFS, first.case, proof(said=said, began=10.0))
-    kept.keep(kept.MEASURED, first.name, MeasuredRecord(**{**MADE, "began": 20.0}, ratio=1.1))  # type: ignore[arg-type]
-    kept.keep(kept.MEASURED, second.name, MeasuredRecord(**MADE, ratio=1.1))  # type: ignore[arg-type]
+    kept.keep(kept.PROOFS, first.case, proof(said=said, began=10.0, digest=ALL[first.case].digest))
+    kept.keep(kept.MEASURED, first.name, measured(first, began=20.0))
+    kept.keep(kept.MEASURED, second.name, measured(second, began=1.0))
     chosen = (first, second, third)
 
     tasks = kept_runs.prediction_tasks(chosen, ALL, tmp_path, host_changes=False, again=False)
 
     assert names(tasks) == [("measured", second.name)]
-    assert kept_runs.unspoken(chosen) == (third.case,)
+    assert kept_runs.unspoken(chosen, ALL) == (third.case,)
+
+
+def measured(prediction: Prediction, *, began: float) -> MeasuredRecord:
+    return MeasuredRecord(machine="2 CPUs", began=began, seconds=60.0, digest=prediction.digest, ratio=1.1)
 
 
 def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -146,7 +186,14 @@ def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tm
         made.append(case.name)
         return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0, digest=case.digest)
 
+    controls: list[str] = []
+
+    def control(case: cases.Case, results: Path, **_: object) -> ProofRecord:
+        controls.append(case.name)
+        return proof(times=(FLUSH,), total=FLUSH, rest=FLUSH, seconds=1.0, digest=case.digest)
+
     monkeypatch.setattr(kept_runs, "run_proof", make)
+    monkeypatch.setattr(kept_runs, "run_control", control)
     arguments = ["--limits", "--results", str(tmp_path / "results"), "--only", "wal-flush", "cpu"]
 
     assert runner.main([*arguments, "--limit", "10s"]) == 75
@@ -155,6 +202,7 @@ def test_a_command_goes_on_where_it_was_left(monkeypatch: pytest.MonkeyPatch, tm
     assert made == [case.name for case in SEEN]
     assert runner.main(["--limits", "--results", str(tmp_path / "results")]) == 0
     assert len(made) == len(SEEN)
+    assert controls == [case.name for case in SEEN if not case.proof.is_varied]
     assert "| wal-flush | flush | flush 0.70 (0.50 to 0.90) |" in proof_page.PAGE.read_text(encoding="utf-8")
 
 
@@ -171,6 +219,43 @@ def test_what_pgtrial_says_when_it_fails_is_a_record_without_a_place(
     assert words[:4] == ["limits", str(case.file), "--arm", "waiting"]
     assert words[-1] == "--allow-code"
     assert by_rules.run_case(case, tmp_path, host_changes=False).state is State.FAILED
+
+
+def test_a_control_varies_all_times_of_the_arm_without_the_cause(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    case, called = ALL["commit-delay"], list[list[str]]()
+    fake_program(monkeypatch, "error: no", called)
+
+    found = by_experiment.run_control(case, tmp_path, host_changes=False)
+
+    assert (found.reason, found.digest) == ("error: no", case.digest)
+    (words,) = called
+    assert words[:4] == ["limits", str(case.file), "--arm", case.relieved]
+    assert "--resource" not in words
+    given = command.make_context("limits", words[1:]).params
+    assert (given["resources"], given["method"], given["blocks"]) == ((), case.proof.method, 6)
+
+
+# Those of undeclared-limit are on volumes that are made for it.
+@pytest.mark.parametrize("name", [case.name for case in ALL.values() if not (case.proof.is_varied or case.outside)])
+def test_a_control_can_be_planned_for_each_case_in_which_something_is_missing(name: str) -> None:
+    case = ALL[name]
+    experiment = parse_experiment(case.file.read_text(encoding="utf-8"), case.file.name, case.file.parent).experiment
+
+    written = limits_experiment(
+        experiment,
+        resolve_arms(experiment),
+        arm=case.relieved,
+        method=case.proof.method or "auto",
+        duration=case.proof.duration or None,
+        warmup=case.proof.warmup or None,
+    )
+
+    found = examine(written, case.file.parent).experiment
+    assert found is not None
+    assert found.limits is not None
+    assert set(found.limits.resources) >= {f"slowdown.{name}" for name in ("cpu", "flush", "files", "generator")}
 
 
 def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]], status: int = 2) -> None:
@@ -255,29 +340,40 @@ def test_the_page_tells_how_often_each_is_right() -> None:
     first, second, *_ = UNSEEN
     found = {
         first.name: rules(first),
-        second.name: RulesRecord.of(Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE),
+        second.name: RulesRecord.of(
+            Outcome(case=second, state=State.WRONG, found=Resource.CPU), **MADE, digest=second.digest
+        ),
     }
-    proofs = {second.name: proof(times=(FLUSH,), total=FLUSH, rest=FLUSH)}
+    missing = Share(name="rest", value=0.1, low=0.0, high=0.2)
+    made = proof(times=(FLUSH,), total=FLUSH, rest=missing, digest=second.digest)
+    proofs = {second.name: (made, made)}
 
-    text = proof_page.render_unseen(UNSEEN, found, proofs)
+    text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs, {})
 
     assert "2 of 17 have been run. By rules, the right name was found in 1 of 2 whose cause was there" in text
     assert "always says “locks” is right in 2 of 2. By experiment, the right time is the largest in 1 of 1" in text
     assert f"| {second.name} | one advisory lock | locks | **cpu** | flush | flush |" in text
+    assert f"- {second.name}: 2 ledgers were made of it; the first that has a result counts" in text
 
 
 def test_no_unseen_case_and_no_prediction_was_changed_after_its_first_run() -> None:
     """Of the repository. What was run once stays as it was; a record of another digest tells that it did not."""
     folder = kept.FOLDER
-    rules, proofs, changes = (folder / f"{name}.json" for name in ("rules", "proofs", "predictions"))
-    as_run = {
-        **{(name, "rules"): each for name, each in kept.read_kept(rules, RulesRecord).items()},
-        **{(name, "proof"): each for name, each in kept.read_kept(proofs, ProofRecord).items()},
-        **{(name, "change"): each for name, each in kept.read_kept(changes, MeasuredRecord).items()},
-    }
+    rules, proofs, controls, changes = (
+        folder / f"{name}.json" for name in ("rules", "proofs", "controls", "predictions")
+    )
+    as_run = [
+        *((name, attempts) for name, attempts in kept.read_kept(rules, RulesRecord).items()),
+        *(
+            (name, attempts)
+            for path in (proofs, controls)
+            for name, attempts in kept.read_kept(path, ProofRecord).items()
+        ),
+        *((name, attempts) for name, attempts in kept.read_kept(changes, MeasuredRecord).items()),
+    ]
     now = {case.name: case.digest for case in UNSEEN} | {each.name: each.digest for each in PREDICTIONS}
 
-    changed = [key for key, record in as_run.items() if key[0] in now and record.digest != now[key[0]]]
+    changed = [name for name, attempts in as_run for each in attempts if each.digest != now.get(name, each.digest)]
 
     assert changed == []
 

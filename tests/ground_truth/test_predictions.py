@@ -22,7 +22,7 @@ def ledger(*said: Share, began: float = 1.0) -> ProofRecord:
 
 
 def measured(ratio: float | None, *, began: float = 2.0, reason: str = "") -> MeasuredRecord:
-    return MeasuredRecord(machine="2 CPUs", began=began, seconds=60.0, ratio=ratio, reason=reason)
+    return MeasuredRecord(machine="2 CPUs", began=began, seconds=60.0, digest=FASTER.digest, ratio=ratio, reason=reason)
 
 
 def said(low: float | None, high: float | None) -> Share:
@@ -100,7 +100,7 @@ def test_a_prediction_that_makes_no_sense_is_refused(tmp_path: Path, old: str, n
     ],
 )
 def test_an_interval_holds_or_not(low: float | None, high: float | None, ratio: float | None, holds: bool) -> None:
-    (found,) = score([FASTER], {"wal-flush": ledger(said(low, high))}, {"faster": measured(ratio)})
+    (found,) = score([FASTER], {"wal-flush": ledger(said(low, high))}, {"faster": [measured(ratio)]})
 
     assert found.holds is holds
 
@@ -108,14 +108,24 @@ def test_an_interval_holds_or_not(low: float | None, high: float | None, ratio: 
 def test_what_was_measured_before_it_was_predicted_does_not_count() -> None:
     proofs = {"wal-flush": ledger(said(1.1, 1.3), began=3.0)}
 
-    (found,) = score([FASTER], proofs, {"faster": measured(1.2, began=2.0)})
+    (found,) = score([FASTER], proofs, {"faster": [measured(1.2, began=2.0)]})
 
     assert found.holds is None
     assert found.measured is None
 
 
+def test_the_first_of_several_measurements_counts() -> None:
+    proofs = {"wal-flush": ledger(said(1.1, 1.3), began=1.0)}
+    attempts = [measured(1.2, began=0.5), measured(None, reason="killed"), measured(1.4, began=3.0), measured(1.2)]
+
+    (found,) = score([FASTER], proofs, {"faster": attempts})
+
+    assert found.measured == attempts[2]
+    assert found.holds is False
+
+
 def test_nothing_is_scored_of_which_no_ledger_has_spoken() -> None:
-    (found,) = score([FASTER], {"wal-flush": ledger()}, {"faster": measured(1.2)})
+    (found,) = score([FASTER], {"wal-flush": ledger()}, {"faster": [measured(1.2)]})
 
     assert found.holds is None
     assert coverage([found]) == (0, 0, 0.0, 1.0)
@@ -124,7 +134,7 @@ def test_nothing_is_scored_of_which_no_ledger_has_spoken() -> None:
 def test_coverage_has_its_exact_interval() -> None:
     proofs = {"wal-flush": ledger(said(1.1, 1.3))}
     ratios = [1.2] * 27 + [2.0] * 3
-    scored = [score([FASTER], proofs, {"faster": measured(ratio)})[0] for ratio in ratios]
+    scored = [score([FASTER], proofs, {"faster": [measured(ratio)]})[0] for ratio in ratios]
 
     held, judged, low, high = coverage(scored)
 
@@ -135,7 +145,7 @@ def test_coverage_has_its_exact_interval() -> None:
 
 def test_the_page_tells_how_many_hold() -> None:
     proofs = {"wal-flush": ledger(said(1.1, 1.3))}
-    scored = score([FASTER], proofs, {"faster": measured(1.4)})
+    scored = score([FASTER], proofs, {"faster": [measured(1.4)]})
 
     text = proof_page.render_predictions(scored)
 

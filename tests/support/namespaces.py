@@ -20,6 +20,13 @@ from support.waiting import wait_until
 
 _PORT = 22
 _FREE = "10.213"  # and two numbers more: nobody routes to it
+_LOSE = """
+table inet lost {
+  chain arriving {
+    type filter hook input priority 0; policy drop;
+  }
+}
+"""
 # What has this loaded sees a wall clock that is ahead: the kernel has one for all namespaces.
 _AHEAD = """
 #define _GNU_SOURCE
@@ -72,6 +79,23 @@ class NamespaceHost:
 
     def mend(self) -> None:
         _ip("link", "set", self.link, "up")
+
+    @contextlib.contextmanager
+    def losing_packets(self) -> Iterator[None]:
+        """What is sent to it vanishes, and nobody is told: a cable that is pulled on the way. Skips the test where that
+        needs more than there is.
+        """
+        if shutil.which("nft") is None:
+            pytest.skip("packets that vanish need nft")
+        self._nft(_LOSE)
+        try:
+            yield
+        finally:
+            self._nft("delete table inet lost")
+
+    def _nft(self, rules: str) -> None:
+        command = ["nsenter", f"--net=/run/netns/{self.namespace}", "nft", "-f", "-"]
+        subprocess.run(command, input=rules, text=True, check=True, capture_output=True)
 
     def read(self, setting: str) -> str:
         """A setting of the kernel's network, of which each host has its own."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.errors import StoreError
 from pgtrial.store import parquet
 from pgtrial.watch import alarms
 from pgtrial.watch.alarm_words import contract_text
@@ -16,6 +17,7 @@ from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
+from pgtrial.watch.raised import read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
@@ -105,10 +107,34 @@ def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[
     }
 
 
-def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False) -> None:
+# What is known of a minute of the day, where that is not all of it: the network was gone for half a minute, then for
+# ten minutes but some seconds, for twenty, and for half a minute in each of ten.
+CUTS = {
+    600: 0.5,
+    **{700 + minute: 0.05 if minute in (0, 9) else 0.0 for minute in range(10)},
+    **{800 + minute: 0.05 if minute in (0, 19) else 0.0 for minute in range(20)},
+    **{900 + minute: 0.5 for minute in range(10)},
+}
+
+
+def cut(columns: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The rows with what is known of their minutes: less time, and what counted in it; of no time no row."""
+    minutes = (columns["t"] % DAY // MINUTE).astype(int)
+    known = np.array([CUTS.get(int(minute), 1.0) for minute in minutes])
+    if "metric" in columns:
+        known = np.where(columns["metric"] == "proc_meminfo.MemAvailable", np.ceil(known), known)  # a gauge
+    parts = {name: columns[name] * known for name in ("total", "seconds", "calls", "exec_time") if name in columns}
+    if "sessions" in columns:
+        parts["sessions"] = rng.binomial(columns["sessions"], known)
+    return {name: each[known > 0] for name, each in (columns | parts).items()}
+
+
+def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False, is_cut: bool = False) -> None:
     """As a watch leaves a day whose readings are too old to be kept."""
+    rng = np.random.default_rng([20261130, day])
     with parquet.session(threads=1) as db:
-        for kind, columns in day_of_minutes(day, shifted=shifted, failing=failing).items():
+        for kind, whole in day_of_minutes(day, shifted=shifted, failing=failing).items():
+            columns = cut(whole, rng) if is_cut else whole
             db.register("columns", columns)
             db.execute("CREATE OR REPLACE TEMP TABLE of_day AS SELECT * REPLACE (t::DOUBLE AS t) FROM columns")
             for hour in range(START + day * DAY, START + (day + 1) * DAY, HOUR):
@@ -202,6 +228,88 @@ def test_the_same_minutes_without_it_are_silent(calm: Path, capsys: pytest.Captu
     assert "0 alarms in 2.0 days without gaps: 0 in 30 days, 95 % interval 0 to 55.3." in printed
     assert "The time is too short to know whether it holds" in printed
     assert "compare-times" not in printed
+
+
+def test_a_network_that_goes_now_and_then_raises_no_alarm(calm: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    for day in range(CALM, CALM + WATCHED):
+        write_day(root, day, is_cut=True)
+    found = find_alarms(root)
+    assert found.alarms == ()
+    unknown = sum(not known for known in CUTS.values())
+    assert found.audit.days == pytest.approx(WATCHED * (1 - unknown * MINUTE / DAY))
+
+
+def test_alarms_are_kept_when_what_they_were_found_from_is_not(
+    found: Watched, shifted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minutes age, and calm time moves with them over the time of an alarm; the contract is about all of them."""
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    with monkeypatch.context() as patch:
+        patch.setattr(alarms, "find_alarms", lambda *_: found)
+        assert main(["alarms", str(root), "--calm", "2026-11-28T00:00/2026-12-12T00:00"]) == 0
+        assert read_kept(root, 30.0) is None  # of a calm time that somebody names, only what comes after it counts
+        assert main(["alarms", str(root)]) == 0
+    for day in range(WATCHED):
+        shutil.rmtree(root.joinpath(hour_parts(START + day * DAY)[0]))
+        write_day(root, CALM + WATCHED + day, shifted=True)
+
+    later = find_alarms(root)
+
+    assert later.calm == Window(START + WATCHED * DAY, START + (CALM + WATCHED) * DAY)
+    assert later.alarms[: len(found.alarms)] == found.alarms
+    assert later.time_of(1) == found.time_of(1)
+    assert (later.kept.since, later.kept.until) == (found.calm.end, START + (CALM + 2 * WATCHED) * DAY - HOUR)
+    assert (later.audit.days, later.audit.alarms) == (2 * WATCHED, len(later.alarms))
+    assert later.kept.days == pytest.approx(2 * WATCHED - 1 / 24)
+    monkeypatch.setattr(alarms, "find_alarms", lambda *_: later)
+    capsys.readouterr()
+    assert main(["alarms", str(root)]) == 0
+    printed = capsys.readouterr().out
+    assert "alarms are kept since 2026-12-12T00:00 UTC" in printed
+    assert "in 4.0 days without gaps" in printed
+
+
+def test_an_alarm_that_is_found_again_a_little_earlier_is_the_one_that_is_kept(found: Watched) -> None:
+    """The last minutes of a folder are not whole yet when alarms are looked for."""
+    (alarm,) = found.alarms
+    kept = replace(found.kept, until=alarm.at - HOUR, alarms=found.alarms)
+    others = [replace(alarm, at=alarm.at + seconds) for seconds in (-2 * HOUR, -300, 0, 300, HOUR + 300)]
+    assert kept.with_new(others) == (alarm, others[-1])
+
+
+def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
+    found: Watched, shifted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    monkeypatch.setattr(alarms, "find_alarms", lambda *_: found)
+    (root / "alarms.json").mkdir()  # which nobody can write over
+    assert main(["alarms", str(root)]) == 0
+    streams = capsys.readouterr()
+    assert "1 alarm in 2.0 days" in streams.out
+    assert "alarms are not kept" in streams.err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"30": 7}',
+        '{"30": {"since": 1, "until": 2, "days": "many", "alarms": []}}',
+        '{"30": {"since": 1, "until": 2, "days": -1, "alarms": []}}',
+        '{"30": {"since": 1, "until": 2, "days": 1.5, "alarms": [{"at": 2, "shifts": []}]}}',
+        '{"30": {"since": 1, "until": 2, "days": 1.5, "alarms": [{"at": 2, "shifts": [{"signal": 1}]}]}}',
+    ],
+)
+def test_damaged_notes_of_alarms_are_refused_by_name(tmp_path: Path, content: str) -> None:
+    assert read_kept(tmp_path, 30.0) is None
+    (tmp_path / "alarms.json").write_text(content)
+    with pytest.raises(StoreError, match=r"alarms\.json.*damaged"):
+        read_kept(tmp_path, 30.0)
 
 
 def test_the_command_names_the_next_one(

@@ -4,7 +4,6 @@ import asyncio
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import psycopg
 import pytest
@@ -27,20 +25,21 @@ from pgtrial.engine.sampler.spool import Header
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import PORT
+from pgtrial.watch import reach as reach_module
 from pgtrial.watch import watcher as watcher_module
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
-from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS, hour_parts, look
-from pgtrial.watch.reach import Reached, find_first_process, reach
+from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS
+from pgtrial.watch.reach import find_first_process, reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS as COMMITS_METRIC
 from pgtrial.watch.series import read_polls, read_rates
 from pgtrial.watch.watcher import Options, Watcher
 from pgtrial.watch.windows import Window, window_sums
 from support import wait_until
+from support.watching import BEGUN, COMMITS, INTERVAL, MACHINE, POLL, POLLS, Network, rows, watched
 
 pytestmark = pytest.mark.pg
-INTERVAL = 0.5
 ROLE = "watcher"
 SHOP = """
 CREATE EXTENSION IF NOT EXISTS pg_stat_statements;
@@ -110,10 +109,12 @@ def load(cluster: ThrowawayCluster) -> Iterator[None]:
 
 
 @contextmanager
-def watching(cluster: ThrowawayCluster, root: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "pgtrial", "watch", dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
+def watching(
+    cluster: ThrowawayCluster, root: Path, *options: str, address: str = ""
+) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "pgtrial", "watch", address or dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
     process = subprocess.Popen(
-        [*command, "--interval", f"{INTERVAL}s", "--poll", "0.1s", *options], stderr=subprocess.PIPE, text=True
+        [*command, "--interval", f"{INTERVAL}s", "--poll", f"{POLL}s", *options], stderr=subprocess.PIPE, text=True
     )
     try:
         yield process
@@ -122,25 +123,6 @@ def watching(cluster: ThrowawayCluster, root: Path, *options: str) -> Iterator["
             process.terminate()
         _, said = process.communicate(timeout=60)
         process.said = said  # type: ignore[attr-defined]
-
-
-def rows(root: Path, kind: str, statement: str) -> list[tuple[Any, ...]]:
-    """Of all readings that are there; none while there are none."""
-    if not root.exists():
-        return []
-    files = [
-        str(root.joinpath(*hour_parts(hour), name))
-        for hour, kinds in look(root).hours.items()
-        for name in kinds[kind].readings
-    ]
-    if not files:
-        return []
-    with duckdb.connect() as db, suppress(duckdb.IOException):  # one may be replaced just now
-        return db.execute(statement.replace("{files}", f"read_parquet({files})")).fetchall()
-    return []
-
-
-COMMITS = "SELECT t, value FROM {files} WHERE metric = 'pg_stat_database.xact_commit' ORDER BY t"
 
 
 def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tmp_path: Path) -> None:
@@ -313,13 +295,43 @@ def test_a_session_of_the_watch_is_read_only_and_short(shop: ThrowawayCluster) -
     deadline = time.monotonic() + 30
     names = ("default_transaction_read_only", "statement_timeout", "lock_timeout", "application_name")
     query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in names)
-    link.connect({"settings": query}, deadline=deadline)
+    # By which the server itself ends one whose other end is gone; over a socket of its own machine there is none.
+    ends = "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name ~ '^(tcp_|idle_session)' ORDER BY 1"
+    link.connect({"settings": query, "ends": ends}, deadline=deadline)
     try:
-        answer = link.run("settings", (), deadline=deadline)
+        answer, ended = (link.run(name, (), deadline=deadline) for name in ("settings", "ends"))
         assert answer is not None
+        assert ended is not None
         assert rows_of(answer) == [["on", "5s", "5s", "pgtrial/watch"]]
+        found = dict(rows_of(ended))
+        keepalives = {f"tcp_keepalives_{name}" for name in ("count", "idle", "interval")}
+        assert {*keepalives, "tcp_user_timeout"} <= found.keys()
+        assert found.get("idle_session_timeout", "300000") == "300000"
     finally:
         link.close()
+
+
+def test_what_reads_its_extensions_goes_on_when_its_session_was_ended(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pace = watcher_module._PACE
+    assert pace.rest
+    monkeypatch.setattr(watcher_module, "_PACE", replace(pace, least=INTERVAL, rest=INTERVAL))
+    root = tmp_path / "w"
+    tables = "SELECT t FROM {files} WHERE metric = 'relations.table_bytes' ORDER BY t"
+    with watched(dsn(shop), root) as (watcher, said):
+        wait_until(lambda: rows(root, SAMPLES, tables))
+        with psycopg.connect(shop.conninfo(), autocommit=True) as connection:
+            ended = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND datname = 'shop'",
+                (ROLE,),
+            )
+            assert ended.fetchall() == [(True,)]
+            at = time.time()
+        wait_until(lambda: rows(root, SAMPLES, tables), lambda found: found[-1][0] > at + INTERVAL)
+    assert watcher.error is None
+    assert any("cannot be read: " in text for text in said)
+    assert not any("is lost" in text for text in said)
 
 
 def test_a_full_disk_ends_the_watch_and_not_the_server(
@@ -371,6 +383,24 @@ def test_one_folder_has_one_watch(shop: ThrowawayCluster, tmp_path: Path, capsys
     assert "another pgtrial watches into" in capsys.readouterr().err
 
 
+def test_after_a_failover_the_folder_is_that_of_the_same_connection_string(
+    shop: ThrowawayCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is in there was read of a host that is away now; the one that has its place is named as well."""
+    root = tmp_path / "w"
+    root.mkdir()
+    (root / "watch.json").write_text('{"format": 1, "server": "/gone:5433", "database": "shop"}')
+    here = str(shop.socket_directory)
+    several = psycopg.conninfo.make_conninfo(dsn(shop), host=f"/gone,{here}", port=f"5433,{PORT}")
+    with watching(shop, root, "--once", address=several) as process:
+        assert process.wait(60) == 0
+    assert rows(root, SAMPLES, COMMITS)
+
+    others = psycopg.conninfo.make_conninfo(dsn(shop), host=f"/elsewhere,{here}", port=f"5433,{PORT}")
+    assert main(["watch", others, "-o", str(root), "--keep-free", "1MB", "--once"]) == 1
+    assert 'has what was read of database "shop" at /gone:5433' in capsys.readouterr().err
+
+
 def test_interrupting_is_how_it_ends(shop: ThrowawayCluster, tmp_path: Path) -> None:
     root = tmp_path / "w"
     with watching(shop, root) as process:
@@ -393,6 +423,42 @@ def test_several_servers_have_a_folder_each(shop: ThrowawayCluster, tmp_path: Pa
         assert f"{folder.name}: watching database" in done.stderr
 
 
+def test_one_of_several_that_is_away_at_the_beginning_is_watched_when_it_is_there(
+    shop: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """As after a power cut: the watch of the others does not wait for the machine that comes last."""
+    root, later = tmp_path / "w", tmp_path / "later"
+    away = psycopg.conninfo.make_conninfo(dsn(shop), host=str(later))
+    with watching(shop, root, away) as process:
+        (here,) = wait_until(lambda: [*root.glob("*")] if root.exists() else [])
+        wait_until(lambda: rows(here, SAMPLES, COMMITS))
+        later.symlink_to(shop.socket_directory)
+        (other,) = wait_until(lambda: {*root.glob("*")} - {here})
+        wait_until(lambda: rows(other, SAMPLES, COMMITS))
+        process.terminate()
+        assert process.wait(60) == 0
+    said = process.said.splitlines()  # type: ignore[attr-defined]
+    (line,) = (each for each in said if "cannot connect" in each)
+    assert line.endswith("it is tried again, and watched when it is there")
+    assert any(each.startswith(f"{other.name}: watching database") for each in said)
+
+
+def test_several_of_which_none_is_there_are_said_to_be_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "host=/nonexistent", "host=/nowhere", "-o", str(tmp_path / "w")]) == 1
+    assert "cannot connect to the server of the command: host /nonexistent" in capsys.readouterr().err
+    assert not (tmp_path / "w").exists()
+
+
+def test_who_waits_for_a_server_ends_when_told_to(shop: ThrowawayCluster, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with watching(shop, root, "host=/nonexistent") as process:
+        wait_until(lambda: any(rows(each, SAMPLES, COMMITS) for each in root.glob("*")) if root.exists() else False)
+        process.terminate()
+        assert process.wait(60) == 0
+    with watching(shop, root, "host=/nonexistent", "--once") as process:
+        assert process.wait(60) == 0
+
+
 def test_a_role_that_is_no_monitor_is_told_what_it_does_not_see(
     shop: ThrowawayCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -402,31 +468,19 @@ def test_a_role_that_is_no_monitor_is_told_what_it_does_not_see(
     assert "(GRANT pg_monitor TO anybody)" in capfd.readouterr().err
 
 
-@contextmanager
-def watching_here(root: Path, server: str, first: Reached, *, machine: str | None = None) -> Iterator[list[str]]:
-    """A watch in this process, and what it says meanwhile."""
-    said: list[str] = []
-    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
-        options = Options(interval=INTERVAL, poll=0.1, machine=machine)
-        watcher = Watcher(server, {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
-        thread = threading.Thread(target=watcher.run)
-        thread.start()
-        try:
-            yield said
-        finally:
-            watcher.stop()
-            thread.join(60)
-    assert watcher.error is None
-
-
 def test_a_server_that_falls_silent_is_connected_to_anew(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a failover, or when the network is gone: nobody closes the connection."""
     monkeypatch.setattr(loop, "_MOST_SILENCE", 2 * INTERVAL)
-    root, first = tmp_path / "w", reach(dsn(shop), {})
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {})
     assert first.server_pid is not None
-    with watching_here(root, dsn(shop), first) as said:
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=POLL)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
         stopped: list[int] = []
         try:
             wait_until(lambda: rows(root, SAMPLES, COMMITS), bool)
@@ -440,84 +494,27 @@ def test_a_server_that_falls_silent_is_connected_to_anew(
             for pid in stopped:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
     assert rows(root, SAMPLES, "SELECT 1 FROM {files} WHERE metric = 'watch.unanswered'")
     assert any("connection to the server is lost" in text for text in said)
-
-
-class Network:
-    """A way to the server over TCP that can be cut: what is sent meanwhile arrives when it is mended."""
-
-    def __init__(self, cluster: ThrowawayCluster) -> None:
-        self._server = f"{cluster.socket_directory}/.s.PGSQL.{PORT}"
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets = [self._listener]
-        self._is_whole = threading.Event()
-        self._is_whole.set()
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
-
-    def cut(self) -> None:
-        self._is_whole.clear()
-
-    def mend(self) -> None:
-        self._is_whole.set()
-
-    def close(self) -> None:
-        self.mend()
-        for each in self._sockets:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(60)
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # it is closed
-            while True:
-                here, _ = self._listener.accept()
-                there = socket.socket(socket.AF_UNIX)
-                there.connect(self._server)
-                self._sockets += [here, there]
-                for pair in ((here, there), (there, here)):
-                    self._threads.append(threading.Thread(target=self._pass_on, args=pair))
-                    self._threads[-1].start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while content := source.recv(65536):
-                self._is_whole.wait()
-                target.sendall(content)
-            target.shutdown(socket.SHUT_WR)
 
 
 def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_MOST_SILENCE", 6.0)
-    root, network = tmp_path / "w", Network(shop)
-    over_tcp = psycopg.conninfo.make_conninfo(dsn(shop), host="127.0.0.1", port=network.port)
-    try:
-        first = reach(over_tcp, {})
-        assert first.server_pid is not None
-        with load(shop), watching_here(root, over_tcp, first) as said:
-            try:
-                began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
-                network.cut()
-                cut = time.time()
-                wait_until(lambda: [text for text in said if "connection to the server is lost" in text])
-                network.mend()
-                mended = time.time()
-                wait_until(
-                    lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6
-                )
-            finally:
-                network.mend()
-    finally:
-        network.close()
+    root = tmp_path / "w"
+    with load(shop), Network(shop) as network, watched(network.address(dsn(shop)), root) as (watcher, said):
+        began = wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)[0][0]
+        network.cut()
+        cut = time.time()
+        wait_until(lambda: [text for text in said if "connection to the server is lost" in text])
+        network.mend()
+        mended = time.time()
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6)
+    assert watcher.error is None
     assert any("connected to PostgreSQL" in text for text in said)
     times = [t for t, _ in rows(root, SAMPLES, COMMITS)]
     assert [t for t in times if cut < t < mended] == []  # what is answered late is of nobody knows when
@@ -530,6 +527,54 @@ def test_without_a_network_polls_have_a_gap_and_counters_go_on_when_it_is_back(
     assert np.isnan(polls[inside]).all()
     assert (rates[inside] > 0).all()  # the growth of all of the gap, which is shorter than a minute
     assert not (rates == 0).any()
+
+
+def test_one_poll_after_a_cut_does_not_stand_for_those_that_the_cut_took(
+    shop: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """A cut that is over before the connection is given up: what was asked is answered when the network is back."""
+    root = tmp_path / "w"
+    unanswered = "SELECT t FROM {files} WHERE metric = 'watch.unanswered'"
+    with Network(shop) as network, watched(network.address(dsn(shop)), root) as (watcher, said):
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: len(found) >= 6)
+        network.cut()
+        cut = time.time()
+        wait_until(lambda: rows(root, SAMPLES, unanswered), lambda found: len(found) >= 4)
+        mended = time.time()
+        network.mend()
+        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: sum(row[0] > mended for row in found) > 6)
+    assert watcher.error is None
+    assert not any("lost" in text for text in said)
+    polls = rows(root, SAMPLES, POLLS)
+    assert [t for t, _ in polls if cut + INTERVAL < t < mended] == []
+    # One number is that of a tick, in which there are so many moments, and of what came late in the one before.
+    assert max(number for _, number in polls) <= 3 * INTERVAL / POLL
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_one(
+    shop: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two watchers of one process: while one waits to be let in, the other begins sessions as if it were alone."""
+    monkeypatch.setattr(loop, "_MOST_SILENCE", 2 * INTERVAL)
+    monkeypatch.setattr(reach_module, "_PATIENCE", 600.0)
+    for name in ("_FIRST_SESSION", "_LONGEST_SESSION"):
+        monkeypatch.setattr(watcher_module, name, 4 * INTERVAL)
+    one, other = tmp_path / "one", tmp_path / "other"
+    with Network(shop) as network:
+        far = network.address(dsn(shop), connect_timeout="600")
+        with watched(far, one) as (lost, said), watched(dsn(shop), other) as (near, _):
+            wait_until(lambda: rows(one, SAMPLES, COMMITS))
+            network.cut()
+            before = network.connections
+            wait_until(lambda: network.connections > before)
+            tried, begun = network.connections, len(rows(other, SAMPLES, BEGUN))
+            wait_until(lambda: rows(other, SAMPLES, BEGUN), lambda found: len(found) > begun + 2)
+            assert network.connections == tried  # it still waits
+            network.mend()
+            mended = time.time()
+            wait_until(lambda: rows(one, SAMPLES, COMMITS), lambda found: found[-1][0] > mended)
+    assert (lost.error, near.error) == (None, None)
+    assert any("lost" in text for text in said)
 
 
 def _pids(cluster: ThrowawayCluster) -> list[int]:
@@ -546,9 +591,6 @@ def _readers() -> list[int]:
             if b"exec(sys.stdin.buffer.read(" in each.read_bytes() and not each.read_bytes().startswith(b"ssh"):
                 found.append(int(each.parent.name))
     return found
-
-
-MACHINE = "SELECT t, value FROM {files} WHERE metric = 'proc_stat.cpu_user' ORDER BY t"
 
 
 def test_a_machine_is_watched_by_ssh(
@@ -591,15 +633,25 @@ def test_a_machine_that_is_lost_is_a_gap_of_the_machine_alone_and_comes_back(
     monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
     monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 30 * INTERVAL)
     monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 30 * INTERVAL)
-    root, first = tmp_path / "w", reach(dsn(shop), {}, machine=sshd.address)
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {}, machine=sshd.address)
     assert first.remote is not None
-    with watching_here(root, dsn(shop), first, machine=sshd.address) as said:
-        wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
-        os.kill(first.remote.host.connection.pid, signal.SIGKILL)
-        wait_until(lambda: any("the reader on the server's machine ended" in text for text in said))
-        lost = time.time()
-        wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > lost)
-        wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: found[-1][0] > lost)
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=POLL, machine=sshd.address)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+            os.kill(first.remote.host.connection.pid, signal.SIGKILL)
+            wait_until(lambda: any("the reader on the server's machine ended" in text for text in said))
+            lost = time.time()
+            wait_until(lambda: rows(root, SAMPLES, COMMITS), lambda found: found[-1][0] > lost)
+            wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: found[-1][0] > lost)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
     assert not any("connection to the server is lost" in text for text in said)
     wait_until(lambda: not _readers())
 
@@ -611,12 +663,22 @@ def test_a_machine_that_cannot_be_read_leaves_the_server_watched_and_is_tried_ag
     monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
     monkeypatch.setattr(watcher_module, "_FIRST_SESSION", 10 * INTERVAL)
     monkeypatch.setattr(watcher_module, "_LONGEST_REMOTE", 10 * INTERVAL)
-    root, first = tmp_path / "w", reach(dsn(shop), {}, machine=sshd.address)
+    root, said = tmp_path / "w", []
+    first = reach(dsn(shop), {}, machine=sshd.address)
     assert first.remote is not None
     refusing = replace(first.remote.reader, command=("sh", "-c", "echo open failed >&2; exit 1"))
     first = replace(first, remote=replace(first.remote, reader=refusing))
-    with watching_here(root, dsn(shop), first, machine=sshd.address) as said:
-        machine = wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+    with open_folder(root, first.mark, ages=Ages(), counters=COUNTERS, keep_free=0) as folder:
+        options = Options(interval=INTERVAL, poll=POLL, machine=sshd.address)
+        watcher = Watcher(dsn(shop), {}, first, Recorder(folder, tell=said.append), options=options, tell=said.append)
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            machine = wait_until(lambda: rows(root, SAMPLES, MACHINE), lambda found: len(found) >= 2)
+        finally:
+            watcher.stop()
+            thread.join(60)
+    assert watcher.error is None
     before = [t for t, _ in rows(root, SAMPLES, COMMITS) if t < machine[0][0] - 2 * INTERVAL]
     assert len(before) >= 5
     assert said[0] == "the reader on the server's machine ended: open failed: without its machine for now"

@@ -74,6 +74,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, evidence, waits, is_kept=is_little)
             sessions, polls = _sessions(db) if waits else ({}, {})
+            scatter = _scatter(db) if waits else {}
             background = _background(db) if waits else {}
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
@@ -88,6 +89,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 waits=found_waits,
                 autovacuum=autovacuum,
                 sessions=sessions,
+                scatter=scatter,
                 background=background,
                 polls=polls,
                 wait_counts=counters.wait_counts,
@@ -414,6 +416,13 @@ def _sessions(
                 )
             )
     return {key: tuple(groups) for key, groups in found.items()}, polls
+
+
+def _scatter(db: duckdb.DuckDBPyConnection) -> dict[Cell, dict[tuple[str, str], float]]:
+    found: dict[Cell, dict[tuple[str, str], float]] = {}
+    for run, level, scenario, kind, event, variance in _rows(db, "scatter"):
+        found.setdefault((run, level, scenario), {})[kind, event] = max(0.0, variance)
+    return found
 
 
 def _parts(

@@ -18,8 +18,9 @@ from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
 
 if TYPE_CHECKING:
-    from pgtrial.watch.alarms import ServerAlarm, Watched
+    from pgtrial.watch.alarms import Watched
     from pgtrial.watch.folder import Mark
+    from pgtrial.watch.raised import ServerAlarm
     from pgtrial.watch.webhook import Webhook
 
 _SCHEMA_VERSION = 1
@@ -96,10 +97,25 @@ def command(
         echo(f"database {mark.database} at {mark.server}")
         for line in _lines(folder, found):
             echo(line)
+    if window is None:
+        _keep(folder, found)
     if webhook is not None:
         _post(folder, webhook, mark, found)
     if fail_on_alarm and found.has_alarm_in_last(_LAST):
         sys.exit(_ALARM)
+
+
+def _keep(folder: Path, found: "Watched") -> None:
+    """Keep the alarms; who may not write to the folder has seen them all the same."""
+    from pgtrial.errors import StoreError
+    from pgtrial.watch.raised import keep
+
+    if found.rest is None:
+        return
+    try:
+        keep(folder, found.kept, found.one_in)
+    except StoreError as err:
+        echo(f"{err.message}: alarms are not kept longer than the minutes that they were found from", err=True)
 
 
 def _post(folder: Path, webhook: "Webhook", mark: "Mark", found: "Watched") -> None:
@@ -124,6 +140,7 @@ def _document(server: str, database: str, folder: Path, found: "Watched") -> dic
     from pgtrial.watch.alarm_words import OBSERVATION, contract_text
 
     known = asdict(found)
+    known["since"] = known.pop("kept")["since"]
     high = found.audit.high
     return {
         "schema_version": _SCHEMA_VERSION,
@@ -143,6 +160,8 @@ def _lines(folder: Path, found: "Watched") -> Iterator[str]:
     width = shutil.get_terminal_size((100, 24)).columns
     yield f"calm: {found.calm} UTC"
     yield "watched: nothing after it yet" if found.rest is None else f"watched: {found.rest} UTC"
+    if found.kept.since < found.calm.end:
+        yield f"alarms are kept since {moment(found.kept.since)} UTC"
     signals = dict.fromkeys(column.signal for column in found.columns)
     yield f"signals: {', '.join(signals)}"
     yield ""

@@ -40,8 +40,8 @@ def command(*, folder: Path, changes: dict[str, float], as_json: bool) -> None:
     """Predict throughput after a change, from a result folder of "pgtrial limits".
 
     The interval is for what an experiment of as many blocks would find, in 90
-    of 100 cases. The further a change is from what was tried, the less it is
-    worth: elasticities are those of small changes.
+    of 100 cases, whether times follow or hide behind each other. Beyond the
+    steps that were tried, which is told, it may hold less often.
 
     \b
     Example:
@@ -49,12 +49,17 @@ def command(*, folder: Path, changes: dict[str, float], as_json: bool) -> None:
     """
     from pgtrial.analysis.causes.ledger import CONFIDENCE, predict_change
 
-    arm, found = predict_change(folder, changes)
+    found = predict_change(folder, changes)
+    ratio = found.ratio
     if as_json:
-        values = {"arm": arm, "ratio": found.value, "low": found.low, "high": found.high}
-        echo(json.dumps({**values, "confidence": CONFIDENCE}))
+        values = {"arm": found.arm, "ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+        echo(json.dumps({**values, "confidence": CONFIDENCE, "beyond": found.beyond, "fits": found.fits}))
         return
     interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(found.low, found.high, found.value)})"
-    echo(f"throughput of {arm}: {change_text(found.value, found.low, found.high)}{interval}")
+    if ratio.low is not None and ratio.high is not None:
+        interval = f" ({format_share(CONFIDENCE)} interval {interval_text(ratio.low, ratio.high, ratio.value)})"
+    echo(f"throughput of {found.arm}: {change_text(ratio.value, ratio.low, ratio.high)}{interval}")
+    for name, step in found.beyond.items():
+        echo(f"note: {name} was tried up to {step:.3g} times; what lies beyond 1/{step:.3g} or {step:.3g} is a guess")
+    if not found.fits:
+        echo("note: the elasticities change within the step, so that a smaller step would predict something else")

@@ -154,7 +154,8 @@ def command(
         return
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.watch.folder import Ages
-    from pgtrial.watch.watcher import Options, watch
+    from pgtrial.watch.servers import watch
+    from pgtrial.watch.watcher import Options
 
     options = Options(
         interval=interval,

@@ -8,19 +8,13 @@ from pgtrial.collectors import (
     pg_stat_statements,
     pg_wait_sampling,
     pgbouncer,
-    pressure,
-    proc_diskstats,
-    proc_loadavg,
-    proc_meminfo,
-    proc_stat,
-    proc_vmstat,
+    proc,
     process_cpu,
     progress,
     relations,
     server_views,
     sessions,
     throttling,
-    zoneinfo,
 )
 from pgtrial.collectors.base import (
     ConsoleCollector,
@@ -35,14 +29,9 @@ Collector = FileCollector | ProcessCollector | QueryCollector | SessionCollector
 
 # In the order in which they are read: files first, they never keep anyone waiting.
 COLLECTORS: tuple[Collector, ...] = (
-    proc_stat.COLLECTOR,
-    proc_diskstats.COLLECTOR,
-    proc_vmstat.COLLECTOR,
-    proc_meminfo.COLLECTOR,
-    proc_loadavg.COLLECTOR,
-    zoneinfo.COLLECTOR,
+    *proc.COLLECTORS,
     throttling.COLLECTOR,
-    *pressure.COLLECTORS,
+    *proc.STALLS,
     *cgroup.COLLECTORS,
     *process_cpu.COLLECTORS,
     *pgbouncer.COLLECTORS,

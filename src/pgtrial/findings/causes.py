@@ -70,8 +70,10 @@ class Limit(Record):
     """What limits an arm at a load level: the first suspect if it is strong enough, else ``UNDETERMINED``.
 
     ``is_apart``: whether it is sure, over the blocks, that it is another limit than the control's; null of the control.
-    ``elasticity``: of the arm's throughput to it, where an experiment has proved it. ``by_rules``: what the rules
-    named, where the experiment says something else, which counts.
+    ``proved``: the time that an experiment has proved to be the largest, with the ``elasticity`` of the arm's
+    throughput to it. It has another name than ``resource`` where that is why it takes so long: reads because there is
+    too little memory, flushes while a lock is held. ``by_rules``: what the rules named, where the experiment says
+    something else, which counts.
     """
 
     arm: str
@@ -81,6 +83,7 @@ class Limit(Record):
     text: Message  # one sentence
     suspects: tuple[Suspect, ...]  # strongest first
     is_apart: bool | None = None
+    proved: Resource | None = None
     elasticity: Estimate | None = None
     by_rules: Resource | None = None
 

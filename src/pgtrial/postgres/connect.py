@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -46,16 +47,41 @@ def forget_caller() -> dict[str, str]:
     return {name: os.environ.pop(name) for name in list(os.environ) if _is_libpqs(name)}
 
 
+@dataclass(slots=True)
+class _Caller:
+    """Variables that ``users`` have the process's environment hold, in place of its ``own`` ones."""
+
+    variables: Mapping[str, str]
+    own: Mapping[str, str]
+    users: int = 0
+
+
+_callers: list[_Caller] = []  # the last one is whose variables are in the environment
+_environment = threading.Lock()
+
+
 @contextmanager
 def as_caller(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let libpq's variables be these, and no others, while a connection is begun."""
-    own = forget_caller()
-    os.environ.update(variables)
+    """Let libpq's variables be these, and no others, while a connection is begun.
+
+    They are the process's: threads that begin connections at the same time all need the same ones, and nobody waits for
+    a connection of somebody else.
+    """
+    with _environment:
+        if not _callers or _callers[-1].variables != variables:
+            _callers.append(_Caller(variables=dict(variables), own=forget_caller()))
+            os.environ.update(variables)
+        caller = _callers[-1]
+        caller.users += 1
     try:
         yield
     finally:
-        forget_caller()
-        os.environ.update(own)
+        with _environment:
+            caller.users -= 1
+            if not caller.users:
+                _callers.remove(caller)
+                forget_caller()
+                os.environ.update(caller.own)
 
 
 def _is_libpqs(name: str) -> bool:

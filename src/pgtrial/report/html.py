@@ -18,8 +18,8 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
+from pgtrial.report.question_words import soak_head
 from pgtrial.report.sections import shown_sections
-from pgtrial.report.soak_words import soak_head
 from pgtrial.report.terms import hypothesis_word, script_words, severity_word
 from pgtrial.report.words import SEVERITY_SYMBOLS
 from pgtrial.safe_files import write_file

@@ -13,12 +13,20 @@ from collections.abc import Collection, Sequence
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
-from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import as_gated, unfinished_text
-from pgtrial.report.host_words import HOST_HEADS, host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
-from pgtrial.report.soak_words import soak_head, soak_texts
+from pgtrial.report.question_words import (
+    ACCEPTANCE_HEADS,
+    HOST_HEADS,
+    acceptance_rows,
+    acceptance_text,
+    host_rows,
+    hosts_text,
+    prediction_text,
+    soak_head,
+    soak_texts,
+)
 from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,

@@ -13,12 +13,20 @@ from pgtrial.findings.questions import Ledger, Soak
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.acceptance_words import acceptance_rows, acceptance_text
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
-from pgtrial.report.host_words import host_rows, hosts_text, prediction_text
 from pgtrial.report.narrative.worst import worst_text
-from pgtrial.report.soak_words import drift_cells, soak_head, soak_texts, too_short_text
+from pgtrial.report.question_words import (
+    acceptance_rows,
+    acceptance_text,
+    drift_cells,
+    host_rows,
+    hosts_text,
+    prediction_text,
+    soak_head,
+    soak_texts,
+    too_short_text,
+)
 from pgtrial.report.summary_words import effects_by_level, overall_effects, placebo_text, single_runs_text
 from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from pgtrial.stats.alarms.audit import Audit
 from pgtrial.units import format_change
-from pgtrial.watch.alarms import ServerAlarm, Shift
+from pgtrial.watch.raised import ServerAlarm, Shift
 
 _TEXT = 60  # characters of a statement
 OBSERVATION = (

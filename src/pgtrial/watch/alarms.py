@@ -17,6 +17,7 @@ from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, Change, learn
 from pgtrial.stats.alarms.feed import open_feed, take
 from pgtrial.watch.folder import read_mark
 from pgtrial.watch.layout import DAY, HOUR, MINUTE, SAMPLES, look
+from pgtrial.watch.raised import SETTLING, Kept, ServerAlarm, Shift, read_kept
 from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes, usual_statements
 from pgtrial.watch.windows import Window
 
@@ -28,42 +29,10 @@ _MINUTES_OF_DAY = DAY // MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """What changed: an ``aspect`` of a signal, or the share of a ``part`` of a mix, since ``onset``, seconds since the
-    epoch.
-
-    ``size``, with its 95 % interval, is the ratio to what it was, of both with their background (``watch.quotients``);
-    of a share that of its ratio to the geometric mean of the others; of a spread that of the mean difference between
-    neighbouring minutes.
-    """
-
-    signal: str
-    part: str
-    text: str
-    aspect: Aspect
-    is_more: bool
-    size: float
-    low: float
-    high: float
-    onset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAlarm:
-    """Raised at ``at``, seconds since the epoch; the first of the shifts has the most evidence."""
-
-    at: int
-    shifts: tuple[Shift, ...]
-
-    @property
-    def onset(self) -> int:
-        return self.shifts[0].onset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """``calm`` is what was learned from, ``rest`` what came after it, None where nothing did. In ``one_in`` days there
-    is one false alarm at most.
+    is one false alarm at most. ``alarms`` and ``audit`` are of the time since ``kept.since``: with those that were
+    kept from before, as they were raised then. ``kept`` is what is to be kept of them now.
     """
 
     calm: Window
@@ -71,6 +40,7 @@ class Watched:
     columns: tuple[Column, ...]
     alarms: tuple[ServerAlarm, ...]
     audit: Audit
+    kept: Kept
     one_in: float = CONTRACT_DAYS
 
     @property
@@ -96,13 +66,15 @@ class Watched:
 def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT_DAYS) -> Watched:
     """All alarms after ``calm``, the first two weeks unless it is given, with one false one in ``one_in`` days.
 
-    Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
+    The first two weeks are those of which minutes are still there: what was raised before, and has been kept, counts as
+    it was. Raises StoreError where a file is damaged, and SpecError where the calm time has too few minutes.
     """
     found = look(root)
     hours = [hour for hour, kinds in found.hours.items() if kinds[SAMPLES].number]
     if not hours:
         raise _too_few(calm, 0)
     there = Window(hours[0], hours[-1] + HOUR)
+    kept = read_kept(root, one_in) if calm is None else None
     calm = calm or Window(there.start, there.start + FEWEST_DAYS * DAY)
     # Whole blocks, and only of what there is.
     start = -(-max(calm.start, there.start) // _BLOCK) * _BLOCK
@@ -123,17 +95,27 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
             f"nothing changes in the calm time {calm}: there is no signal to learn",
             hint="Name another calm time with --calm START/END.",
         )
-    alarms = tuple(_alarms(signals, calm, one_in))
+    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
+    alarms = before.with_new(_alarms(signals, calm, one_in))
+    rest = _rest(minutes, calm)
+    end = calm.end if rest is None else rest.end
+    until = max(before.until, end - SETTLING)
+
+    # What settled last was gone through then, also where calm time has moved over it.
+    first = before.until if calm.end <= before.until + SETTLING else calm.end
+
+    def days_read(stop: int) -> float:
+        """After the time of which they are known."""
+        start, last = (max(0, each - minutes.window.start) // MINUTE for each in (first, stop))
+        return float(known[start:last].sum()) / _MINUTES_OF_DAY
+
     return Watched(
         calm=calm,
-        rest=_rest(minutes, calm),
+        rest=rest,
         columns=signals.columns,
         alarms=alarms,
-        audit=audit(
-            len(alarms),
-            days=float(known[calm.minutes :].sum()) / _MINUTES_OF_DAY,
-            allowed=CONTRACT_DAYS / one_in,
-        ),
+        audit=audit(len(alarms), days=before.days + days_read(end), allowed=CONTRACT_DAYS / one_in),
+        kept=Kept(since=before.since, until=until, days=before.days + days_read(until), alarms=alarms),
         one_in=one_in,
     )
 

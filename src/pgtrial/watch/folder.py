@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,9 +243,16 @@ def minutes_of_day(day: int, kind: str, found: Look) -> dict[int, tuple[int, str
 
 @contextmanager
 def open_folder(
-    root: Path, mark: Mark, *, ages: Ages, counters: Iterable[tuple[str, float]], keep_free: int
+    root: Path,
+    mark: Mark,
+    *,
+    ages: Ages,
+    counters: Iterable[tuple[str, float]],
+    keep_free: int,
+    places: Collection[str] = (),
 ) -> Iterator[WatchFolder]:
-    """The folder for one writer, made where it is missing.
+    """The folder for one writer, made where it is missing. ``places`` are other servers that it may be of, as the same
+    connection string leads to them.
 
     Raises StoreError where another one writes, where it belongs to another server, or has files that are none of a
     watch.
@@ -263,13 +270,13 @@ def open_folder(
                 f'another pgtrial watches into "{root}"', hint="Name another folder with --output, or end that one."
             ) from None
         look(root)
-        _check_mark(root, mark)
+        _check_mark(root, mark, places)
         folder = WatchFolder(root, ages=ages, counters=counters, keep_free=keep_free)
         folder.check_room()
         yield folder
 
 
-def _check_mark(root: Path, mark: Mark) -> None:
+def _check_mark(root: Path, mark: Mark, places: Collection[str]) -> None:
     try:
         there = (root / MARK).exists()
         if not there:
@@ -277,7 +284,10 @@ def _check_mark(root: Path, mark: Mark) -> None:
             write_file(root / MARK, json.dumps(content, indent=1) + "\n")
     except OSError as err:
         raise StoreError(f'cannot write to the folder "{root}": {err.strerror}') from err
-    if there and (found := read_mark(root)) != mark:
+    if there and (found := read_mark(root)) not in (
+        mark,
+        *(Mark(server=each, database=mark.database) for each in places),
+    ):
         raise StoreError(
             f'"{root}" has what was read of database "{found.database}" at {found.server}',
             hint="Name another folder with --output: readings of two servers cannot be told apart.",

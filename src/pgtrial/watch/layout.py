@@ -5,6 +5,7 @@
     watch.json                                    what is watched
     watch.lock                                    held by the watch that writes
     posted.json                                   the newest alarm that each webhook has got
+    alarms.json                                   alarms that were raised
     2026-11-28/                                   a day, UTC
         samples-hours-000812.parquet              its hours
         05/                                       one hour of it
@@ -27,7 +28,7 @@ from typing import ParamSpec, TypeVar
 
 from pgtrial.errors import StoreError
 
-MARK, LOCK, POSTED = "watch.json", "watch.lock", "posted.json"
+MARK, LOCK, POSTED, RAISED = "watch.json", "watch.lock", "posted.json", "alarms.json"
 SAMPLES, WAITS, STATEMENTS = "samples", "waits", "statements"
 KINDS = (SAMPLES, WAITS, STATEMENTS)
 PART, WHOLE, MINUTES, HOURS = "part", "", "minutes", "hours"
@@ -36,7 +37,9 @@ MINUTE, HOUR, DAY = 60, 3600, 86400  # s
 _FILE = re.compile(rf"(?P<kind>{'|'.join(KINDS)})-(?:(?P<form>part|minutes|hours)-)?(?P<number>\d{{6,12}})\.parquet")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HOUR = re.compile(r"[01]\d|2[0-3]")
-_LEFT_OVER = re.compile(r"\.(?:watch|posted|samples|waits|statements)\b.*-[0-9a-f]{16}")  # by a watch that was killed
+_LEFT_OVER = re.compile(
+    r"\.(?:watch|posted|alarms|samples|waits|statements)\b.*-[0-9a-f]{16}"
+)  # by a watch that was killed
 
 
 _Given = ParamSpec("_Given")
@@ -151,7 +154,7 @@ def look(root: Path, *, start: float = 0.0, end: float = float("inf")) -> Look:
     for day in _names(root, ()):
         if _LEFT_OVER.fullmatch(day):
             left.append((day,))
-        elif day not in (MARK, LOCK, POSTED):
+        elif day not in (MARK, LOCK, POSTED, RAISED):
             first = _day_start(root, day)
             if first + DAY <= start or first >= end:
                 continue

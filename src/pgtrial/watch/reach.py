@@ -1,7 +1,6 @@
 """Reach the server that is to be watched: where it is, what it is, and its machine, if that is this one or reached."""
 
 import asyncio
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,14 +25,13 @@ SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_dat
        pg_has_role('pg_monitor', 'USAGE'),
        current_setting('server_version')
 """
-_one = threading.Lock()  # libpq's variables are the process's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """A server that answers. ``conninfo`` is for its views, ``own_conninfo`` for what lies in its database; a password
-    may be in both. ``server_pid`` is None where its processes are not on this machine, nor on the one of ``remote``, or
-    not to be seen.
+    may be in both. ``places`` are all that the connection string may lead to. ``server_pid`` is None where its
+    processes are not on this machine, nor on the one of ``remote``, or not to be seen.
     """
 
     mark: Mark
@@ -44,6 +42,7 @@ class Reached:
     server_pid: int | None
     devices: tuple[str, ...]
     remarks: tuple[str, ...]
+    places: tuple[str, ...] = ()
     remote: "RemoteMachine | None" = None
 
 
@@ -67,13 +66,12 @@ def reach(dsn: str, caller: Mapping[str, str], *, machine: str | None = None, in
     Raises SpecError for what is no connection string or has a password in it, ConnectError, PreflightError,
     TargetError.
     """
-    with _one:
-        try:
-            return asyncio.run(asyncio.wait_for(_reach(dsn, caller, machine, insists=insists), _PATIENCE))
-        except TimeoutError:
-            raise ConnectError(
-                "the server does not answer", detail=f"It was waited for {_PATIENCE:.0f} s.", hint="Try it with psql."
-            ) from None
+    try:
+        return asyncio.run(asyncio.wait_for(_reach(dsn, caller, machine, insists=insists), _PATIENCE))
+    except TimeoutError:
+        raise ConnectError(
+            "the server does not answer", detail=f"It was waited for {_PATIENCE:.0f} s.", hint="Try it with psql."
+        ) from None
 
 
 async def _reach(dsn: str, caller: Mapping[str, str], machine: str | None, *, insists: bool) -> Reached:
@@ -122,6 +120,7 @@ async def _reach(dsn: str, caller: Mapping[str, str], machine: str | None, *, in
         server_pid=server_pid,
         devices=devices,
         remarks=tuple(remarks),
+        places=address.places,
         remote=remote,
     )
 

@@ -3,8 +3,8 @@
 Commits, active sessions, time at work per commit and CPU are those of ``watch.compare``; errors, devices, memory and
 work per commit are those of ``watch.quotients``. Each of the usual statements has its time per call. Waits by type, and
 the share of each statement in the time of all, are mixes. A minute in which no session was seen waiting for something
-may have missed it, so half a poll is added to each count (Martin-Fernandez et al., Stat. Model. 15 (2015) 134-158, for
-zeros of counts); to the time of statements a thousandth of the usual time of all.
+may have missed it, so half a poll of a usual minute is added to each (Martin-Fernandez et al., Stat. Model. 15 (2015)
+134-158, for zeros of counts); to the time of statements a thousandth of the usual time of all.
 
 All but the mixes change by ratios: what a load's rhythm multiplies it goes on to multiply after a change.
 """
@@ -250,7 +250,9 @@ def _waits(minutes: Minutes, here: slice) -> list[tuple[Column, Array]]:
     large = [name for name in types if sessions[name] >= _SMALL * sum(sessions.values()) > 0]
     others = sum((series for name, series in types.items() if name not in large), zero)
     parts = [*((name, types[name]) for name in large), (OTHERS, others)]
-    return [(Column(signal=WAITS_NAME, part=name), series + _HALF / polls) for name, series in parts]
+    # Of a usual minute: of one that was polled less it would be more, and a network that goes now and then a change.
+    usual = float(np.nanmedian(polls[here])) if np.isfinite(polls[here]).any() else 1.0
+    return [(Column(signal=WAITS_NAME, part=name), series + _HALF / usual) for name, series in parts]
 
 
 def _shares(minutes: Minutes, here: slice, statements: Mapping[str, str]) -> list[tuple[Column, Array]]:

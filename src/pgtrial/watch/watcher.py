@@ -1,19 +1,16 @@
-"""Watch servers: read them until told to stop, through their restarts, upgrades and the network's moods.
+"""Watch a server: read it until told to stop, through its restarts, upgrades and the network's moods.
 
-Each server has a thread and a sampler's loop, the same as an experiment's. An hour of it at most is a session; then and
-when the connection was lost, everything is found anew: the server's version, its processes, its extensions. While the
-server cannot be reached only its machine is read, if that is this one, and the server is tried again after growing
-pauses.
+It has a sampler's loop, the same as an experiment's. An hour of it at most is a session; then and when the connection
+was lost, everything is found anew: the server's version, its processes, its extensions. While the server cannot be
+reached only its machine is read, if that is this one, and the server is tried again after growing pauses.
 """
 
 import os
-import queue
 import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,10 +20,8 @@ from pgtrial.engine.sampler.extensions import Pace
 from pgtrial.engine.sampler.files import ReaderError
 from pgtrial.engine.sampler.link import LinkError
 from pgtrial.engine.sampler.loop import Loop, WatchMode
-from pgtrial.errors import SpecError, TargetError
-from pgtrial.watch.counters import COUNTERS
-from pgtrial.watch.folder import Ages, Mark, open_folder
-from pgtrial.watch.openmetrics import Textfile
+from pgtrial.errors import TargetError
+from pgtrial.watch.folder import Ages
 from pgtrial.watch.reach import Reached, reach
 from pgtrial.watch.recorder import APPLICATION, Recorder
 
@@ -35,12 +30,13 @@ Tell = Callable[[str], object]
 _FIRST_SESSION, _LONGEST_SESSION = 120.0, 3600.0
 _LONGEST_REMOTE = 600.0  # s of a session; what reads another machine may end, and is begun again with the next one
 _WRITE_EVERY = 5.0  # s
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # s between attempts to reach a server
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # s between attempts to reach a server
 _TIMEOUT = 5.0  # s; the server cancels what takes longer
 _PACE = Pace(
     least=60.0,
     at_start=frozenset({pg_stat_statements.TEXTS}),
     without=frozenset({pg_buffercache.NAME}),
+    rest=60.0,
 )
 _WAKE = bytes([signal.SIGTERM])
 
@@ -93,17 +89,17 @@ class Watcher:
     def run(self) -> None:
         """Read until told to stop. Raises StoreError where nothing more can be written."""
         try:
-            pause = _FIRST_PAUSE
+            pause = FIRST_PAUSE
             while self._goes_on():
                 reached = self._reached or self._try_again()
                 if reached is not None and self._read(reached):
-                    pause = _FIRST_PAUSE
+                    pause = FIRST_PAUSE
                     continue
                 self._wait(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE)
         finally:
             if self._reached is not None:
-                _leave(self._reached)
+                leave(self._reached)
             self._recorder.finish()
 
     def _goes_on(self) -> bool:
@@ -147,7 +143,7 @@ class Watcher:
             self._was_away = True
             return False
         finally:
-            _leave(reached)
+            leave(reached)
         return True
 
     def _begin(self, reached: Reached) -> Loop:
@@ -210,85 +206,12 @@ class Watcher:
         return Loop(config, self._recorder, collectors=WATCHED, lasting=lasting)
 
 
-def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, options: Options, tell: Tell) -> None:
-    """Watch servers until SIGINT or SIGTERM, or for the time of the options; one into ``output``, more below it.
-
-    Each has to be reached at the beginning. Raises SpecError, ConnectError, PreflightError, TargetError, StoreError.
-    """
-    ended: queue.SimpleQueue[Watcher | None] = queue.SimpleQueue()
-    with ExitStack() as stack:
-        reached = []
-        for dsn in dsns:
-            reached.append(reach(dsn, caller, machine=options.machine))
-            stack.callback(_leave, reached[-1])
-        folders = [output] if len(dsns) == 1 else [output / folder_name(each.mark) for each in reached]
-        if len(set(folders)) < len(folders):
-            raise SpecError("two of the connection strings name the same database", hint="Name each database once.")
-        watchers = []
-        for dsn, first, place in zip(dsns, reached, folders, strict=True):
-            folder = stack.enter_context(
-                open_folder(place, first.mark, ages=options.ages, counters=COUNTERS, keep_free=options.keep_free)
-            )
-            say = tell if len(dsns) == 1 else _prefixed(tell, place.name)
-            textfile = None
-            if options.textfiles is not None:
-                textfile = Textfile(options.textfiles, folder_name(first.mark), first.mark)
-                textfile.write(time.time())
-                stack.callback(textfile.remove)
-            recorder = Recorder(folder, tell=say, textfile=textfile)
-            where = "its machine as well" if first.server_pid is not None else "without its machine"
-            say(
-                f'watching database "{first.mark.database}" of PostgreSQL {first.version} at {first.mark.server}, '
-                f'{where}, into "{place}"'
-            )
-            for remark in first.remarks:
-                recorder.say(remark)
-            watchers.append(Watcher(dsn, caller, first, recorder, options=options, tell=say))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before = signal.signal(number, lambda _number, _frame: ended.put(None))
-            stack.callback(signal.signal, number, before)
-        threads = [threading.Thread(target=_run, args=(each, ended), name="watch") for each in watchers]
-        for thread in threads:
-            thread.start()
-        left = len(watchers)
-        while left:
-            one = ended.get()
-            if one is None or one.error is not None:
-                break
-            left -= 1
-        for each in watchers:
-            each.stop()
-        for thread in threads:
-            thread.join()
-    for each in watchers:
-        if each.error is not None:
-            raise each.error
-
-
 def _is_here(reached: Reached) -> bool:
     """Whether the server runs on this machine, and can be seen here."""
     return reached.server_pid is not None and reached.remote is None
 
 
-def _leave(reached: Reached) -> None:
+def leave(reached: Reached) -> None:
     """End what reads another machine; nothing where that is done."""
     if reached.remote is not None:
         reached.remote.close()
-
-
-def _run(watcher: Watcher, ended: "queue.SimpleQueue[Watcher | None]") -> None:
-    try:
-        watcher.run()
-    except Exception as err:  # it is raised by the thread that waits for this one
-        watcher.error = err
-    ended.put(watcher)
-
-
-def folder_name(mark: Mark) -> str:
-    """A name for the folder of one of several servers."""
-    text = f"{mark.server}-{mark.database}".lstrip("/")
-    return "".join(each if each.isalnum() or each in "-._" else "-" for each in text).strip(".")[:100] or "server"
-
-
-def _prefixed(tell: Tell, name: str) -> Tell:
-    return lambda text: tell(f"{name}: {text}")

@@ -22,8 +22,9 @@ from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.http_client import is_of_this_machine, make_opener
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import make_visible, parse_json
-from pgtrial.watch.alarms import ServerAlarm, Watched
+from pgtrial.watch.alarms import Watched
 from pgtrial.watch.layout import HOUR, POSTED
+from pgtrial.watch.raised import ServerAlarm
 
 VARIABLE = "PGTRIAL_WEBHOOK"
 TRIES = 3

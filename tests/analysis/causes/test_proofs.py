@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.causes.proofs import apply_proofs
+from pgtrial.analysis.evidence import read_evidence
 from pgtrial.design.limits import limits_to_prove, log_time
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import resolve_arms
@@ -15,9 +17,11 @@ from pgtrial.experiment_file.load import examine
 from pgtrial.export.bundle import copy_folder
 from pgtrial.export.redaction import Redaction
 from pgtrial.export.tables.causes import cause_tables
-from pgtrial.findings.causes import Resource
+from pgtrial.findings.causes import Limit, Resource
 from pgtrial.findings.findings import Findings
-from pgtrial.findings.message import say
+from pgtrial.findings.message import message, say
+from pgtrial.findings.questions import Ledger, LedgerEntry
+from pgtrial.findings.record import Estimate
 from pgtrial.narrate.facts import tell_facts
 from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
@@ -135,3 +139,102 @@ def test_proof_of_another_arm_is_damage(tmp_path: Path) -> None:
     layout.proof_folder(own, "on").rename(layout.proof_folder(own, "off"))
     with pytest.raises(StoreError, match="damaged"):
         analyze(own)
+
+
+def around(value: float, half: float) -> Estimate:
+    return Estimate(value=value, low=value - half, high=value + half)
+
+
+def ledger(times: Mapping[str, tuple[float, float]], *, total: tuple[float, float], of: str = "on") -> Ledger:
+    """A constructed one whose first surely leads."""
+    entries = tuple(
+        LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=1.5, elasticity=around(*value))
+        for name, value in times.items()
+    )
+    return Ledger(
+        of=of,
+        metric="pgbench.tps",
+        blocks=6,
+        confidence=0.95,
+        entries=entries,
+        total=around(*total),
+        rest=around(1 - total[0], total[1]),
+        leads=True,
+        fits=True,
+        not_varied=(),
+        text=message("ledger.nothing", arm=of),
+    )
+
+
+def limit(resource: Resource, *, arm: str = "on", detail: str = "") -> Limit:
+    text = message("ledger.nothing", arm=arm)  # as good as any
+    return Limit(arm=arm, load_level=0, resource=resource, detail=detail, text=text, suspects=(), is_apart=False)
+
+
+@pytest.mark.parametrize(
+    ("named", "proof"),
+    [
+        (Resource.CLIENT, ledger({"slowdown.cpu": (0.08, 0.03), "slowdown.flush": (0, 0.03)}, total=(0.09, 0.05))),
+        (Resource.CLIENT, ledger({"slowdown.cpu": (0.02, 0.03), "slowdown.flush": (-0.1, 0.03)}, total=(-0.08, 0.05))),
+        (Resource.SWAP, ledger({"slowdown.cpu": (0.10, 0.03), "slowdown.files": (0, 0.03)}, total=(0.1, 0.05))),
+        (Resource.WRITE_BACK, ledger({"slowdown.cpu": (0.15, 0.03), "slowdown.files": (0, 0.03)}, total=(0.15, 0.05))),
+    ],
+    ids=["next to nothing", "nothing", "swap", "write-back"],
+)
+def test_no_rule_is_overruled_by_less_than_what_has_not_been_found(
+    folder: Path, named: Resource, proof: Ledger
+) -> None:
+    as_ruled = limit(named)
+
+    assert apply_proofs(read_evidence(folder), [as_ruled], [proof]) == (as_ruled,)
+
+
+def test_no_rule_is_refuted_where_no_time_is_shown_to_matter(folder: Path) -> None:
+    proof = ledger({"slowdown.flush": (0.02, 0.03), "slowdown.cpu": (-0.3, 0.03)}, total=(-0.28, 0.05))
+    as_ruled = limit(Resource.CPU)
+
+    assert apply_proofs(read_evidence(folder), [as_ruled], [proof]) == (as_ruled,)
+
+
+def test_less_than_what_has_not_been_found_still_refutes_what_is_smaller(folder: Path) -> None:
+    proof = ledger({"slowdown.cpu": (0.3, 0.03), "slowdown.flush": (0, 0.03)}, total=(0.3, 0.05))
+
+    (found,) = apply_proofs(read_evidence(folder), [limit(Resource.WAL_FLUSH)], [proof])
+
+    assert (found.resource, found.by_rules, found.elasticity) == (Resource.UNDETERMINED, Resource.WAL_FLUSH, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "times", "words"),
+    [
+        (Resource.LOCKS, ("slowdown.flush", "slowdown.cpu"), "What they are held for is the flush of the WAL"),
+        (Resource.LWLOCKS, ("slowdown.cpu", "slowdown.flush"), "What they are held for is the CPU time of the server"),
+        (Resource.AUTOVACUUM, ("slowdown.cpu", "slowdown.flush"), "What it costs is the CPU time of the server"),
+        (Resource.MEMORY, ("slowdown.files", "slowdown.cpu"), "What it costs is reads and writes of files"),
+    ],
+)
+def test_what_takes_the_proved_time_keeps_its_name_and_the_elasticity_has_its_own(
+    folder: Path, named: Resource, times: tuple[str, str], words: str
+) -> None:
+    first, second = times
+    proof = ledger({first: (0.9, 0.05), second: (0.1, 0.05)}, total=(1.0, 0.05))
+
+    (found,) = apply_proofs(read_evidence(folder), [limit(named, detail="transactionid")], [proof])
+
+    assert (found.resource, found.detail, found.by_rules) == (named, "transactionid", None)
+    assert found.proved is not None
+    assert found.proved is not named
+    assert found.elasticity == proof.entries[0].elasticity
+    assert words in say(found.text)
+    assert "0.9" in say(found.text)
+
+
+def test_two_names_of_one_proved_time_are_as_far_apart_as_the_rules_say(folder: Path) -> None:
+    times = {"slowdown.flush": (0.9, 0.05), "slowdown.cpu": (0.1, 0.05)}
+    proofs = [ledger(times, total=(1.0, 0.05), of=arm) for arm in ("on", "off")]
+    named = [limit(Resource.LOCKS), limit(Resource.WAL_FLUSH, arm="off")]
+
+    of_on, of_off = apply_proofs(read_evidence(folder), named, proofs)
+
+    assert (of_on.proved, of_off.proved) == (Resource.WAL_FLUSH, Resource.WAL_FLUSH)
+    assert of_off.is_apart is False

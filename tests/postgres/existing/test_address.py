@@ -1,6 +1,7 @@
 import json
 import os
 import socket
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -197,6 +198,38 @@ def test_variables_of_the_caller_hold_for_one_connection_only(monkeypatch):
     assert "PGHOST" not in os.environ
     assert forget_caller()["PGUSER"] == "own"
     assert "PGUSER" not in os.environ
+
+
+def test_the_variables_of_a_caller_hold_until_the_last_thread_that_has_them_is_done(monkeypatch):
+    monkeypatch.setenv("PGHOST", "own")
+    theirs = {"PGHOST": "theirs"}
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(as_caller(theirs))
+        second.enter_context(as_caller(theirs))
+        first.close()
+        assert os.environ["PGHOST"] == "theirs"
+        with as_caller({"PGPORT": "1"}):
+            assert ("PGHOST" in os.environ, os.environ["PGPORT"]) == (False, "1")
+        assert os.environ["PGHOST"] == "theirs"
+    assert os.environ["PGHOST"] == "own"
+
+
+@on_one
+@pytest.mark.parametrize("way", ["string", "variable", "service"])
+def test_all_hosts_that_are_named_are_known(foreign, find, runner, tmp_path, way):
+    hosts, ports = "/nonexistent,127.0.0.1", f"1,{foreign.port}"
+    caller = {"PGPASSWORD": foreign.password}
+    if way == "string":
+        address = find(f"host={hosts} port={ports} user=boss", caller)
+    elif way == "variable":
+        address = find("user=boss", {**caller, "PGHOST": hosts, "PGPORT": ports})
+    else:
+        services = service_file(tmp_path / "services", f"[b]\nhost={hosts}\nport={ports}\nuser=boss\n")
+        address = find("service=b", {**caller, "PGSERVICEFILE": services})
+
+    assert address.places == ("/nonexistent:1", f"127.0.0.1:{foreign.port}")
+    assert address.place == address.places[1]
+    assert reaches(runner, foreign, address)
 
 
 @on_one

@@ -239,9 +239,9 @@ def _describe(
         ratio=math.exp(pooled.mean),
         low=math.exp(effect.low),
         high=math.exp(effect.high),
-        growth=growth and growth.value,
-        growth_low=growth and growth.low,
-        growth_high=growth and growth.high,
+        growth=None if growth is None else growth.value,
+        growth_low=None if growth is None else growth.low,
+        growth_high=None if growth is None else growth.high,
         autocorrelation=_autocorrelation(slices),
         forecast=forecast_method(
             sd=pooled.sd,

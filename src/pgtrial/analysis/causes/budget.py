@@ -45,10 +45,13 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Polled:
-    """What polling one window found. ``weight`` : seconds of the mean latency that a session found once stands for."""
+    """What polling one window found. ``weight`` : seconds of the mean latency that a session found once stands for.
+    ``scatter`` : the variance of what was found, where that is known.
+    """
 
     weight: float
     found: Mapping[WaitEvent, float]
+    scatter: Mapping[WaitEvent, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,8 @@ def describe_budgets(evidence: Evidence, reduction: Reduction, values: Values) -
     """Per arm, load level and scenario; means over the arm's runs, with t intervals over the blocks.
 
     The interval of a part that was counted has that of its counts in it: where sampling found it twice, or never, the
-    blocks agree and know nothing.
+    blocks agree and know nothing. What comes together, as sessions that wait for one flush at poll after poll, counts
+    once.
 
     "outside the server" is the mean latency less all that the server accounts for: the way through the network, the
     load generator, pauses of the client. As a difference it has the sampling error of all other parts, so where there
@@ -161,11 +165,12 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     is_closed_loop = measured.evidence.experiment.workload.rate is None
     polls = measured.reduction.polls.get((run.id, level), 0)
     found = {kind: sessions * polls for kind, sessions in split.by_part.items() if kind[0] not in _NOT_COUNTED}
+    scatter = measured.reduction.scatter.get((run.id, level, scenario), {})
     return _RunBudget(
         latency=latency,
         parts=parts,
         closure=split.total / ended / latency if is_closed_loop else None,
-        polled=(_Polled(weight=1 / (polls * ended), found=found),) if polls else (),
+        polled=(_Polled(weight=1 / (polls * ended), found=found, scatter=scatter),) if polls else (),
     )
 
 
@@ -225,11 +230,12 @@ def _compare(
     kinds = _kinds(budget for pair in pairs for budget in pair)
     sides = tuple(_average(side) for side in zip(*pairs, strict=True))
     alpha = (1 - evidence.confidence) / evidence.comparisons
-    members = count_members([sum(_count(side, kind) for side in sides) for kind in kinds], alpha=alpha)
+    clumps = {kind: _clump([window for side in sides for window in side.polled], kind) for kind in kinds}
+    members = count_members([sum(_count(side, kind) for side in sides) / clumps[kind] for kind in kinds], alpha=alpha)
     parts = {}
     for kind in kinds:
         values = [other.parts.get(kind, 0.0) - one.parts.get(kind, 0.0) for one, other in pairs]
-        counted = [_count_part(side, kind, alpha=alpha / members) for side in sides]
+        counted = [_count_part(side, kind, clump=clumps[kind], alpha=alpha / members) for side in sides]
         parts[kind] = estimate_difference(evidence, values, members=members, blocks=blocks)
         if counted[0] is not None and counted[1] is not None:
             parts[kind] = _enclose(parts[kind], difference_interval(counted[0], counted[1]))
@@ -255,7 +261,7 @@ def _order(parts: Mapping[WaitEvent, Estimate]) -> tuple[BudgetPart, ...]:
 
 def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], average: _RunBudget, kind: WaitEvent) -> Estimate:
     estimate = _estimate(evidence, [budget.parts.get(kind, 0.0) for budget in budgets])
-    counted = _count_part(average, kind, alpha=1 - evidence.confidence)
+    counted = _count_part(average, kind, clump=_clump(average.polled, kind), alpha=1 - evidence.confidence)
     return estimate if counted is None else _enclose(estimate, counted[1])
 
 
@@ -266,12 +272,21 @@ def _count(budget: _RunBudget, kind: WaitEvent) -> float:
     return sum(window.found.get(kind, 0.0) for window in budget.polled)
 
 
-def _count_part(budget: _RunBudget, kind: WaitEvent, *, alpha: float) -> tuple[float, Interval] | None:
-    """The part and the interval of its counts; None where it is not counted."""
+def _clump(windows: Sequence[_Polled], kind: WaitEvent) -> float:
+    """How many of what was found of a part are one, at least: its variance over its number, which a Poisson variable
+    has alike.
+    """
+    found = sum(window.found.get(kind, 0.0) for window in windows)
+    scatter = sum(window.scatter.get(kind, window.found.get(kind, 0.0)) for window in windows)
+    return max(1.0, scatter / found) if found > 0 else 1.0
+
+
+def _count_part(budget: _RunBudget, kind: WaitEvent, *, clump: float, alpha: float) -> tuple[float, Interval] | None:
+    """The part and the interval of its counts, ``clump`` of which are one; None where it is not counted."""
     if math.isinf(_count(budget, kind)):
         return None
-    counts = [window.found.get(kind, 0.0) for window in budget.polled]
-    weights = [window.weight for window in budget.polled]
+    counts = [window.found.get(kind, 0.0) / clump for window in budget.polled]
+    weights = [window.weight * clump for window in budget.polled]
     return budget.parts.get(kind, 0.0), count_interval(counts, weights, alpha=alpha)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,50 @@ from pgtrial.stats.interval import ratio_of
 CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
+_ROUNDED = 0.01  # by which the logarithm of a factor may be off that of the step
 _NEVER_VARIED = ("network", PAUSES, "wake-ups", "locks", "whole-pages", "autovacuum")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """``ratio``: of the arm's throughput after a change to before it; no bounds where one block is all there is.
+    ``beyond``: by the short name of a resource that is changed by more than was tried, the step that was. ``fits``: as
+    of the ledger.
+    """
+
+    arm: str
+    ratio: Estimate
+    beyond: Mapping[str, float]
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Points:
+    """What was measured: logarithms of times (arms, resources), and of throughput (blocks, arms)."""
+
+    resources: tuple[str, ...]
+    log_times: NDArray[np.float64]
+    log_throughput: NDArray[np.float64]
+
+    @property
+    def are_times(self) -> NDArray[np.bool_]:
+        return np.array([name not in MEMORY for name in self.resources])
+
+    @property
+    def steps(self) -> NDArray[np.float64]:
+        """How many times as long each time was made, or as small the memory."""
+        steps: NDArray[np.float64] = np.exp(self.log_times.max(axis=0) - self.log_times.min(axis=0))
+        return steps
+
+    def fit(self, confidence: float) -> Elasticities:
+        return fit_elasticities(self.log_times, self.log_throughput, confidence=confidence, are_times=self.are_times)
+
+    def predict(self, factors: NDArray[np.float64]) -> Estimate:
+        """Ratio of throughput, where a time is so many times as long, or memory as large."""
+        change = np.log(factors) * np.where(self.are_times, 1, -1)
+        return predict_log_ratio(
+            self.log_times, self.log_throughput, change, confidence=CONFIDENCE, are_times=self.are_times
+        ).mapped(ratio_of)
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
@@ -36,15 +80,14 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     asked = evidence.experiment.limits
     if asked is None or asked.of is None:
         return None
-    log_times = _read_times(evidence, asked.resources)
-    fitted = _fit(evidence, values, log_times)
-    if fitted is None:
+    points = _read_points(evidence, values, asked.resources)
+    if points is None:
         return None
-    steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
+    fitted = points.fit(evidence.confidence)
     found = sorted(
         (
             LedgerEntry(resource=name, name=message(f"slowed.{name}"), step=float(step), elasticity=each)
-            for name, step, each in zip(asked.resources, steps, fitted.each, strict=True)
+            for name, step, each in zip(asked.resources, points.steps, fitted.each, strict=True)
         ),
         key=lambda entry: -entry.elasticity.value,
     )
@@ -53,7 +96,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
     leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
-    fits = fitted.misfit_p is None or fitted.misfit_p >= _SURE
+    fits = _fits(fitted)
+    less = np.array([_LESS if name == entries[0].resource else 1.0 for name in asked.resources])
     return Ledger(
         of=asked.of,
         metric=evidence.load.throughput.name,
@@ -66,13 +110,32 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         leads=leads,
         fits=fits,
         not_varied=tuple(_not_varied(asked.resources)),
-        text=_tell(asked.of, entries, memory, fitted, leads=leads, fits=fits, fails=fails),
+        text=_tell(
+            asked.of,
+            entries,
+            memory,
+            fitted.total,
+            saved=points.predict(less).value,
+            leads=leads,
+            fits=fits,
+            fails=fails,
+        ),
     )
 
 
-def predict_change(folder: Path, factors: Mapping[str, float]) -> tuple[str, Estimate]:
-    """The arm of a ledger, and the ratio of its throughput after a change of times to before it, from the folder of its
-    experiment.
+def is_the_largest(ledger: Ledger) -> bool:
+    """Whether throughput surely owes something to the first of the ledger, more than to the second, and more than to
+    all that was not varied.
+    """
+    return ledger.leads and _exceeds(ledger.entries[0].elasticity, ledger.rest)
+
+
+def _exceeds(one: Estimate, rest: Estimate) -> bool:
+    return one.side() > 0 and one.low is not None and rest.high is not None and one.low > rest.high
+
+
+def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
+    """What a change of times brings to the arm of a ledger, from the folder of its experiment.
 
     ``factors``: by the short name of a resource, how many times as long its time is, or as large the memory. SpecError
     for a name that the ledger does not have, StoreError for a folder without a ledger.
@@ -81,10 +144,10 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> tuple[str, Est
     refuse_large(evidence)
     asked = evidence.experiment.limits
     values = index_values(observe_runs(evidence, reduce_runs(evidence)))
-    fitted = None
+    points = None
     if asked is not None and asked.of is not None:
-        fitted = _fit(evidence, values, _read_times(evidence, asked.resources))
-    if asked is None or asked.of is None or fitted is None:
+        points = _read_points(evidence, values, asked.resources)
+    if asked is None or asked.of is None or points is None:
         raise StoreError(
             f'"{folder}" has no ledger to predict from',
             hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
@@ -93,20 +156,29 @@ def predict_change(folder: Path, factors: Mapping[str, float]) -> tuple[str, Est
     for name in factors:
         if name not in names:
             raise SpecError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
-    steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
-    steps *= [-1 if name in MEMORY else 1 for name in asked.resources]
-    return asked.of, predict_log_ratio(fitted, steps, confidence=CONFIDENCE).mapped(ratio_of)
+    steps = dict(zip(names, points.steps, strict=True))
+    return Prediction(
+        arm=asked.of,
+        ratio=points.predict(np.array([factors.get(name, 1.0) for name in names])),
+        beyond={
+            name: float(steps[name])
+            for name, factor in factors.items()
+            if abs(math.log(factor)) > math.log(steps[name]) * (1 + _ROUNDED)
+        },
+        fits=_fits(points.fit(evidence.confidence)),
+    )
 
 
-def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> Elasticities | None:
+def _fits(fitted: Elasticities) -> bool:
+    return fitted.misfit_p is None or fitted.misfit_p >= _SURE
+
+
+def _read_points(evidence: Evidence, values: Values, resources: tuple[str, ...]) -> _Points | None:
     """None without a whole block, and where the arms do not tell the resources apart."""
-    throughput = _read_throughput(evidence, values)
+    log_times, throughput = _read_times(evidence, resources), _read_throughput(evidence, values)
     if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < log_times.shape[1]:
         return None
-    asked = evidence.experiment.limits
-    assert asked is not None  # whose times these are
-    are_times = np.array([name not in MEMORY for name in asked.resources])
-    return fit_elasticities(log_times, throughput, confidence=evidence.confidence, are_times=are_times)
+    return _Points(resources=resources, log_times=log_times, log_throughput=throughput)
 
 
 def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] | None:
@@ -149,8 +221,9 @@ def _tell(
     arm: str,
     entries: list[LedgerEntry],
     memory: tuple[LedgerEntry, ...],
-    fitted: Elasticities,
+    total: Estimate,
     *,
+    saved: float,
     leads: bool,
     fits: bool,
     fails: bool,
@@ -164,16 +237,16 @@ def _tell(
     if first.elasticity.side() <= 0:
         parts.append(message("ledger.nothing", arm=arm))
     elif leads or not others:
-        parts.append(message("ledger.leads", **values))
-        ratio = math.exp(-first.elasticity.value * math.log(_LESS))
-        parts.append(message("ledger.buys", ratio=ratio))
+        is_largest = _exceeds(first.elasticity, _less_one(total))
+        parts.append(message("ledger.leads" if is_largest else "ledger.leads-of-varied", **values))
+        parts.append(message("ledger.buys", ratio=saved))
         if others and others[0].elasticity.side() > 0:
             parts.append(message("ledger.next", name=others[0].name, elasticity=others[0].elasticity.value))
     else:
         second = others[0]
         other = second.elasticity.value
         parts.append(message("ledger.undecided", **values, second=second.name, other=other))
-    parts.append(_tell_total(fitted.total))
+    parts.append(_tell_total(total))
     if not fits:
         parts.append(message("ledger.kink"))
     return message("sentences", parts=tuple(parts))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pgtrial.analysis.causes.ledger import keep_ledger
+from pgtrial.analysis.causes.ledger import is_the_largest, keep_ledger
 from pgtrial.analysis.causes.limits import EXPLAINS, name_resource
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.large import refuse_large
@@ -28,6 +28,8 @@ RESOURCES: Mapping[str, Resource] = {
     "cgroup.write_bytes": Resource.DISK_THROUGHPUT,
     "workload.pauses": Resource.CLIENT,
 }
+# Nothing makes these longer: a wait for them is as long as what their holders do.
+_HELD = (Resource.LOCKS, Resource.LWLOCKS)
 
 
 def read_proofs(evidence: Evidence, *, of_any_size: bool) -> tuple[Ledger, ...]:
@@ -66,7 +68,7 @@ def apply_proofs(evidence: Evidence, limits: Sequence[Limit], ledgers: Sequence[
 
 def _overrule(limit: Limit, ledger: Ledger, level: Message) -> Limit:
     first = ledger.entries[0]
-    if not ledger.leads:
+    if not is_the_largest(ledger):
         # It does not say what limits the arm, and may well say what does not.
         named = [entry for entry in ledger.entries if RESOURCES[entry.resource] is limit.resource]
         if not named or any(_may_be_as_large(entry, first) for entry in named):
@@ -76,35 +78,37 @@ def _overrule(limit: Limit, ledger: Ledger, level: Message) -> Limit:
             update={"resource": Resource.UNDETERMINED, "detail": "", "text": text, "by_rules": limit.resource}
         )
     proved, elasticity = RESOURCES[first.resource], first.elasticity
-    if limit.resource is proved or proved in EXPLAINS.get(limit.resource, ()):
-        return limit.model_copy(update={"elasticity": elasticity})
-    values: dict[str, Value] = {"arm": limit.arm, "level": level, "name": first.name, "elasticity": elasticity.value}
+    found = {"elasticity": elasticity, "proved": proved}
+    if limit.resource is proved:
+        return limit.model_copy(update=found)
+    of_time: dict[str, Value] = {"name": first.name, "elasticity": elasticity.value}
+    if limit.resource in _HELD or proved in EXPLAINS.get(limit.resource, ()):
+        told = message("limit.held-for" if limit.resource in _HELD else "limit.costs", **of_time)
+        return limit.model_copy(update={**found, "text": message("sentences", parts=(limit.text, told))})
+    values: dict[str, Value] = {"arm": limit.arm, "level": level, **of_time}
     if limit.resource is Resource.UNDETERMINED:
         text = message("limit.proved", **values)
     else:
         text = message("limit.overruled", **values, by_rules=name_resource(limit))
     return limit.model_copy(
-        update={
-            "resource": proved,
-            "detail": "",
-            "text": text,
-            "elasticity": elasticity,
-            "by_rules": limit.resource,
-        }
+        update={**found, "resource": proved, "detail": "", "text": text, "by_rules": limit.resource}
     )
 
 
 def _may_be_as_large(entry: LedgerEntry, first: LedgerEntry) -> bool:
-    """By intervals that hold together."""
+    """By intervals that hold together; also where it is not shown that throughput owes anything to the first."""
     high, low = entry.elasticity.high, first.elasticity.low
-    return entry is first or high is None or low is None or high >= low
+    return entry is first or high is None or low is None or low <= 0 or high >= low
 
 
 def _tell_apart(limit: Limit, control: Limit | None) -> Limit:
-    """Of two that are proved it is known whether they are the same."""
+    """Of two that are proved it is known whether they are the same; not of two names that one time may have."""
     if control is None or limit is control or limit.elasticity is None or control.elasticity is None:
         return limit
-    return limit.model_copy(update={"is_apart": limit.resource is not control.resource})
+    is_same = limit.resource is control.resource
+    if limit.proved is control.proved and not is_same:
+        return limit
+    return limit.model_copy(update={"is_apart": not is_same})
 
 
 def tell_proofs(limits: Sequence[Limit], ledgers: Sequence[Ledger]) -> Iterator[Message]:

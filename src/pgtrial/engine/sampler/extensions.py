@@ -4,6 +4,7 @@ So an answer that takes long holds up none of the other readings, and one that f
 here explains, and nothing is concluded from it alone.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,9 @@ _END_PATIENCE = 10.0  # s, for the last answers, when the load is over
 class _Reading:
     collector: ExtensionCollector
     link: ServerLink
+    statement: str
     due: float  # time of the monotonic clock
+    owes: bool = False  # the last answer has not come in time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +42,15 @@ class Pace:
     """How often extensions are read: at ``least`` seconds between two readings, where a collector says less.
 
     ``at_start`` are collectors that are read at the beginning as well as at the end, ``without`` those that never are.
+    One that cannot be read is tried again after ``rest`` seconds, after twice as many each time until it can, up to
+    ``longest_rest``, and on another connection where that is lost; None: it is given up.
     """
 
     least: float = 0.0
     at_start: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+    rest: float | None = None
+    longest_rest: float = 3600.0
 
 
 RUN = Pace()
@@ -82,7 +89,8 @@ class ExtensionReader:
                 if statement is not None:
                     self._wanted[collector.name] = collector, statement
         self._readings: list[_Reading] = []
-        self._given_up: set[str] = set()  # extensions that are there and cannot be read
+        # Extensions that are there and cannot be read: until when, and for how long that is.
+        self._resting: dict[str, tuple[float, float]] = {}
 
     def start(self) -> None:
         """Find the installed extensions, and read each once."""
@@ -137,39 +145,66 @@ class ExtensionReader:
             link.close()
 
     def _prepare(self, link: ServerLink, collector: ExtensionCollector, schema: str, *, deadline: float) -> bool:
-        _, statement = self._wanted.pop(collector.name)
+        _, text = self._wanted.pop(collector.name)
+        statement = in_schema(text, schema)
         try:
-            link.prepare(collector.name, in_schema(statement, schema), deadline=deadline)
+            link.prepare(collector.name, statement, deadline=deadline)
         except LinkError as err:
-            self._give_up(collector.extension, str(err))
+            self._leave_alone(collector.extension, str(err))
             return False
-        self._readings.append(_Reading(collector=collector, link=link, due=0.0))
+        self._readings.append(_Reading(collector=collector, link=link, statement=statement, due=0.0))
         return True
 
     def _read(self, readings: Iterable[_Reading], *, deadline: float) -> None:
         for one in readings:
             collector, before = one.collector, time.time()
             one.due = time.monotonic() + max(collector.every, self._pace.least if collector.every else 0.0)
-            if collector.extension in self._given_up:
+            if self._resting.get(collector.extension, (0.0, 0.0))[0] > time.monotonic():
                 continue
             parameters = [self._parameters[name] for name in collector.parameters]
             try:
+                if self._pace.rest is not None and not one.link.is_connected:
+                    self._connect_again(one.link, deadline)
                 result = one.link.run(collector.name, parameters, deadline=deadline)
             except LinkError as err:
-                self._give_up(collector.extension, str(err))
+                self._leave_alone(collector.extension, str(err))
                 continue
             if result is None:
-                if collector.at_end:
-                    self._give_up(collector.extension, "no answer within the time limit")
+                self._note_silence(one)
                 continue
+            one.owes = False
+            self._resting.pop(collector.extension, None)
             columns, rows = columns_of(result), rows_of(result)
             self._add((before + time.time()) / 2, collector.name, {"columns": columns, "rows": rows})
             if "sessions" in collector.parameters:
                 self._parameters["sessions"] = _sessions(columns, rows)
 
-    def _give_up(self, extension: str, reason: str) -> None:
-        if extension not in self._given_up:
-            self._given_up.add(extension)
+    def _connect_again(self, link: ServerLink, deadline: float) -> None:
+        """Raises LinkError."""
+        of_link = {one.collector.name: one.statement for one in self._readings if one.link is link}
+        link.connect({_QUIET: _DO_NOT_TRACK, **of_link}, deadline=deadline)
+        with suppress(LinkError):
+            link.run(_QUIET, (), deadline=deadline)
+
+    def _note_silence(self, one: _Reading) -> None:
+        if self._pace.rest is not None and one.owes:
+            # The server cancels what takes long, so an answer that is still owed a turn later will not come: packets of
+            # this connection get lost, though those of others may not.
+            one.link.close()
+        one.owes = not one.owes
+        if one.collector.at_end:
+            self._leave_alone(one.collector.extension, "no answer within the time limit")
+
+    def _leave_alone(self, extension: str, reason: str) -> None:
+        is_said = extension in self._resting
+        pace = self._pace
+        if pace.rest is None:
+            self._resting[extension] = math.inf, math.inf
+        else:
+            _, before = self._resting.get(extension, (0.0, pace.rest / 2))
+            rest = min(2 * before, pace.longest_rest)
+            self._resting[extension] = time.monotonic() + rest, rest
+        if not is_said:
             self._remark(f"{extension} cannot be read: {reason.rstrip('.')}.")
 
 

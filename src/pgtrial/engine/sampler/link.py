@@ -31,7 +31,16 @@ SET lock_timeout = {timeout};
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = on
 """
-_SINCE = {140000: "SET idle_session_timeout = 0", 150000: "SET stats_fetch_consistency = cache"}
+_SINCE = {140000: "SET idle_session_timeout = {idle}", 150000: "SET stats_fetch_consistency = cache"}
+# Of a reader that lasts, a network that goes leaves sessions behind of which the server hears nothing any more: by its
+# own settings they would stay for hours, and new ones come each time. Each is read from once a minute at least.
+_ABANDONED = 300.0  # s
+_KEEPALIVES = """;
+SET tcp_keepalives_idle = 60;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 6;
+SET tcp_user_timeout = '120s'
+"""
 
 
 class LinkError(Exception):
@@ -42,9 +51,12 @@ class ServerLink:
     """One connection with prepared statements; deadlines are times of the monotonic clock."""
 
     def __init__(self, conninfo: str, *, application: str = SAMPLER, timeout: float = 0.0) -> None:
-        """The server cancels what takes longer than ``timeout`` seconds; 0: it does not."""
+        """The server cancels what takes longer than ``timeout`` seconds, and ends a session of which it hears nothing
+        for minutes; 0: it does not.
+        """
         self._conninfo = make_conninfo(conninfo, application_name=application, client_encoding="UTF8").encode()
-        self._session = _SESSION.format(timeout=round(timeout * 1000))
+        self._session = _SESSION.format(timeout=round(timeout * 1000)) + (_KEEPALIVES if timeout else "")
+        self._idle = round(_ABANDONED * 1000) if timeout else 0
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
@@ -76,7 +88,7 @@ class ServerLink:
 
     def _begin(self, connection: PGconn, deadline: float) -> None:
         """Make the session that of a sampler."""
-        newer = [statement for version, statement in _SINCE.items() if connection.server_version >= version]
+        newer = [text.format(idle=self._idle) for since, text in _SINCE.items() if connection.server_version >= since]
         session = ";".join([ONLY_CATALOG.format(connection.backend_pid), self._session, *newer])
         connection.send_query(session.encode())
         self._answer_or_raise(deadline)

@@ -40,7 +40,10 @@ from pgtrial.postgres.connect import SAMPLER
 _CONNECT_PATIENCE = 10.0  # s, for the first connection
 _FLUSH_EVERY = 5  # ticks
 _SIGNALS = 64  # that are noticed at once, at most
-_MOST_SILENCE = 60.0  # s without an answer, after which a lasting loop takes the server for lost
+# s without an answer, after which a lasting loop takes the server for lost, which cancels what takes long itself. Where
+# the network is back, a connection over which packets got lost may stay silent as long again, since TCP waits twice as
+# long before each of its tries: a new one does not.
+_MOST_SILENCE = 20.0
 _REST = 60.0  # s in which a view is not asked that a lasting loop could not read
 
 
@@ -113,6 +116,8 @@ class Loop:
         self._spool = sink
         self._interval = config.interval
         self._session_interval = config.session_interval
+        # For how many moments a lasting loop lets one answer stand where it is late itself, as on a busy disk.
+        self._most_due = _MOST_SILENCE / self._session_interval + 1
         self._files = self._open_files(config)
         sources = [source for files in self._files for source in files.sources]
         absent = {source: reason for files in self._files for source, reason in files.absent.items()}
@@ -291,6 +296,8 @@ class Loop:
         if answers is None:
             if link.is_connected:
                 self._spool.add(asked, UNANSWERED, "")
+            if self._lasting is not None:
+                self._due = 0  # the network is gone, or the server away: a gap, and none of the next poll's moments
             # Who has failed over to another machine says nothing, and neither does a network that is gone.
             silence = time.monotonic() - self._answered
             self.is_lost = self._lasting is not None and silence > _MOST_SILENCE
@@ -363,7 +370,9 @@ class Loop:
             self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
             return
         if result is not None:
-            self._sums.add(self._asked, result, count=self._due)
+            # Who was stopped for longer has a gap there: what is seen now would be told of all that time.
+            if self._lasting is None or self._due <= self._most_due:
+                self._sums.add(self._asked, result, count=self._due)
             self._due = 0
             self._troubles.note(sessions.NAME, "")
 

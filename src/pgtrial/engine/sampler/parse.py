@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pgtrial.collectors import COLLECTORS, Collector, pg_stat_statements, proc_diskstats, sessions
+from pgtrial.collectors import COLLECTORS, Collector, pg_stat_statements, proc, sessions
 from pgtrial.collectors.base import (
     ConsoleCollector,
     ExtensionCollector,
@@ -65,8 +65,8 @@ class Parser:
         if source in self._followers:
             yield from self._followers[source](ours, payload)
         elif isinstance(collector, FileCollector | QueryCollector | ConsoleCollector):
-            if source == proc_diskstats.NAME and not self._names:
-                self._names = proc_diskstats.device_names(payload)
+            if source == proc.DISK and not self._names:
+                self._names = proc.device_names(payload)
             for metric, about, value in self._readings(collector, payload):
                 yield Sample(ours, metric, about, value)
 

@@ -80,7 +80,14 @@ QUESTIONS = {
     # What came of it.
     "ledger.leads": Entry(
         text=N_(
-            "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
+            "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % "
+            "higher, in the middle of the step."
+        )
+    ),
+    "ledger.leads-of-varied": Entry(
+        text=N_(
+            "Of the times that were made longer, {name} limits “{arm}” most: 1 % less of it makes throughput "
+            "{elasticity:decimal2} % higher, in the middle of the step. It may owe more to what was not varied."
         )
     ),
     "proof.found": Entry(text=N_("By experiment: {text}")),

@@ -7,6 +7,7 @@ the result counts, so the engine, the sampler, pgbench and a later pgtrial reach
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -18,6 +19,7 @@ from pgtrial.postgres.connect import APPLICATION, GRANT_CONNECT, NO_CONNECT, as_
 from pgtrial.postgres.existing.credentials import WITHHELD, variables_for
 from pgtrial.safe_text import sql_name
 
+_PORT = "5432"  # where nothing names another
 MAINTENANCE = "postgres"  # the database to connect to where nothing names another
 _PATIENCE = "10"  # s for a connection, where nothing says otherwise
 
@@ -48,12 +50,14 @@ class ServerAddress:
     """Parameters of libpq by name. ``service`` and ``service_file`` say where another process finds a password again.
 
     ``secrets`` are the passwords that variables or a service file gave, ``password`` the one that was used, also if it
-    is from a file that another account may not read; they are in no text of this object.
+    is from a file that another account may not read; they are in no text of this object. ``places`` are all that the
+    connection string may lead to, as it names several hosts, of which one is the server's ``place`` now.
     """
 
     parameters: Mapping[str, str]
     service: str = ""
     service_file: str = ""
+    places: tuple[str, ...] = field(default=(), compare=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     password: str = field(default="", repr=False)
 
@@ -185,7 +189,10 @@ async def _connect_once(
             secrets[name] = value
         elif name in _ALWAYS or option.val != option.compiled:
             parameters[name] = value
-    parameters["host"] = connection.pgconn.host.decode()
+    by_variable = {"host": variables.get("PGHOST"), "port": variables.get("PGPORT")}
+    places = _places(conninfo_to_dict(conninfo), parameters if service else {}, by_variable)
+    # Of a service's lists, that of the server which was found.
+    parameters["host"], parameters["port"] = connection.pgconn.host.decode(), connection.pgconn.port.decode()
     parameters.setdefault("dbname", parameters["user"])
     password = connection.pgconn.password.decode() if connection.pgconn.used_password else ""
     await connection.close()
@@ -195,7 +202,18 @@ async def _connect_once(
         password=password,
         service=service,
         service_file=variables.get("PGSERVICEFILE", ""),
+        places=places,
     )
+
+
+def _places(*named: Mapping[str, Any]) -> tuple[str, ...]:
+    """All that is named, where the first of the mappings that has a host, or a port, counts."""
+    hosts, ports = (
+        str(next(filter(None, (each.get(name) for each in named)), otherwise)).split(",")
+        for name, otherwise in (("host", ""), ("port", _PORT))
+    )
+    of_each = ports * len(hosts) if len(ports) == 1 else ports
+    return tuple(f"{host}:{port or _PORT}" for host, port in zip(hosts, of_each, strict=False) if host)
 
 
 def _unreachable(err: Exception, conninfo: str, service: str, where: str, *, withheld: bool) -> ConnectError:

@@ -54,14 +54,14 @@ class RatioAxis:
     def ticks(self) -> list[float]:
         return place_changes(self.low, self.high)
 
-    def channel(self, field: str, *, title: str | None = None, **axis: object) -> Spec:
-        """A field along the axis."""
+    def channel(self, field: str, **axis: object) -> Spec:
+        """A field along the axis; of ``axis`` what Vega-Lite knows, without a title unless there is one."""
         label = CHANGE_LABEL if self.high / self.low <= LONG else FACTOR_LABEL
         return {
             "field": field,
             "type": "quantitative",
             "scale": {"type": "log", "domain": [self.low, self.high], "nice": False},
-            "axis": {"values": self.ticks, "labelExpr": label, "title": title, **axis},
+            "axis": {"values": self.ticks, "labelExpr": label, "title": None, **axis},
         }
 
     def margin_layers(self, channel: str, **axis: object) -> list[Spec]:

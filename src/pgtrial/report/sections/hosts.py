@@ -13,7 +13,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.charts.ratio_axis import RatioAxis, margin_bounds, ratio_fields
-from pgtrial.report.host_words import HOST_HEADS, host_rows, hosts_text, over_hosts_rows, prediction_text
+from pgtrial.report.question_words import HOST_HEADS, host_rows, hosts_text, over_hosts_rows, prediction_text
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.words import change_and_interval, metric_label
 from pgtrial.units import format_decimal, format_share

@@ -23,7 +23,7 @@ RESTORE_TEXTS = {
 }
 
 MANY = 2  # arms; of more it can be said which follows which
-SPENDING_NAMES = {"obrien-fleming": N_("by O’Brien and Fleming"), "pocock": N_("by Pocock")}
+SPENDING_NAMES = {"obrien-fleming": N_("by O’Brien and Fleming")}
 
 
 def _build_method(findings: Findings) -> dict[str, object]:

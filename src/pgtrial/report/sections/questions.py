@@ -6,11 +6,17 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.questions import Ledger
 from pgtrial.language import N_, tr
-from pgtrial.report.acceptance_words import ACCEPTANCE_HEADS, acceptance_rows, acceptance_text
 from pgtrial.report.charts.courses import soak_charts
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows, tornado_chart
+from pgtrial.report.question_words import (
+    ACCEPTANCE_HEADS,
+    acceptance_rows,
+    acceptance_text,
+    drift_cells,
+    soak_texts,
+    too_short_text,
+)
 from pgtrial.report.sections.base import Section, always
-from pgtrial.report.soak_words import drift_cells, soak_texts, too_short_text
 from pgtrial.units import format_share
 
 

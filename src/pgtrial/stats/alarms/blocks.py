@@ -95,13 +95,13 @@ def learn_floors(minutes: Array, signals: Sequence[Signal]) -> Array:
         if signal.scale is not Scale.DIFFERENCE:
             if signal.scale is Scale.MIX:
                 values = _shares(values)
-            usual = _median(values)
-            usual = np.where(usual > 0, usual, np.nan_to_num(_mean(values)))
+            usual = median_known(values)
+            usual = np.where(usual > 0, usual, np.nan_to_num(mean_known(values)))
             floors[..., columns, 0] = np.where(usual > 0, _LOW * usual, _NOTHING if signal.scale is Scale.MIX else 1.0)
         if signal.scale is not Scale.MIX:
             values = _scaled(values, signal.scale, floors[..., columns, 0])
             size = np.nan_to_num(np.nanmax(np.abs(values), axis=-1, initial=0.0))
-            usual = np.nan_to_num(_mean(np.abs(np.diff(values, axis=-1))))
+            usual = np.nan_to_num(mean_known(np.abs(np.diff(values, axis=-1))))
             floors[..., columns, 1] = np.maximum(_TINY * usual, _NOTHING * np.where(size > 0, size, 1.0))
     return floors
 
@@ -119,15 +119,17 @@ def blocks_of(minutes: Array, signals: Sequence[Signal], floors: Array) -> Array
         columns = list(signal.columns)
         values = parts[..., columns, :, :]
         if signal.scale is Scale.MIX:
-            shares = np.maximum(_known_mean(_shares(values, axis=-3)), floors[..., columns, 0, None])
+            shares = np.maximum(
+                mean_known(_shares(values, axis=-3), fewest=_LEAST_KNOWN), floors[..., columns, 0, None]
+            )
             logs = np.log(shares)
             logs = logs - logs.mean(axis=-2, keepdims=True)
             found += [logs[..., place, :] for place in range(len(columns))]
             continue
         scaled = _scaled(values, signal.scale, floors[..., columns, 0, None])[..., 0, :, :]
-        found.append(_known_mean(scaled))
+        found.append(mean_known(scaled, fewest=_LEAST_KNOWN))
         if signal.has_spread:
-            jumps = _known_mean(np.abs(np.diff(scaled, axis=-1)))
+            jumps = mean_known(np.abs(np.diff(scaled, axis=-1)), fewest=_LEAST_KNOWN)
             found.append(np.log(np.maximum(jumps, floors[..., columns[0], 1, None])))
     return np.stack(found, axis=-2)
 
@@ -147,23 +149,16 @@ def _shares(values: Array, axis: int = -2) -> Array:
     return shares
 
 
-def _known_mean(values: Array) -> Array:
+def mean_known(values: Array, *, axis: int = -1, fewest: int = 1) -> Array:
+    """Of the values that are no NaN; NaN where there are less than ``fewest``."""
     known = np.isfinite(values)
-    count = known.sum(axis=-1)
-    total = np.where(known, values, 0.0).sum(axis=-1)
-    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count >= _LEAST_KNOWN)
+    count = known.sum(axis=axis)
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count >= fewest)
     return mean
 
 
-def _mean(values: Array) -> Array:
-    known = np.isfinite(values)
-    count = known.sum(axis=-1)
-    total = np.where(known, values, 0.0).sum(axis=-1)
-    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return mean
-
-
-def _median(values: Array) -> Array:
+def median_known(values: Array) -> Array:
     """NaN of nothing; without the warning that numpy has for it."""
     known = np.asarray(np.isfinite(values).any(axis=-1, keepdims=True))
     median: Array = np.nanmedian(np.where(known, values, 0.0), axis=-1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.stats.alarms.blocks import DAY, WEEK, Array
+from pgtrial.stats.alarms.blocks import DAY, WEEK, Array, mean_known, median_known
 
 BINS = 48  # of a day
 _PER_BIN = DAY // BINS
@@ -45,7 +45,7 @@ def days_of(blocks: Array, first: int) -> Days:
     padded[..., before : before + blocks.shape[-1]] = blocks
     parts = padded.reshape(*blocks.shape[:-1], days, BINS, _PER_BIN)
     weekdays = (first // DAY + np.arange(days)) % 7
-    return Days(bins=_mean(parts, axis=-1), weekdays=weekdays)
+    return Days(bins=mean_known(parts), weekdays=weekdays)
 
 
 def learn_shrinkage(days: Days) -> Shrinkage:
@@ -53,7 +53,7 @@ def learn_shrinkage(days: Days) -> Shrinkage:
     _, steps, noises = _steps(days, None)
     counts = _counts(days)
     signal = [
-        np.maximum(0.0, _mean(step**2, axis=-1) - noise / count)
+        np.maximum(0.0, mean_known(step**2) - noise / count)
         for step, noise, count in zip(steps, noises, counts, strict=True)
     ]
     return Shrinkage(noise=np.stack(noises), signal=np.stack(signal))
@@ -86,32 +86,32 @@ def _steps(days: Days, shrinkage: Shrinkage | None) -> tuple[Array, list[Array],
 
     def shrunk(step: int, values: Array, noise: Array) -> Array:
         if shrinkage is None:
-            signal = np.maximum(0.0, _mean(values**2, axis=-1) - noise / counts[step])
+            signal = np.maximum(0.0, mean_known(values**2) - noise / counts[step])
         else:
             signal, noise = shrinkage.signal[step], shrinkage.noise[step]
         total = signal + noise / counts[step]
         weight = np.divide(signal, total, out=np.zeros_like(total), where=total > 0)
         return np.nan_to_num(values * weight[..., None])
 
-    rest = bins - _median(bins.reshape(*bins.shape[:-2], -1))[..., None, None]
-    of_day = _median(np.moveaxis(rest, -2, -1))
-    of_day = of_day - _mean(of_day, axis=-1)[..., None]
+    rest = bins - median_known(bins.reshape(*bins.shape[:-2], -1))[..., None, None]
+    of_day = median_known(np.moveaxis(rest, -2, -1))
+    of_day = of_day - mean_known(of_day)[..., None]
     left = rest - np.nan_to_num(of_day)[..., None, :]
-    spread = left - _mean(left, axis=-1)[..., None]
-    noise_of_day = (1.4826 * _median(np.abs(spread).reshape(*spread.shape[:-2], -1))) ** 2
+    spread = left - mean_known(left)[..., None]
+    noise_of_day = (1.4826 * median_known(np.abs(spread).reshape(*spread.shape[:-2], -1))) ** 2
     profile_day = shrunk(0, of_day, noise_of_day)
     rest = rest - profile_day[..., None, :]
 
-    levels = _median(rest)
-    of_weekday = np.stack([_mean(levels[..., weekdays == day], axis=-1) for day in range(7)], axis=-1)
-    of_weekday = of_weekday - _mean(of_weekday, axis=-1)[..., None]
+    levels = median_known(rest)
+    of_weekday = np.stack([mean_known(levels[..., weekdays == day]) for day in range(7)], axis=-1)
+    of_weekday = of_weekday - mean_known(of_weekday)[..., None]
     noise_of_weekday = _between(levels[..., None], weekdays)
     profile_weekday = shrunk(1, of_weekday, noise_of_weekday)
     rest = rest - levels[..., None]
 
-    scale = 1.4826 * _median(np.abs(rest).reshape(*rest.shape[:-2], -1))[..., None, None]
+    scale = 1.4826 * median_known(np.abs(rest).reshape(*rest.shape[:-2], -1))[..., None, None]
     rest = np.clip(rest, -_FAR * scale, _FAR * scale)
-    cells = np.stack([_mean(rest[..., weekdays == day, :], axis=-2) for day in range(7)], axis=-2)
+    cells = np.stack([mean_known(rest[..., weekdays == day, :], axis=-2) for day in range(7)], axis=-2)
     flat = cells.reshape(*cells.shape[:-2], 7 * BINS)
     noise_of_cell = _between(rest, weekdays)
     profile_cell = shrunk(2, flat, noise_of_cell)
@@ -127,22 +127,8 @@ def _between(values: Array, weekdays: NDArray[np.int64]) -> Array:
     for day in range(7):
         same = values[..., weekdays == day, :]
         known = np.isfinite(same).sum(axis=-2)
-        apart = np.where(np.isfinite(same), same - _mean(same, axis=-2)[..., None, :], 0.0)
+        apart = np.where(np.isfinite(same), same - mean_known(same, axis=-2)[..., None, :], 0.0)
         squares = squares + (apart**2).sum(axis=(-2, -1))
         degrees = degrees + np.maximum(known - 1, 0).sum(axis=-1)
     variance: Array = np.divide(squares, degrees, out=np.full(squares.shape, np.inf), where=degrees > 0)
     return variance
-
-
-def _mean(values: Array, axis: int) -> Array:
-    known = np.isfinite(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    mean: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return mean
-
-
-def _median(values: Array) -> Array:
-    known = np.asarray(np.isfinite(values).any(axis=-1, keepdims=True))
-    median: Array = np.nanmedian(np.where(known, values, 0.0), axis=-1)
-    return np.where(known[..., 0], median, np.nan)
