@@ -23,19 +23,20 @@ pytestmark = [
 
 
 @pytest.fixture
-def kept() -> Iterator[str]:
-    before = MACHINE.read_text()
-    yield before
-    if MACHINE.read_text() != before:
-        MACHINE.write_text(before)
+def before() -> Iterator[str]:
+    """The machine's value, which is written back where a test has not."""
+    text = MACHINE.read_text()
+    yield text
+    if MACHINE.read_text() != text:
+        MACHINE.write_text(text)
 
 
 def write(place) -> None:
     """One server that is switched back and forth between two values."""
     first, second = VALUES
     place.write_light_experiment(
-        ('duration = "2s"', 'duration = "8s"'),
-        ("blocks = 2", 'blocks = 1\nmethod = "switchback"\nslice = "2s"'),
+        ('duration = "2s"', 'duration = "20s"'),
+        ("blocks = 2", 'blocks = 1\nmethod = "switchback"\nslice = "10s"'),
         ("[design]", f'[arms.on.sysctl]\n"vm.swappiness" = {first}\n\n[design]'),
         ("[design]", f'[arms.off.sysctl]\n"vm.swappiness" = {second}\n\n[design]'),
     )
@@ -57,7 +58,7 @@ def find_group(folder) -> Path | None:
     return None
 
 
-def test_it_is_that_of_the_servers_group_in_each_turn(place, kept: str) -> None:
+def test_it_is_that_of_the_servers_group_in_each_turn(place, before: str) -> None:
     write(place)
 
     result = place.run("run", "--allow-host-changes", "small.toml")
@@ -72,13 +73,13 @@ def test_it_is_that_of_the_servers_group_in_each_turn(place, kept: str) -> None:
         "SELECT DISTINCT new_value FROM setting_change WHERE name LIKE 'memory.swappiness of %' ORDER BY new_value"
     )
     assert [value for (value,) in changes] == list(VALUES)
-    assert MACHINE.read_text() == kept
+    assert MACHINE.read_text() == before
     folder.assert_nothing_left()
 
 
 @pytest.mark.parametrize("last", VALUES)
 def test_killed_in_the_midst_of_switching_the_group_goes_and_the_value_of_before_comes_back(
-    place, ended, kept: str, last: str
+    place, ended, before: str, last: str
 ) -> None:
     write(place)
     process = place.start("run", "--allow-host-changes", "small.toml")
@@ -97,6 +98,6 @@ def test_killed_in_the_midst_of_switching_the_group_goes_and_the_value_of_before
     assert result.returncode == 0, result.stderr
     assert "changed by somebody else" not in result.stdout + result.stderr
     assert not group.exists()
-    assert MACHINE.read_text() == kept
+    assert MACHINE.read_text() == before
     assert place.run("restore").returncode == 0
-    assert MACHINE.read_text() == kept
+    assert MACHINE.read_text() == before
