@@ -4,13 +4,16 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from gallery.published import find_device
 from pgtrial.analysis.engagement import is_idle
 from pgtrial.findings.causes import WEIGHTED, ArmScore
-from pgtrial.findings.findings import CurvePoint, Effect, Findings
+from pgtrial.findings.findings import ArmMetric, CurvePoint, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_gain
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
+from pgtrial.model.observable import OF_DEVICES
+from pgtrial.model.series import WAITS
 from pgtrial.report.cause_words import by_arm, by_level, causes_of, order_levels
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.narrative.worst import worst_text
@@ -51,6 +54,23 @@ _FIGURES = (
     "wait-lock",
     "wait-lwlock",
 )
+# Of the runs at all load levels, in the order of the table: what the articles have of the disk, of waits and of memory.
+_MEANS = {
+    "iostat.iops": "requests to the disk",
+    "iostat.bytes": "bytes read and written",
+    "iostat.rareq": "size of a read",
+    "iostat.wareq": "size of a write",
+    "iostat.r_await": "time of a read",
+    "iostat.w_await": "time of a write",
+    "iostat.aqu": "requests under way",
+    "vmstat.b": "blocked processes",
+    "waits.IO": "sessions waiting for I/O",
+    "waits.LWLock": "sessions waiting for LWLocks",
+    "waits.Lock": "sessions waiting for locks",
+    "waits.IPC": "sessions waiting for other processes",
+    "cgroup.swapped": "memory of the server swapped out",
+}
+_LEAST_SESSIONS = 0.01  # on average, of a kind of waits that has a row
 _SPEED = ("pgbench.tps", "pgbench.latency_p95", "fio.bandwidth", "fio.iops", "fio.latency_mean", "fio.latency_p99")
 _MISSING = "–"
 NOTHING_ACTED = "Nothing that the arms set had anything to act on."
@@ -74,6 +94,7 @@ def describe_result(findings: Findings) -> dict[str, Any]:
         "pages": escape(say(findings.pages.text)) if findings.pages is not None else "",
         "gains": _gains(findings),
         "figures": _figures(findings),
+        "means": _means(findings),
         "figures_level": escape(level_label(findings, _last_level(findings))),
         "stability": _stability(findings),
         "advice": _advice(findings),
@@ -84,8 +105,8 @@ def describe_result(findings: Findings) -> dict[str, Any]:
 
 
 def answer(findings: Findings) -> str:
-    """The verdict and its reason, in one paragraph that stands for the page in the index: with what got worse, and with
-    what a claim about one scenario leaves out, so that it hides neither.
+    """The verdict and its reason, in one paragraph that stands for the page in the index: with what got worse, what a
+    claim about one scenario leaves out, and what has to be said beside a verdict, so that it hides none of them.
     """
     asked = findings.hypothesis
     word = verdict_word(asked.verdict, not_tested=asked.not_tested)
@@ -93,6 +114,7 @@ def answer(findings: Findings) -> str:
         f"**{VERDICT_SYMBOLS[asked.verdict]} {word}** – {escape(say(asked.reason))}",
         escape(worst_text(findings)),
         _of_all_scenarios(findings),
+        *map(escape, findings.beside_verdict),
         NOTHING_ACTED if is_idle(findings.engagements) and not asked.not_tested else "",
         "" if is_finished(findings) else "Not finished.",
     ]
@@ -156,7 +178,7 @@ def _disks(findings: Findings) -> list[str]:
 
 def _files(findings: Findings) -> list[str]:
     """Where the speed of a load on files ends, in each arm."""
-    uses = by_arm(findings, by_level(findings, causes_of(findings).files))
+    uses = by_arm(findings, sorted(causes_of(findings).files, key=lambda use: use.load_level))
     return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in uses]
 
 
@@ -207,6 +229,32 @@ def _figures(findings: Findings) -> list[str]:
     heads = ["", *(escape(arm_label(findings, arm)) for arm in arms)]
     cells = [[escape(name), *(row.get(arm, _MISSING) for arm in arms)] for name, row in rows.items()]
     return table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _means(findings: Findings) -> list[str]:
+    """Means of the runs over all load levels; of other arms than the control with the change and its interval."""
+    arms = [arm.name for arm in findings.experiment.arms]
+    known = {metric.metric: metric for metric in findings.metrics if metric.scenario is None}
+    device = find_device(findings, findings.hypothesis.control)
+    rows = []
+    for name, label in _MEANS.items():
+        is_of_device = name.startswith(OF_DEVICES)
+        metric = known.get(f"{name}/{device}" if is_of_device else name)
+        least = _LEAST_SESSIONS if name.startswith(WAITS) else 0.0
+        if metric is not None and any(each.mean > least for each in metric.arms):
+            found = {each.arm: _mean(name, each) for each in metric.arms}
+            rows.append(
+                [f"{label} ({escape(device)})" if is_of_device else label, *(found.get(arm, _MISSING) for arm in arms)]
+            )
+    heads = ["", *(escape(arm_label(findings, arm)) for arm in arms)]
+    return table(heads, rows, right=set(range(1, len(heads)))) if rows else []
+
+
+def _mean(name: str, found: ArmMetric) -> str:
+    mean = format_metric(name, found.mean)
+    if found.ratio is None or found.ratio.low is None or found.ratio.high is None:
+        return mean
+    return f"{mean}, {change_text(found.ratio.value)} ({interval_text(found.ratio.low, found.ratio.high)})"
 
 
 def _point(point: CurvePoint) -> str:
