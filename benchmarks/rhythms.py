@@ -31,7 +31,7 @@ import psycopg
 from batches import SampledMean, mean_of_batches
 
 from pgtrial.collectors import sessions
-from pgtrial.engine.sampler.control import Disks, Sampler, SamplerConfig
+from pgtrial.engine.sampler.control import Sampler, SamplerConfig
 from pgtrial.engine.sampler.spool import read_records
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import end_process
@@ -230,7 +230,6 @@ async def watch(case: Case, cluster: ThrowawayCluster, *, seconds: float) -> lis
                     conninfo=cluster.conninfo("template1"),
                     version_num=cluster.programs.major * 10000,
                     database=DATABASE,
-                    disks=Disks(),
                     spool=str(spool),
                 )
             )
