@@ -102,12 +102,14 @@ async def switch(
     sampler = Sampler(cluster.host)
     (spool := cluster.directory / "spool").mkdir()
     async with await psycopg.AsyncConnection.connect(cluster.conninfo(), autocommit=True) as connection:
+        disks = find_disks(cluster.host.ops, [str(cluster.data)])
         await sampler.start(
             SamplerConfig(
                 conninfo=cluster.conninfo("template1"),
                 version_num=connection.info.server_version,
                 database=DATABASE,
-                devices=find_disks(cluster.host.ops, [str(cluster.data)]).names,
+                devices=disks.names,
+                caveats=disks.caveats,
                 spool=str(spool),
                 server_pid=find_server(cluster.host.ops, [str(cluster.data)]),
                 load_conninfo=cluster.conninfo(DATABASE),
