@@ -318,7 +318,7 @@ def test_unknown_cpu_times_say_nothing(assess: Assess) -> None:
 
 @pytest.mark.parametrize(("active", "is_saturated"), [(1.0, True), (3.5, False)])
 def test_a_generator_that_takes_the_last_cpu_is_told(
-    assess: Assess, reduction: Reduction, active: float, is_saturated: bool
+    assess: Assess, evidence: Evidence, reduction: Reduction, active: float, is_saturated: bool
 ) -> None:
     reduced = with_increases(reduction, {4}, {"proc_stat.cpu_idle": {"all": 0.1}, "proc_stat.cpu_iowait": {"all": 0.0}})
     waits = {**reduction.waits, (4, 0): (Wait(wait_type="", wait_event="", sessions=active),)}
@@ -326,6 +326,10 @@ def test_a_generator_that_takes_the_last_cpu_is_told(
     found = list(runs.check_generator(assess(reduced={**reduced, "waits": waits})))
 
     assert [(caveat.code, caveat.runs) for caveat in found] == ([("generator-saturated", (4,))] if is_saturated else [])
+    # Sessions of a replay have nothing to do until the time of their next statement.
+    workload = evidence.experiment.workload.model_copy(update={"kind": "command", "command": ("pgtrial", "replay")})
+    replay = evidence.experiment.model_copy(update={"workload": workload})
+    assert list(runs.check_generator(assess(experiment=replay, reduced={**reduced, "waits": waits}))) == []
 
 
 def test_seconds_without_a_transaction_among_many_are_told(assess: Assess, reduction: Reduction) -> None:

@@ -69,17 +69,17 @@ def test_blocks_that_depend_on_what_the_load_has_written_are_told():
     }
     looks = [
         [counted(newest, calls, newest_blocks), counted(by_key, calls, 5 * calls), counted(rare, calls, calls**2)]
-        for calls, newest_blocks in ((1000, 10_000), (1200, 20_000), (1400, 50_000))
+        for calls, newest_blocks in ((1000, 10_000), (1200, 20_000), (1400, 520_000))
     ]
 
     (drift,) = find_drifts(record, *looks)
 
-    assert drift == Drift(script="s001", text=newest, first=50.0, second=150.0)
+    assert drift == Drift(script="s001", text=newest, first=50.0, second=2500.0)
     few = [[counted(newest, calls, calls**2)] for calls in (10, 60, 110)]
     assert find_drifts(record, *few) == ()
     truth = Truth(draw="rows", matches=(found("s001", 100),), drawing=0.0, drifts=(drift,))
     assert (
-        "s001 goes through 50 blocks of a call in the first half of the time and through 150 in the second "
+        "s001 goes through 50 blocks of a call in the first half of the time and through 2500 in the second "
         "(SELECT a FROM event)"
     ) in truth_text(RECORD, (truth,), ())
 

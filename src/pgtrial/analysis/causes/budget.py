@@ -15,6 +15,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import windows
+from pgtrial.experiment_file.command_checks import replays
 from pgtrial.findings.record import ALL, Estimate
 from pgtrial.findings.session_time import (
     BLOCKED,
@@ -162,7 +163,8 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     parts[OUTSIDE, ""] = latency - sum(parts.values())
     if not all(map(math.isfinite, parts.values())):
         return None
-    is_closed_loop = measured.evidence.experiment.workload.rate is None
+    experiment = measured.evidence.experiment
+    is_closed_loop = experiment.workload.rate is None and not replays(experiment)
     polls = measured.reduction.polls.get((run.id, level), 0)
     found = {kind: sessions * polls for kind, sessions in split.by_part.items() if kind[0] not in _NOT_COUNTED}
     scatter = measured.reduction.scatter.get((run.id, level, scenario), {})

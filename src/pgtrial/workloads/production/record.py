@@ -177,10 +177,14 @@ class Drift:
 
     def __str__(self) -> str:
         return (
-            f"{self.script} goes through {self.first:.3g} blocks of a call in the first half of the time and through "
-            f"{self.second:.3g} in the second ({_short(self.text)}): where it meets what the load itself has written, "
-            "they depend on how long that is sent, and on the rows that were there when it began"
+            f"{self.script} goes through {_blocks(self.first)} blocks of a call in the first half of the time and "
+            f"through {_blocks(self.second)} in the second ({_short(self.text)}): where it meets what the load itself "
+            "has written, they depend on how long that is sent, and on the rows that were there when it began"
         )
+
+
+def _blocks(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def find_drifts(
