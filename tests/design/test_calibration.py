@@ -69,7 +69,7 @@ def test_runs_are_as_long_as_the_file_wants_them_or_as_the_budget_allows() -> No
 
 
 def test_where_time_is_short_slices_are_given_up_before_methods() -> None:
-    found = plan(budget=450)
+    found = plan(budget=400)
 
     assert labels(found) == ["blocks", "interleaved-1s", "duet"]
     assert found.refused == dict.fromkeys(
