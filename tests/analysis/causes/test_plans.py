@@ -105,6 +105,14 @@ def test_plans_of_equal_arms_that_are_tossed_are_hardly_told(
     assert told <= 28
 
 
+def test_a_statement_that_a_script_has_three_times_is_no_three_runs(evidence: Evidence, reduction: Reduction) -> None:
+    experiment = with_runs(evidence, 1)
+    told = planned(experiment, shapes(experiment, of_arm=experiment.hypothesis_arm))
+    thrice = tuple(replace(each, data={"statements": each.data["statements"] * 3}) for each in told.events)
+
+    assert compare_plans(replace(told, events=thrice), reduction, {}) == ()
+
+
 def test_a_plan_of_nearly_all_runs_is_told(evidence: Evidence, reduction: Reduction) -> None:
     experiment = with_runs(evidence, 6)
     arm = experiment.hypothesis_arm

@@ -25,7 +25,7 @@ _Statement = tuple[str, str]  # scenario and text
 
 @dataclass(slots=True, kw_only=True)
 class _Seen:
-    """How often each plan was found, and as what the sampled sessions show the statement."""
+    """In how many runs each plan was found, and as what the sampled sessions show the statement."""
 
     shapes: Counter[str] = field(default_factory=Counter)
     shown: set[str] = field(default_factory=set)
@@ -71,12 +71,15 @@ def _read_plans(evidence: Evidence, arm: str) -> Mapping[_Statement, _Seen]:
     found: dict[_Statement, _Seen] = {}
     for event in evidence.events:
         if event.kind == PLANS and event.run in runs:
+            of_run: dict[_Statement, list[str]] = {}  # several statements of a script may have one text
             for plan in cast(
                 "list[dict[str, Any]]", event.data["statements"]
             ):  # its types are checked where it is read
-                seen = found.setdefault((plan["scenario"], plan["statement"]), _Seen())
-                seen.shapes[plan["shape"]] += 1
-                seen.shown.update(plan["shown"])
+                statement = plan["scenario"], plan["statement"]
+                of_run.setdefault(statement, []).append(plan["shape"])
+                found.setdefault(statement, _Seen()).shown.update(plan["shown"])
+            for statement, shapes in of_run.items():
+                found[statement].shapes["\n".join(sorted(set(shapes)))] += 1
     return found
 
 
