@@ -114,7 +114,7 @@ CAUSES = (
         helps="runs so long that each has several stalls, then more blocks",
     ),
     Cause(
-        what="Few attempts of an arm die, of something that no good run has",
+        what="Few attempts of an arm die, where it is slow or of something that no good run has: hardly more than chance",
         lines=(4,),
         says="`unequal-failures`, and the attempts that failed by arm; no verdict where chance does as much in less "
         "than 20 %",
