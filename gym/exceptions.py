@@ -114,7 +114,8 @@ CAUSES = (
         helps="runs so long that each has several stalls, then more blocks",
     ),
     Cause(
-        what="Few attempts of an arm die, of something that no good run has",
+        what="Few attempts of an arm die, hardly more than by chance, where it is slow or of something that no good "
+        "run has",
         lines=(4,),
         says="`unequal-failures`, and the attempts that failed by arm; no verdict where chance does as much in less "
         "than 20 %",

@@ -23,7 +23,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 
 EXPERIMENTS = {6: 2000, 12: 1500, 40: 1000}
-LOOKED = 120
+LOOKED = 300
 FIRST_LOOK = 6
 SD = 0.02  # of a block's log ratio, which has the noise of two runs
 
