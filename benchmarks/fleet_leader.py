@@ -32,7 +32,7 @@ from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.host_folders import host_folder, keep_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
-from pgtrial.fleet.machines import Machine
+from pgtrial.fleet.machines import HostMachine
 from pgtrial.hosts.clock import ClockOffset
 from pgtrial.model.run import Phase, PhaseName, RunState, Slot
 from pgtrial.safe_text import parse_json
@@ -114,8 +114,8 @@ class Simulated:
     def stop_waiting(self) -> None:
         pass
 
-    async def ask_machine(self, host: FleetHost) -> Machine:
-        return Machine(boot=host.name, begun=100.0, network="net:[1]", clock=ClockOffset(offset=0.0, error=0.001))
+    async def ask_machine(self, host: FleetHost) -> HostMachine:
+        return HostMachine(boot=host.name, begun=100.0, network="net:[1]", clock=ClockOffset(offset=0.0, error=0.001))
 
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
         self.meter.stop()
