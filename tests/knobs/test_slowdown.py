@@ -106,11 +106,14 @@ os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", after])
 # Two threads that want one lock, and do as much while they hold it as afterwards, before they call a peer: copying
 # memory, as a server does. Prints the share of their CPU time in which they held it.
 _HOLD_A_LOCK = """
+#define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static double cpu_time(void)
 {
@@ -126,13 +129,19 @@ static void work(void)
         from[i % 1024] = to[i / 8];
     }
 }
+static int file = -1;
+static char big[65536];
 static void *take_turns(void *times)
 {
     double *held = times, *all = held + 1;
     for (int turn = 0; turn < 500; turn++) {
         pthread_mutex_lock(&lock);
         *held -= cpu_time();
-        work();
+        if (file < 0)
+            work();
+        else
+            for (int i = 0; i < 16; i++)
+                pwrite(file, big, sizeof big, 0);
         *held += cpu_time();
         pthread_mutex_unlock(&lock);
         work();
@@ -141,8 +150,10 @@ static void *take_turns(void *times)
     *all = cpu_time();
     return NULL;
 }
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count > 1)
+        file = memfd_create(arguments[1], 0);
     double own[2] = {0, 0}, others[2] = {0, 0};
     pthread_t other;
     pthread_create(&other, NULL, take_turns, others);
@@ -233,10 +244,15 @@ def test_the_time_for_which_a_process_is_stopped_is_no_waiting(library: Path, sl
 
 
 @needs_compiler
-def test_the_holder_of_a_lock_burns_while_others_wait_for_it(library: Path, lock_holder: Path) -> None:
+@pytest.mark.parametrize("writes", [(), ("a file",)])
+def test_the_holder_of_a_lock_burns_while_others_wait_for_it(
+    library: Path, lock_holder: Path, writes: tuple[str, ...]
+) -> None:
+    """Its own work and, where it writes files, the kernel's for it."""
+
     def held(factor: str) -> float:
         environment = {**os.environ, "LD_PRELOAD": str(library), "PGTRIAL_SLOW_CPU": factor}
-        run = subprocess.run([lock_holder], env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
+        run = subprocess.run([lock_holder, *writes], env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
         return float(run.stdout)
 
     assert held("2") == pytest.approx(held("1"), abs=0.05)

@@ -13,7 +13,8 @@
  * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
  * page cache. A wait is made longer behind it, by sleeping. What was burned or slept too much is taken off the next time,
  * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). Of a wait in which the process was stopped, as it is while another arm
- * has its turn, only what came after that counts: what was waited for may have come to its end meanwhile.
+ * has its turn, only what came after that counts: what was waited for may have come to its end meanwhile. The kernel tells
+ * of the turn when a wait that nothing interrupts is over, so of a flush during which a turn began nothing counts.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -261,6 +262,7 @@ static double more_of_write(int file, ns_t waited)
         struct span s = begin_span(); \
         int result = real_##name(file); \
         extend(more_flush, end_span(s)); \
+        end_slice(); /* of the kernel's CPU time in the call, for which a lock may be held */ \
         return result; \
     }
 
@@ -271,6 +273,8 @@ static double more_of_write(int file, ns_t waited)
         ns_t begun = now_of(CLOCK_MONOTONIC); \
         ssize_t result = real_##name arguments; \
         extend(more_files, time_since(begun)); \
+        if (--calls_left <= 0) \
+            end_slice(); \
         return result; \
     }
 
@@ -282,6 +286,7 @@ static double more_of_write(int file, ns_t waited)
         ssize_t result = real_##name arguments; \
         ns_t waited = end_span(s); \
         extend(more_of_write(file, waited), waited); \
+        end_slice(); \
         return result; \
     }
 

@@ -96,7 +96,7 @@ async def build_library(host: Host, directory: Path) -> Path:
 
 def require_loaded(host: Host, pid: int, library: Path) -> None:
     """Raise SettingError if the library is not in a process that was to begin with it."""
-    if str(library) not in host.ops.read(f"/proc/{pid}/maps"):
+    if host.ops.resolve(str(library)) not in host.ops.read(f"/proc/{pid}/maps"):
         raise SettingError(
             "the server does not load the library that makes times longer",
             hint="A server that is linked statically, or to another C library, cannot be slowed down.",
@@ -128,8 +128,12 @@ async def require_generator_loaded(host: Host, library: str, find_pids: Callable
 
 def _has_loaded(host: Host, pid: int, library: str) -> bool:
     with suppress(OSError):  # it has ended
-        maps = host.ops.read(f"/proc/{pid}/maps")
-        return not maps or (library in maps and has_begun(pid, host.ops))  # what is about to end has no memory
+        if not has_begun(pid, host.ops):
+            return False
+        if host.ops.resolve(library) in host.ops.read(f"/proc/{pid}/maps"):
+            return True
+        # What has ended has no memory; nor has what executes a program, for a moment.
+        return host.ops.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] in ("Z", "X")
     return True
 
 

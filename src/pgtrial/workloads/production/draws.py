@@ -178,7 +178,7 @@ class Drawer:
         columns = list(dict.fromkeys(use.column for use in uses))
         exponent = self._exponent(uses)
         why = "as rows have it" if exponent is None else f"rows to the power of {exponent:.3g}"
-        newest = self._newest(table, uses) if exponent is None else None
+        newest = self._newest(table, uses) if exponent is None and not self._known(table, columns) else None
         if newest is not None:
             why = f"as the newest {newest[1]} rows have it"
         rows = self._rows(table, columns, uses, newest) if exponent is None else self._keys(table, columns)
@@ -200,6 +200,10 @@ class Drawer:
             drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}, {why}")
         return query, drawn
 
+    def _known(self, table: TableName, columns: Sequence[str]) -> str:
+        """The values that statistics tell of one column; "" of several, and where they tell none."""
+        return _known_values(self.load.tables[table].columns[columns[0]]) if len(columns) == 1 else ""
+
     def _newest(self, table: TableName, uses: Sequence[Use]) -> tuple[str, int] | None:
         """The column that numbers the rows of a table that gets new ones, and how many were written while counting."""
         columns = self.load.tables[table].columns.items()
@@ -212,7 +216,7 @@ class Drawer:
         self, table: TableName, columns: Sequence[str], uses: Sequence[Use], newest: tuple[str, int] | None
     ) -> str:
         """Those that are there. New rows are as the ``newest``: what an application writes changes over the years."""
-        if len(columns) == 1 and (known := _known_values(self.load.tables[table].columns[columns[0]])):
+        if known := self._known(table, columns):
             return f"SELECT c0 FROM ({known}) AS k, generate_series(1, ceil(rows)::int) ORDER BY random() LIMIT {COUNT}"
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
@@ -253,9 +257,9 @@ class Drawer:
 
     def _counts(self, table: TableName, columns: Sequence[str]) -> str:
         """Each value, and how many ``rows`` have it."""
-        first = self.load.tables[table].columns[columns[0]]
-        if len(columns) == 1 and (known := _known_values(first)):
+        if known := self._known(table, columns):
             return known
+        first = self.load.tables[table].columns[columns[0]]
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns)
         numbers = ", ".join(str(index + 1) for index in range(len(columns)))
