@@ -1,12 +1,15 @@
 """What becomes of the other servers when one of the twins cannot be stopped or removed in order."""
 
 import asyncio
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
+from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import RestoreError
+from pgtrial.model.arm import Arm, Role
 
 
 class Member:
@@ -56,3 +59,73 @@ def test_one_that_cannot_be_put_back_keeps_no_other_server_running():
         asyncio.run(twins.remove())
 
     assert first.done == second.done == ["stopped at once", "removed"]
+
+
+class Started(Member):
+    """A target that tells in ``told`` when it is stopped."""
+
+    def __init__(self, name: str, told: list[str]) -> None:
+        super().__init__(fails=False)
+        self.name, self.told = name, told
+
+    def cluster(self, _arm: Arm) -> None:
+        return None
+
+    def context(self, _cluster: object, _settings: object) -> None:
+        return None
+
+    async def start_with(self, _arm: Arm, _knobs: object, *, run: int) -> RunningServer:
+        return RunningServer(
+            settings={},
+            changes=(),
+            version="18.1",
+            version_num=180000,
+            database="pgtrial",
+            control="",
+            conninfo=str,
+            environment={},
+            directories=(),
+            groups=(),
+            confirmed=frozenset(),
+        )
+
+    def _do(self, what: str) -> tuple[str, ...]:
+        self.told.append(self.name)
+        return super()._do(what)
+
+
+class NoChanges:
+    """Of a host on which the arms change nothing."""
+
+    host = SimpleNamespace(ops=None)
+
+    async def make(self, *_what: object, run: int | None) -> tuple[()]:
+        return ()
+
+    async def undo(self, _entries: object) -> tuple[()]:
+        return ()
+
+    def confirmed(self, _knobs: object) -> frozenset[tuple[str, str]]:
+        return frozenset()
+
+    def leave_open(self, _entries: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
+def test_the_last_one_that_was_started_is_the_first_to_be_stopped(order: tuple[str, ...]) -> None:
+    """What servers have in common on the host, each puts back as it found it."""
+    told: list[str] = []
+    twins = Twins(
+        base=SimpleNamespace(changes=NoChanges()), arms={name: Arm(name=name, role=Role.CANDIDATE) for name in "abc"}
+    )
+    twins.members = {name: Started(name, told) for name in "abc"}
+
+    async def run() -> None:
+        await twins.start(order, dict.fromkeys("abc", 1))
+        await twins.stop(immediate=False)
+        await twins.remove()
+
+    asyncio.run(run())
+
+    assert told == [*reversed(order)] * 2

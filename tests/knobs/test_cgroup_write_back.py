@@ -115,6 +115,31 @@ def test_servers_that_share_a_device_have_the_higher_limit(table, tree) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second"), [("8MB", "8MB"), ("8MB", "16MB"), ("16MB", "8MB")], ids=["equal", "rising", "falling"]
+)
+def test_servers_that_share_a_device_are_no_fault_of_each_other(table, tree, first: str, second: str) -> None:
+    """The last one that was started is the first to be undone."""
+    for wanted in (first, second):
+        (change,) = (each for each in table.plan({"write_bytes": wanted}) if is_write_back(each))
+        table.begin(change)
+        table.entries[-1] = replace(table.entries[-1], got=asyncio.run(Cgroup().apply(table.context, change)))
+
+    assert [asyncio.run(Cgroup().still_applied(table.host, entry)) for entry in table.entries] == ["", ""]
+    outcomes = [table.undo(entry).outcome for entry in reversed(table.entries)]
+    assert outcomes == [Outcome.RESTORED if (first, second) == ("8MB", "16MB") else Outcome.ALREADY, Outcome.RESTORED]
+    assert tree.read(BYTES) == "7:1 4096\n"
+
+
+def test_a_limit_that_is_lifted_meanwhile_is_lost(table, tree) -> None:
+    (change,) = write_back(table)
+    table.begin(change)
+    confirmed = replace(table.entries[0], got=asyncio.run(Cgroup().apply(table.context, change)))
+    tree.write(BYTES, "7:3 0")
+
+    assert "is 0 now" in asyncio.run(Cgroup().still_applied(table.host, confirmed))
+
+
+@pytest.mark.parametrize(
     "other", [{"image": "/srv/disk.img"}, {"root": "/docker/1"}], ids=["an image of somebody's", "in a container"]
 )
 def test_what_is_not_of_the_experiment_alone_is_not_limited(tree, bench, other: dict[str, str]) -> None:

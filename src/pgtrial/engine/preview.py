@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pgtrial.design.plan import Plan
@@ -62,11 +63,12 @@ async def _preview(context: KnobContext, arm: Arm, wanted: Tables, *, for_all_ru
         for name in wanted
         if name not in known
     ]
+    with suppress(SettingError):  # the knob whose groups cannot be says so itself
+        context = replace(context, groups=groups_of(context, wanted))
     for knob in HOST_KNOBS:
         if knob.name not in wanted:
             continue
         try:
-            context = replace(context, groups=groups_of(context, wanted))
             changes = await knob.plan(context, wanted[knob.name])
         except SettingError as err:
             problem = " ".join(part for part in (f"{err.message}.", err.detail, err.hint) if part)

@@ -69,8 +69,8 @@ def lift(host: Host, entry: JournalEntry) -> Undone:
 
 
 def find_lost_limit(host: Host, entry: JournalEntry) -> str:
-    """What does not hold any more, as a sentence; "" if all does."""
-    return find_drift(host, entry, read=_read)
+    """What does not hold any more, as a sentence; "" if all does, or another server has raised it meanwhile."""
+    return find_drift(host, entry, read=_read, holds=lambda made, now: int(now) >= int(made))
 
 
 def _read(ops: Operations, item: str) -> str:

@@ -1,5 +1,6 @@
 """What knobs share whose items are files of the kernel: reading, setting with proof, and undoing by values."""
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pgtrial.errors import SettingError
@@ -110,15 +111,20 @@ def apply_values(
     return got
 
 
-def find_drift(host: Host, entry: JournalEntry, *, read: Read = read_value) -> str:
-    """A sentence on what does not hold any more what was read after the change; empty when all does."""
+def find_drift(
+    host: Host, entry: JournalEntry, *, read: Read = read_value, holds: Callable[[str, str], bool] = operator.eq
+) -> str:
+    """A sentence on what does not hold any more what was read after the change; empty when all does.
+
+    ``holds`` is asked with what was read then and what is there now.
+    """
     assert entry.got is not None  # asked of what was applied
     for path in entry.change.new:
         try:
             now = read(host.ops, path)
         except FileNotFoundError:
             return f'"{path}" is gone.'
-        if now != entry.got[path]:
+        if not holds(entry.got[path], now):
             return f'"{path}" was made {shown(entry.got[path])} and is {shown(now)} now.'
     return ""
 

@@ -5,11 +5,11 @@ import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from pgtrial.errors import SpecError, TargetError
+from pgtrial.errors import PgTrialError, SpecError, TargetError
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Mark, open_folder
 from pgtrial.watch.openmetrics import Textfile
@@ -37,14 +37,27 @@ class _Late:
         pause = FIRST_PAUSE
         while (left := self._folders.left) > 0 and not self._is_stopped.wait(min(pause, left)):
             pause = min(2 * pause, LONGEST_PAUSE)
-            with suppress(TargetError):
-                first = reach(self._dsn, self._folders.caller, machine=self._folders.options.machine)
-                self._watcher = self._folders.begin(self._dsn, first)
+            try:
+                self._watcher = self._begin()
                 break
+            except TargetError:
+                continue
+            except PgTrialError as err:  # nothing that ends the watch of the others
+                self._folders.tell(f"{err.message}: this server is not watched")
+                return
         if self._watcher is not None:
             if self._is_stopped.is_set():  # meanwhile
                 self._watcher.stop()
             self._watcher.run()
+
+    def _begin(self) -> Watcher:
+        """Raises TargetError where the server is still away, other PgTrialErrors where it cannot be watched."""
+        first = reach(self._dsn, self._folders.caller, machine=self._folders.options.machine)
+        try:
+            return self._folders.begin(self._dsn, first)
+        except BaseException:
+            leave(first)
+            raise
 
 
 class _Folders:
@@ -56,7 +69,7 @@ class _Folders:
         self._output = output
         self.caller = caller
         self.options = options
-        self._tell = tell
+        self.tell = tell
         self._stack = stack
         self._several = several
         self._ends = float("inf") if options.duration is None else time.monotonic() + options.duration
@@ -82,7 +95,7 @@ class _Folders:
                 places=first.places,
             )
         )
-        say = _prefixed(self._tell, place.name) if self._several else self._tell
+        say = _prefixed(self.tell, place.name) if self._several else self.tell
         textfile = None
         if options.textfiles is not None:
             textfile = Textfile(options.textfiles, folder_name(first.mark), first.mark)

@@ -455,10 +455,12 @@ def _own_caveats(server: ExistingServer, here: Host) -> Sequence[CaveatFinding]:
 async def _load(target: ServerTarget, task: Preparation) -> None:
     """Make the database from which those of the load are copied."""
     experiment, prepared = target.experiment, target.prepared
-    dataset, account = experiment.dataset, server_account(target.here.ops)
+    dataset, account, programs = experiment.dataset, server_account(target.here.ops), target.client
+    if dataset.load:  # what else makes data runs as pgtrial itself
+        programs = await executable_client(programs, account, task.belongings, here=target.here)
     loader = Loader(
         host=target.here,
-        programs=await executable_client(target.client, account, task.belongings, here=target.here),
+        programs=programs,
         conninfo=target.server.conninfo(prepared),
         environment=target.server.environment(prepared),
         is_own=False,

@@ -23,7 +23,8 @@ from pgtrial.store.belongings import Belongings, Made
 
 @dataclass(slots=True, kw_only=True)
 class Twins:
-    """``base`` has the snapshots, and is not running. ``members`` have one cluster each, by the arm's name.
+    """``base`` has the snapshots, and is not running. ``members`` have one cluster each, by the arm's name, in the
+    order in which they were last started.
 
     What all arms set alike on the host is set once. What they set differently is switched before each slice.
     """
@@ -76,6 +77,8 @@ class Twins:
             knobs = {knob: table for knob, table in own[name].items() if not has_own(knob)}
             entries = await self.switches.add(name, self._context(name), knobs, run=runs[name])
             kept = {knob: table for knob, table in own[name].items() if has_own(knob)}
+            # The last one is the first to be stopped: what they share on the host, each puts back as it found it.
+            self.members[name] = self.members.pop(name)
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
             confirmed = server.confirmed | self._changes.confirmed(common) | self._changes.confirmed(knobs)
             servers[name] = replace(
@@ -115,7 +118,7 @@ class Twins:
             undone.extend(await member.stop(immediate=immediate))
 
         async with AsyncExitStack() as stack:  # a failure to stop one must not leave the others running
-            for member in reversed(self.members.values()):
+            for member in self.members.values():
                 stack.push_async_callback(stop, member)
         undone += await self.switches.undo()
         return undone
@@ -123,7 +126,7 @@ class Twins:
     async def remove(self) -> None:
         """Leave nothing of the members on the host."""
         async with AsyncExitStack() as stack:
-            for member in reversed(self.members.values()):
+            for member in self.members.values():
                 stack.push_async_callback(member.remove)
 
 
