@@ -17,12 +17,13 @@ from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
-from pgtrial.watch.raised import read_kept
+from pgtrial.watch.raised import keep, read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
 CALM, WATCHED = 14, 2  # days
 SHIFT = START + CALM * DAY + DAY + 10 * HOUR
+AHEAD = 4102444800  # 2100-01-01 00:00 UTC
 GAP = range(START + 3 * DAY, START + 3 * DAY + 5 * HOUR, HOUR)
 MARK = Mark(server="db1:5432", database="shop")
 QUERIES = {
@@ -278,6 +279,29 @@ def test_an_alarm_that_is_found_again_a_little_earlier_is_the_one_that_is_kept(f
     kept = replace(found.kept, until=alarm.at - HOUR, alarms=found.alarms)
     others = [replace(alarm, at=alarm.at + seconds) for seconds in (-2 * HOUR, -300, 0, 300, HOUR + 300)]
     assert kept.with_new(others) == (alarm, others[-1])
+
+
+def test_alarms_are_found_again_after_a_clock_was_ahead(found: Watched, shifted: Path, tmp_path: Path) -> None:
+    """What was kept then is of a time that is still to come: until it, each alarm would be one that is known."""
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    (alarm,) = found.alarms
+    ahead = replace(found.kept, until=AHEAD + DAY, days=WATCHED + 5.0, alarms=(replace(alarm, at=AHEAD),))
+    keep(root, ahead, 30.0)
+    assert find_alarms(root) == found
+    keep(root, replace(ahead, since=AHEAD), 30.0)
+    assert find_alarms(root) == found
+
+
+def test_what_was_kept_stays_where_its_minutes_are_gone(
+    found: Watched, shifted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    kept = replace(found.kept, until=found.kept.until + DAY, alarms=found.alarms)
+    keep(root, kept, 30.0)
+    monkeypatch.setattr(alarms, "time", lambda: float(kept.until))
+    assert find_alarms(root).kept == kept
 
 
 def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 
 import numpy as np
 
@@ -95,10 +96,13 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
             f"nothing changes in the calm time {calm}: there is no signal to learn",
             hint="Name another calm time with --calm START/END.",
         )
-    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
-    alarms = before.with_new(_alarms(signals, calm, one_in))
     rest = _rest(minutes, calm)
     end = calm.end if rest is None else rest.end
+    if kept is not None and kept.until > max(end, time()):
+        # A clock was ahead, and is not any more: what comes after calm time is gone through again.
+        kept = kept.cut(calm.end)
+    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
+    alarms = before.with_new(_alarms(signals, calm, one_in))
     until = max(before.until, end - SETTLING)
 
     # What settled last was gone through then, also where calm time has moved over it.

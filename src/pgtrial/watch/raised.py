@@ -16,7 +16,7 @@ from pgtrial.errors import StoreError
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.stats.alarms.blocks import Aspect
-from pgtrial.watch.layout import HOUR, RAISED
+from pgtrial.watch.layout import DAY, HOUR, RAISED
 
 SETTLING = HOUR  # s before the end of what was read, in which minutes may still be others by the next time
 _SAME = HOUR  # s between two alarms
@@ -76,6 +76,13 @@ class Kept:
             *self.alarms,
             *(each for each in new if all(abs(each.at - kept.at) > _SAME for kept in self.alarms)),
         )
+
+    def cut(self, end: int) -> "Kept | None":
+        """What it has of the time until ``end``, of which no more was read than there is; None where it is later."""
+        if self.since > end:
+            return None
+        alarms = tuple(each for each in self.alarms if each.at <= end)
+        return Kept(since=self.since, until=end, days=min(self.days, (end - self.since) / DAY), alarms=alarms)
 
 
 def read_kept(root: Path, one_in: float) -> Kept | None:
