@@ -1,6 +1,8 @@
 """Alarms of a watched server: a planted change is found and named, calm time is silent, too little of it is said."""
 
+import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +13,13 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.errors import StoreError
 from pgtrial.store import parquet
-from pgtrial.watch import alarms
+from pgtrial.watch import alarms, raised
 from pgtrial.watch.alarm_words import contract_text
 from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
-from pgtrial.watch.raised import keep, read_kept
+from pgtrial.watch.raised import Kept, keep, read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
@@ -315,6 +317,35 @@ def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
     streams = capsys.readouterr()
     assert "1 alarm in 2.0 days" in streams.out
     assert "alarms are not kept" in streams.err
+
+
+KEPT = Kept(since=START, until=START + DAY, days=1.0, alarms=())
+
+
+def test_what_root_keeps_is_of_the_folder_s_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the user who watches could not read it the next time."""
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", lambda _file, uid, gid: given.append((uid, gid)))
+    keep(tmp_path, KEPT, 30.0)
+    owner = tmp_path.stat()
+    assert given == [(owner.st_uid, owner.st_gid)]
+    assert read_kept(tmp_path, 30.0) == KEPT
+
+
+def test_what_another_user_has_kept_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, KEPT, 30.0)
+    before = (tmp_path / "alarms.json").read_bytes()
+
+    def refuse(path: Path, *, limit: int) -> bytes:
+        raise PermissionError(errno.EACCES, f"Permission denied, of {limit} bytes", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(raised, "read_file", refuse)
+        assert read_kept(tmp_path, 30.0) is None
+        with pytest.raises(StoreError, match=r"cannot write .*alarms\.json.*Permission denied"):
+            keep(tmp_path, replace(KEPT, days=0.5), 30.0)
+    assert (tmp_path / "alarms.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
