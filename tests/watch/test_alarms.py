@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.errors import StoreError
+from pgtrial.errors import SpecError, StoreError
+from pgtrial.stats.alarms.audit import audit
+from pgtrial.stats.alarms.blocks import Aspect
 from pgtrial.store import parquet
 from pgtrial.watch import alarms, raised
 from pgtrial.watch.alarm_words import contract_text
@@ -19,7 +21,7 @@ from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
-from pgtrial.watch.raised import Kept, keep, read_kept
+from pgtrial.watch.raised import Kept, ServerAlarm, Shift, keep, read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
@@ -320,6 +322,45 @@ def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
 
 
 KEPT = Kept(since=START, until=START + DAY, days=1.0, alarms=())
+SHIFT_OF = Shift(
+    signal="commits", part="", text="", aspect=Aspect.LEVEL, is_more=False, size=0.8, low=0.7, high=0.9, onset=SHIFT
+)
+RAISED = ServerAlarm(at=SHIFT + 600, shifts=(SHIFT_OF,))
+
+
+def watched(rest: Window | None, alarm: ServerAlarm = RAISED) -> Watched:
+    """A folder in which an alarm was kept."""
+    return Watched(
+        calm=Window(START, SHIFT + DAY),
+        rest=rest,
+        columns=(),
+        alarms=(alarm,),
+        audit=audit(1, days=1.0, allowed=1.0),
+        kept=replace(KEPT, alarms=(alarm,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "end"),
+    [
+        (None, SHIFT + HOUR),
+        (Window(SHIFT - DAY, SHIFT - HOUR), SHIFT + HOUR),  # the clock was set back
+        (Window(SHIFT - DAY, SHIFT + 900), SHIFT + 900),
+        (Window(SHIFT - DAY, SHIFT + DAY), SHIFT + HOUR),
+    ],
+)
+def test_an_alarm_that_was_kept_has_its_time_whatever_was_read(rest: Window | None, end: int) -> None:
+    found = watched(rest)
+    assert found.time_of(1) == Window(SHIFT, end)
+    assert found.around_last == (Window(SHIFT - HOUR, SHIFT), Window(SHIFT, end))
+    with pytest.raises(SpecError, match="no alarm 2: the last one is 1"):
+        found.time_of(2)
+
+
+@pytest.mark.parametrize(("end", "is_last"), [(RAISED.at - 1, False), (RAISED.at, True), (RAISED.at + HOUR, False)])
+def test_an_alarm_after_what_was_read_is_not_one_of_its_last_hour(end: int, is_last: bool) -> None:
+    assert watched(Window(START, end)).has_alarm_in_last(HOUR) is is_last
+    assert not watched(None).has_alarm_in_last(HOUR)
 
 
 def test_what_root_keeps_is_of_the_folder_s_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,21 +47,25 @@ class Watched:
     @property
     def around_last(self) -> tuple[Window, Window] | None:
         """The hour before the last alarm's change, and the time from there to the alarm, an hour or more."""
-        if not self.alarms or self.rest is None:
+        if not self.alarms:
             return None
         time = self.time_of(len(self.alarms))
         return Window(time.start - HOUR, time.start), time
 
     def time_of(self, number: int) -> Window:
         """From the change of an alarm, the first is 1, to the alarm, an hour or more. Raises SpecError."""
-        if not 0 < number <= len(self.alarms) or self.rest is None:
+        if not 0 < number <= len(self.alarms):
             there = f"the last one is {len(self.alarms)}" if self.alarms else "there is none"
             raise SpecError(f"there is no alarm {number}: {there}", hint='"pgtrial alarms" shows them.')
         alarm = self.alarms[number - 1]
-        return Window(alarm.onset, min(max(alarm.at, alarm.onset + HOUR), self.rest.end))
+        end = max(alarm.at, alarm.onset + HOUR)
+        if self.rest is not None and alarm.at <= self.rest.end:  # else it was kept from a time that is not there
+            end = min(end, self.rest.end)
+        return Window(alarm.onset, end)
 
     def has_alarm_in_last(self, seconds: int) -> bool:
-        return self.rest is not None and any(each.at > self.rest.end - seconds for each in self.alarms)
+        """Whether there is one in so many seconds before the end of what was read."""
+        return self.rest is not None and any(self.rest.end - seconds < each.at <= self.rest.end for each in self.alarms)
 
 
 def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT_DAYS) -> Watched:
