@@ -142,7 +142,8 @@ def say_untested(
 
 def _rests_on_no_effect(asked: HypothesisFinding, effects: Sequence[Effect | None]) -> bool:
     """Whether what decides the claim does: all parts of a supported one, those that refute a refuted one."""
-    pairs = zip(asked.parts or (asked,), effects, strict=False)
+    judged: tuple[HypothesisFinding | ClaimPart, ...] = asked.parts or (asked,)
+    pairs = zip(judged, effects, strict=False)
     telling = [_is_of_no_effect(each, effect) for each, effect in pairs if each.verdict is asked.verdict]
     return bool(telling) and all(telling)
 
