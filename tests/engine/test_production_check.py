@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from pgtrial.engine import production_check
+from pgtrial.engine.production import SETUP
 from pgtrial.errors import TargetError
 from pgtrial.postgres.existing.server import ExistingServer
 
@@ -15,7 +16,7 @@ from pgtrial.postgres.existing.server import ExistingServer
 def test_a_count_halfway_that_fails_costs_the_drifts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The load has been sent for all of its time when that is told."""
     (tmp_path / "draw").mkdir()
-    (tmp_path / "draw" / production_check.SETUP).write_text("SELECT 1;")
+    (tmp_path / "draw" / SETUP).write_text("SELECT 1;")
     server = SimpleNamespace(conninfo=lambda database: f"dbname={database}", environment=lambda _database: {})
     counts, told = iter([True, False, True]), list[str]()
 
