@@ -79,9 +79,15 @@ def read_file(path: Path, *, limit: int) -> bytes:
     return content
 
 
-def write_file(path: Path, content: bytes | str) -> None:
-    """Put ``content`` at ``path``, text as UTF-8. OSError where that cannot be; then the old file is still there."""
-    with new_file(path) as file:
+def write_file(path: Path, content: bytes | str, *, for_owner: bool = False) -> None:
+    """Put ``content`` at ``path``, text as UTF-8. OSError where that cannot be; then the old file is still there.
+
+    ``for_owner``: what root writes is given to the owner of the directory, who is to read and replace it too.
+    """
+    with _opened(path.parent) as directory, _new_file_in(directory, path.name, durable=True) as file:
+        if for_owner and os.geteuid() == 0:
+            owner = os.fstat(directory)
+            os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
         file.write(content.encode() if isinstance(content, str) else content)
 
 

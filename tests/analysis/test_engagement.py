@@ -139,8 +139,8 @@ def test_an_inconclusive_verdict_of_an_idle_setting_is_not_tested(
     needed = Needed(blocks=40, text=message("needed.infeasible"))
     open_ = findings.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
 
-    told, blocks = say_untested(open_, needed, idle, effect=None)
-    supported, same = say_untested(findings.hypothesis, needed, idle, effect=findings.effects[0])
+    told, blocks = say_untested(open_, needed, idle, effects=[])
+    supported, same = say_untested(findings.hypothesis, needed, idle, effects=findings.effects)
 
     assert told.not_tested
     assert say(told.reason).startswith("Not tested: work_mem had nothing to act on, that is, no temporary files")
@@ -182,7 +182,7 @@ def test_a_verdict_that_rests_on_no_effect_is_none_where_nothing_acted(
     asked = findings.hypothesis.model_copy(update={"expect": expect, "verdict": verdict})
     effect = findings.effects[0].model_copy(update={"low": interval[0], "high": interval[1]})
 
-    told, needed = say_untested(asked, findings.needed, idle, effect=effect)
+    told, needed = say_untested(asked, findings.needed, idle, effects=[effect])
 
     assert told.not_tested is is_told
     assert told.verdict is (Verdict.INCONCLUSIVE if is_told else verdict)
@@ -193,11 +193,29 @@ def test_a_verdict_that_rests_on_no_effect_is_none_where_nothing_acted(
         assert (told, needed) == (asked, findings.needed)
 
 
+SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE
+NONE, MORE = (0.99, 1.01), (1.2, 1.3)  # intervals
+
+
 @pytest.mark.parametrize(
-    ("expects", "is_told"), [(("not-worse", "equivalent"), True), (("not-worse", "better"), False)]
+    ("verdict", "parts", "told"),
+    [
+        (SUPPORTED, (("not-worse", SUPPORTED, NONE), ("equivalent", SUPPORTED, NONE)), (OPEN, OPEN)),
+        (REFUTED, (("better", REFUTED, NONE), ("not-worse", SUPPORTED, NONE)), (OPEN, OPEN)),
+        # What does not refute may have been seen to change.
+        (REFUTED, (("better", REFUTED, NONE), ("not-worse", SUPPORTED, MORE)), (OPEN, SUPPORTED)),
+        (SUPPORTED, (("not-worse", SUPPORTED, NONE), ("better", SUPPORTED, MORE)), None),
+        (SUPPORTED, (("not-worse", SUPPORTED, MORE), ("not-worse", SUPPORTED, MORE)), None),
+        (REFUTED, (("better", REFUTED, NONE), ("not-worse", REFUTED, MORE)), None),
+        (REFUTED, (("better", REFUTED, MORE), ("not-worse", SUPPORTED, NONE)), None),
+    ],
 )
-def test_a_claim_of_several_metrics_is_not_tested_where_each_rests_on_no_effect(
-    findings: Findings, idle: tuple[Engagement, ...], expects: tuple[str, ...], is_told: bool
+def test_a_claim_of_several_metrics_is_not_tested_where_what_decides_rests_on_no_effect(
+    findings: Findings,
+    idle: tuple[Engagement, ...],
+    verdict: Verdict,
+    parts: tuple[tuple[str, Verdict, tuple[float, float]], ...],
+    told: tuple[Verdict, ...] | None,
 ) -> None:
     asked = findings.hypothesis
     part = ClaimPart(
@@ -208,13 +226,15 @@ def test_a_claim_of_several_metrics_is_not_tested_where_each_rests_on_no_effect(
         verdict=Verdict.SUPPORTED,
         reason=asked.reason,
     )
-    parts = tuple(part.model_copy(update={"expect": expect}) for expect in expects)
-    asked = asked.model_copy(update={"expect": expects[0], "verdict": Verdict.SUPPORTED, "parts": parts})
+    found = tuple(part.model_copy(update={"expect": expect, "verdict": own}) for expect, own, _ in parts)
+    asked = asked.model_copy(update={"expect": parts[0][0], "verdict": verdict, "parts": found})
+    effects = [findings.effects[0].model_copy(update={"low": low, "high": high}) for _, _, (low, high) in parts]
 
-    told, _ = say_untested(asked, findings.needed, idle, effect=None)
+    said, _ = say_untested(asked, findings.needed, idle, effects=effects)
 
-    assert told.not_tested is is_told
-    assert {each.verdict for each in told.parts} == {Verdict.INCONCLUSIVE if is_told else Verdict.SUPPORTED}
+    assert said.not_tested is (told is not None)
+    assert said.verdict is (verdict if told is None else OPEN)
+    assert tuple(each.verdict for each in said.parts) == (told or tuple(own for _, own, _ in parts))
 
 
 def test_there_is_nothing_to_tell_of_arms_that_do_not_differ(evidence: Evidence) -> None:

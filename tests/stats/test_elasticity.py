@@ -183,6 +183,24 @@ def test_no_change_of_a_time_changes_throughput_by_a_larger_factor() -> None:
     assert memory.high > 1.3 * math.log(2)
 
 
+@pytest.mark.parametrize(("factor", "bound"), [(2.0, -math.log(2)), (0.5, math.log(2))])
+def test_prediction_lies_within_its_own_interval(factor: float, bound: float) -> None:
+    """Also where noise lets throughput follow a time more than wholly, and where there is no noise at all."""
+    rng = np.random.default_rng(13)
+    log_times = _design(2) * math.log(1.3)
+    change = np.array([math.log(factor), 0.0])
+    for _ in range(50):
+        logs = -log_times[:, 0] + rng.normal(0, 0.05, (5, 4))
+        found = predict_log_ratio(log_times, logs, change, confidence=0.9)
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < found.value < found.high
+        assert abs(found.value) <= abs(bound) + 1e-12
+    alone = predict_log_ratio(log_times, -1.4 * log_times[:, :1].T, change, confidence=0.9)
+    assert alone.value == pytest.approx(bound)
+    assert alone.low is None
+
+
 def test_points_that_do_not_tell_resources_apart_predict_nothing() -> None:
     with pytest.raises(ValueError, match="apart"):
         predict_log_ratio(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros((2, 2)), np.zeros(2), confidence=0.9)

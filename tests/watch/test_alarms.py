@@ -1,6 +1,8 @@
 """Alarms of a watched server: a planted change is found and named, calm time is silent, too little of it is said."""
 
+import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,20 +11,23 @@ import numpy as np
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.errors import StoreError
+from pgtrial.errors import SpecError, StoreError
+from pgtrial.stats.alarms.audit import audit
+from pgtrial.stats.alarms.blocks import Aspect
 from pgtrial.store import parquet
-from pgtrial.watch import alarms
+from pgtrial.watch import alarms, raised
 from pgtrial.watch.alarm_words import contract_text
 from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
-from pgtrial.watch.raised import read_kept
+from pgtrial.watch.raised import Kept, ServerAlarm, Shift, keep, read_kept
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
 CALM, WATCHED = 14, 2  # days
 SHIFT = START + CALM * DAY + DAY + 10 * HOUR
+AHEAD = 4102444800  # 2100-01-01 00:00 UTC
 GAP = range(START + 3 * DAY, START + 3 * DAY + 5 * HOUR, HOUR)
 MARK = Mark(server="db1:5432", database="shop")
 QUERIES = {
@@ -221,8 +226,10 @@ def test_the_first_rollbacks_in_weeks_are_an_alarm(calm: Path, tmp_path: Path) -
     assert level.low < 11 < level.high
 
 
-def test_the_same_minutes_without_it_are_silent(calm: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["alarms", str(calm), "--fail-on-alarm"]) == 0
+def test_the_same_minutes_without_it_are_silent(calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)  # nothing is kept in the folder that the others copy
+    assert main(["alarms", str(root), "--fail-on-alarm"]) == 0
     printed = capsys.readouterr().out
     assert "no alarm\n" in printed
     assert "0 alarms in 2.0 days without gaps: 0 in 30 days, 95 % interval 0 to 55.3." in printed
@@ -280,6 +287,29 @@ def test_an_alarm_that_is_found_again_a_little_earlier_is_the_one_that_is_kept(f
     assert kept.with_new(others) == (alarm, others[-1])
 
 
+def test_alarms_are_found_again_after_a_clock_was_ahead(found: Watched, shifted: Path, tmp_path: Path) -> None:
+    """What was kept then is of a time that is still to come: until it, each alarm would be one that is known."""
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    (alarm,) = found.alarms
+    ahead = replace(found.kept, until=AHEAD + DAY, days=WATCHED + 5.0, alarms=(replace(alarm, at=AHEAD),))
+    keep(root, ahead, 30.0)
+    assert find_alarms(root) == found
+    keep(root, replace(ahead, since=AHEAD), 30.0)
+    assert find_alarms(root) == found
+
+
+def test_what_was_kept_stays_where_its_minutes_are_gone(
+    found: Watched, shifted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(shifted, root, ignore=shutil.ignore_patterns("alarms.json"))
+    kept = replace(found.kept, until=found.kept.until + DAY, alarms=found.alarms)
+    keep(root, kept, 30.0)
+    monkeypatch.setattr(alarms, "time", lambda: float(kept.until))
+    assert find_alarms(root).kept == kept
+
+
 def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
     found: Watched, shifted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +321,74 @@ def test_who_may_not_write_to_the_folder_sees_alarms_all_the_same(
     streams = capsys.readouterr()
     assert "1 alarm in 2.0 days" in streams.out
     assert "alarms are not kept" in streams.err
+
+
+KEPT = Kept(since=START, until=START + DAY, days=1.0, alarms=())
+SHIFT_OF = Shift(
+    signal="commits", part="", text="", aspect=Aspect.LEVEL, is_more=False, size=0.8, low=0.7, high=0.9, onset=SHIFT
+)
+RAISED = ServerAlarm(at=SHIFT + 600, shifts=(SHIFT_OF,))
+
+
+def watched(rest: Window | None, alarm: ServerAlarm = RAISED) -> Watched:
+    """A folder in which an alarm was kept."""
+    return Watched(
+        calm=Window(START, SHIFT + DAY),
+        rest=rest,
+        columns=(),
+        alarms=(alarm,),
+        audit=audit(1, days=1.0, allowed=1.0),
+        kept=replace(KEPT, alarms=(alarm,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "end"),
+    [
+        (None, SHIFT + HOUR),
+        (Window(SHIFT - DAY, SHIFT - HOUR), SHIFT + HOUR),  # the clock was set back
+        (Window(SHIFT - DAY, SHIFT + 900), SHIFT + 900),
+        (Window(SHIFT - DAY, SHIFT + DAY), SHIFT + HOUR),
+    ],
+)
+def test_an_alarm_that_was_kept_has_its_time_whatever_was_read(rest: Window | None, end: int) -> None:
+    found = watched(rest)
+    assert found.time_of(1) == Window(SHIFT, end)
+    assert found.around_last == (Window(SHIFT - HOUR, SHIFT), Window(SHIFT, end))
+    with pytest.raises(SpecError, match="no alarm 2: the last one is 1"):
+        found.time_of(2)
+
+
+@pytest.mark.parametrize(("end", "is_last"), [(RAISED.at - 1, False), (RAISED.at, True), (RAISED.at + HOUR, False)])
+def test_an_alarm_after_what_was_read_is_not_one_of_its_last_hour(end: int, is_last: bool) -> None:
+    assert watched(Window(START, end)).has_alarm_in_last(HOUR) is is_last
+    assert not watched(None).has_alarm_in_last(HOUR)
+
+
+def test_what_root_keeps_is_of_the_folder_s_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the user who watches could not read it the next time."""
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", lambda _file, uid, gid: given.append((uid, gid)))
+    keep(tmp_path, KEPT, 30.0)
+    owner = tmp_path.stat()
+    assert given == [(owner.st_uid, owner.st_gid)]
+    assert read_kept(tmp_path, 30.0) == KEPT
+
+
+def test_what_another_user_has_kept_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, KEPT, 30.0)
+    before = (tmp_path / "alarms.json").read_bytes()
+
+    def refuse(path: Path, *, limit: int) -> bytes:
+        raise PermissionError(errno.EACCES, f"Permission denied, of {limit} bytes", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(raised, "read_file", refuse)
+        assert read_kept(tmp_path, 30.0) is None
+        with pytest.raises(StoreError, match=r"cannot write .*alarms\.json.*Permission denied"):
+            keep(tmp_path, replace(KEPT, days=0.5), 30.0)
+    assert (tmp_path / "alarms.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,9 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
             )
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)
-    hypothesis, needed = say_untested(hypothesis, needed, engagements, effect=primary.effect if primary else None)
+    deciding = [part.estimated for part in parts] if parts else [primary]
+    effects = [None if one is None else one.effect for one in deciding]
+    hypothesis, needed = say_untested(hypothesis, needed, engagements, effects=effects)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("looked for causes"):
         proofs = read_proofs(evidence, of_any_size=of_any_size)

@@ -14,7 +14,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.factors import read_number
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.design.effect_timing import Difference, find_differences
-from pgtrial.findings.findings import Effect, Engagement, HypothesisFinding, Needed
+from pgtrial.findings.findings import ClaimPart, Effect, Engagement, HypothesisFinding, Needed
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
 from pgtrial.knobs import KNOBS
@@ -110,21 +110,28 @@ def is_idle(engagements: Sequence[Engagement]) -> bool:
 
 
 def say_untested(
-    hypothesis: HypothesisFinding, needed: Needed, engagements: Sequence[Engagement], *, effect: Effect | None
+    hypothesis: HypothesisFinding,
+    needed: Needed,
+    engagements: Sequence[Engagement],
+    *,
+    effects: Sequence[Effect | None],
 ) -> tuple[HypothesisFinding, Needed]:
     """A verdict that is not reached because nothing acted is told as that, and more blocks are no remedy.
 
     Neither is one that only says that there is no effect: without anything to act on there could not be one, whatever
-    the setting does elsewhere. ``effect`` is the claim's, None where it was not measured.
+    the setting does elsewhere. ``effects`` are those of the claim's parts, or that of a claim of one metric; None where
+    it was not measured.
     """
     if not is_idle(engagements):
         return hypothesis, needed
     why = tuple(each.text for each in engagements)
     if hypothesis.verdict is Verdict.INCONCLUSIVE:
         changed: dict[str, object] = {"reason": message("verdict.not-tested", why=why)}
-    elif _rests_on_no_effect(hypothesis, effect):
+    elif _rests_on_no_effect(hypothesis, effects):
         open_ = {"verdict": Verdict.INCONCLUSIVE, "reason": message("verdict.not-tested.no-effect", why=why)}
-        changed = {**open_, "parts": tuple(part.model_copy(update=open_) for part in hypothesis.parts)}
+        parts = zip(hypothesis.parts, effects, strict=False)  # of one metric there are none
+        told = (part.model_copy(update=open_) if _is_of_no_effect(part, own) else part for part, own in parts)
+        changed = {**open_, "parts": tuple(told)}
     else:
         return hypothesis, needed
     return (
@@ -133,10 +140,16 @@ def say_untested(
     )
 
 
-def _rests_on_no_effect(asked: HypothesisFinding, effect: Effect | None) -> bool:
+def _rests_on_no_effect(asked: HypothesisFinding, effects: Sequence[Effect | None]) -> bool:
+    """Whether what decides the claim does: all parts of a supported one, those that refute a refuted one."""
+    judged: tuple[HypothesisFinding | ClaimPart, ...] = asked.parts or (asked,)
+    pairs = zip(judged, effects, strict=False)
+    telling = [_is_of_no_effect(each, effect) for each, effect in pairs if each.verdict is asked.verdict]
+    return bool(telling) and all(telling)
+
+
+def _is_of_no_effect(asked: HypothesisFinding | ClaimPart, effect: Effect | None) -> bool:
     """Whether the verdict would be the same of a setting without any effect, and none was seen either."""
-    if asked.parts:
-        return asked.verdict is Verdict.SUPPORTED and all(part.expect in _NO_EFFECT for part in asked.parts)
     if effect is None or effect.low is None or effect.high is None or not effect.low <= 1 <= effect.high:
         return False
     return asked.verdict is (Verdict.SUPPORTED if asked.expect in _NO_EFFECT else Verdict.REFUTED)

@@ -103,7 +103,7 @@ def predict_log_ratio(
     others and ValueError as for ``fit_elasticities``. The value is that of one time after the other. The interval is
     one of prediction, with the error of the fit and the noise of both arms of that experiment, and holds those of all
     three models; but no time that is c times as long makes throughput change by a larger factor than c, whatever the
-    system.
+    system, and none of the models does so by noise.
     Source: Draper & Smith, "Applied Regression Analysis" (3rd ed. 1998), section 3.1.
     """
     _require_apart(log_times, log_throughput)
@@ -111,18 +111,21 @@ def predict_log_ratio(
     times = log_times - log_times.min(axis=0)
     means, variance, degrees = _noise(log_throughput)
     found = [_extrapolate(times, means, change, power) for power in (_ONE_BY_ONE, _PRODUCT, _BEHIND)]
-    value, _ = found[0]
+    lowest, highest = -math.inf, math.inf
+    if are_times is None or not change[~are_times].any():
+        lowest, highest = -max(0.0, float(change.max())), max(0.0, -float(change.min()))
+    ratios = [min(max(ratio, lowest), highest) for ratio, _ in found]
+    value = ratios[0]
     if variance <= 0:
         return Estimate(value=value)
     quantile, of_arms = t_quantile((1 + confidence) / 2, degrees), 2 * variance / blocks
     halves = [quantile * math.sqrt(float(weights @ weights) * variance / blocks + of_arms) for _, weights in found]
-    low = min(ratio - half for (ratio, _), half in zip(found, halves, strict=True))
-    high = max(ratio + half for (ratio, _), half in zip(found, halves, strict=True))
-    if are_times is None or not change[~are_times].any():
-        noise = quantile * math.sqrt(of_arms)
-        low = max(low, -max(0.0, float(change.max())) - noise)
-        high = min(high, max(0.0, -float(change.min())) + noise)
-    return Estimate(value=value, low=low, high=high)
+    noise = quantile * math.sqrt(of_arms)
+    return Estimate(
+        value=value,
+        low=max(min(ratio - half for ratio, half in zip(ratios, halves, strict=True)), lowest - noise),
+        high=min(max(ratio + half for ratio, half in zip(ratios, halves, strict=True)), highest + noise),
+    )
 
 
 def _extrapolate(

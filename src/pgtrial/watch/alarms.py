@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 
 import numpy as np
 
@@ -46,21 +47,25 @@ class Watched:
     @property
     def around_last(self) -> tuple[Window, Window] | None:
         """The hour before the last alarm's change, and the time from there to the alarm, an hour or more."""
-        if not self.alarms or self.rest is None:
+        if not self.alarms:
             return None
         time = self.time_of(len(self.alarms))
         return Window(time.start - HOUR, time.start), time
 
     def time_of(self, number: int) -> Window:
         """From the change of an alarm, the first is 1, to the alarm, an hour or more. Raises SpecError."""
-        if not 0 < number <= len(self.alarms) or self.rest is None:
+        if not 0 < number <= len(self.alarms):
             there = f"the last one is {len(self.alarms)}" if self.alarms else "there is none"
             raise SpecError(f"there is no alarm {number}: {there}", hint='"pgtrial alarms" shows them.')
         alarm = self.alarms[number - 1]
-        return Window(alarm.onset, min(max(alarm.at, alarm.onset + HOUR), self.rest.end))
+        end = max(alarm.at, alarm.onset + HOUR)
+        if self.rest is not None and alarm.at <= self.rest.end:  # else it was kept from a time that is not there
+            end = min(end, self.rest.end)
+        return Window(alarm.onset, end)
 
     def has_alarm_in_last(self, seconds: int) -> bool:
-        return self.rest is not None and any(each.at > self.rest.end - seconds for each in self.alarms)
+        """Whether there is one in so many seconds before the end of what was read."""
+        return self.rest is not None and any(self.rest.end - seconds < each.at <= self.rest.end for each in self.alarms)
 
 
 def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT_DAYS) -> Watched:
@@ -95,10 +100,13 @@ def find_alarms(root: Path, calm: Window | None = None, one_in: float = CONTRACT
             f"nothing changes in the calm time {calm}: there is no signal to learn",
             hint="Name another calm time with --calm START/END.",
         )
-    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
-    alarms = before.with_new(_alarms(signals, calm, one_in))
     rest = _rest(minutes, calm)
     end = calm.end if rest is None else rest.end
+    if kept is not None and kept.until > max(end, time()):
+        # A clock was ahead, and is not any more: what comes after calm time is gone through again.
+        kept = kept.cut(calm.end)
+    before = kept or Kept(since=calm.end, until=calm.end, days=0.0, alarms=())
+    alarms = before.with_new(_alarms(signals, calm, one_in))
     until = max(before.until, end - SETTLING)
 
     # What settled last was gone through then, also where calm time has moved over it.

@@ -16,7 +16,7 @@ from pgtrial.errors import StoreError
 from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.stats.alarms.blocks import Aspect
-from pgtrial.watch.layout import HOUR, RAISED
+from pgtrial.watch.layout import DAY, HOUR, RAISED
 
 SETTLING = HOUR  # s before the end of what was read, in which minutes may still be others by the next time
 _SAME = HOUR  # s between two alarms
@@ -77,10 +77,22 @@ class Kept:
             *(each for each in new if all(abs(each.at - kept.at) > _SAME for kept in self.alarms)),
         )
 
+    def cut(self, end: int) -> "Kept | None":
+        """What it has of the time until ``end``, of which no more was read than there is; None where it is later."""
+        if self.since > end:
+            return None
+        alarms = tuple(each for each in self.alarms if each.at <= end)
+        return Kept(since=self.since, until=end, days=min(self.days, (end - self.since) / DAY), alarms=alarms)
+
 
 def read_kept(root: Path, one_in: float) -> Kept | None:
-    """What was kept of a contract of one false alarm in so many days; None where nothing was. Raises StoreError."""
-    found = _read(root).get(f"{one_in:g}")
+    """What was kept of a contract of one false alarm in so many days; None where nothing was, or where another user has
+    kept it, whose file ``keep`` leaves as it is. Raises StoreError.
+    """
+    try:
+        found = _read(root).get(f"{one_in:g}")
+    except PermissionError:
+        return None
     if found is None:
         return None
     try:
@@ -92,9 +104,9 @@ def read_kept(root: Path, one_in: float) -> Kept | None:
 
 def keep(root: Path, kept: Kept, one_in: float) -> None:
     """Keep alarms in place of those that were kept of the same contract. Raises StoreError."""
-    content = {**_read(root), f"{one_in:g}": asdict(kept)}
     try:
-        write_file(root / RAISED, json.dumps(content, ensure_ascii=False) + "\n")
+        content = {**_read(root), f"{one_in:g}": asdict(kept)}
+        write_file(root / RAISED, json.dumps(content, ensure_ascii=False) + "\n", for_owner=True)
     except OSError as err:
         raise StoreError(
             f'cannot write "{root / RAISED}": {err.strerror}', hint="Run it as the user who watches."
@@ -102,10 +114,13 @@ def keep(root: Path, kept: Kept, one_in: float) -> None:
 
 
 def _read(root: Path) -> Mapping[str, Any]:
+    """Raises StoreError where it is damaged, PermissionError where it is another user's."""
     try:
         found: object = parse_json(read_file(root / RAISED, limit=_LARGEST))
     except FileNotFoundError:
         return {}
+    except PermissionError:
+        raise
     except (OSError, ValueError) as err:
         raise _damaged(root) from err
     if not isinstance(found, dict):

@@ -84,7 +84,7 @@ def remember(folder: Path, webhook: Webhook, found: Watched) -> None:
     others = {key: at for key, at in posted.items() if key != webhook.digest}
     kept = dict(list(others.items())[-(_MOST_PLACES - 1) :])
     try:
-        write_file(folder / POSTED, json.dumps({**kept, webhook.digest: newest}) + "\n")
+        write_file(folder / POSTED, json.dumps({**kept, webhook.digest: newest}) + "\n", for_owner=True)
     except OSError as err:
         raise StoreError(
             f'cannot write "{folder / POSTED}": {err.strerror}',
