@@ -34,10 +34,14 @@ class Attempts:
         return 1 - self.failed / self.made if self.made else 1.0
 
 
+def equal_share_p(one: tuple[int, int], other: tuple[int, int]) -> float:
+    """Two-sided p-value of "both have it equally often", of (have it, have it not): Fisher's exact test."""
+    return float(fisher_exact([one, other]).pvalue)
+
+
 def failure_p(control: Attempts, treated: Attempts) -> float:
-    """Two-sided p-value of "both arms fail equally often": Fisher's exact test."""
-    table = [[each.failed, each.made - each.failed] for each in (control, treated)]
-    return float(fisher_exact(table).pvalue)
+    """Two-sided p-value of "both arms fail equally often"."""
+    return equal_share_p(*((each.failed, each.made - each.failed) for each in (control, treated)))
 
 
 def fails_more(control: Attempts, treated: Attempts) -> bool:

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from scipy.stats import fisher_exact
-
 from pgtrial.analysis.causes.pareto import count_statements
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
@@ -15,6 +13,7 @@ from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.session_time import PlanChange
 from pgtrial.model.metrics import TPS
 from pgtrial.model.run import PLANS
+from pgtrial.stats.failures import equal_share_p
 from pgtrial.stats.interval import holm
 
 ALPHA = 0.05
@@ -99,8 +98,8 @@ def _differing(of_control: Mapping[_Statement, _Seen], of_arm: Mapping[_Statemen
                 certain.add(statement)
             continue
         plan = _plan(seen)
-        table = [[each.shapes[plan], each.shapes.total() - each.shapes[plan]] for each in (before, seen)]
-        p[statement] = float(fisher_exact(table).pvalue)
+        runs = ((each.shapes[plan], each.shapes.total() - each.shapes[plan]) for each in (before, seen))
+        p[statement] = equal_share_p(*runs)
     for statement, adjusted in zip(p, holm(list(p.values())), strict=True):
         if adjusted is not None and adjusted <= ALPHA:
             certain.add(statement)
