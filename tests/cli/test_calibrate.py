@@ -42,7 +42,7 @@ work_mem = "4MB"
 work_mem = "64MB"
 """
 ONE_CPU = HostFacts(local=True, cores=((0,),), memory_available=None)
-BUDGET = "130s"  # for six blocks of each method, in one go
+BUDGET = "110s"  # for six blocks of each method, in one go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

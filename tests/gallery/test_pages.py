@@ -368,7 +368,7 @@ def test_the_page_of_another_language_is_current_and_has_all_texts(code):
 
     assert (pages.PAGES / f"{code}.md").read_text() == expected, "write it anew: python -m gallery --pages"
     assert "**✔ подтверждено**" in expected
-    assert "(от −70,7 % до +14,9 %), 15 клиентов" in expected
+    assert "(от 1,89 k tps до 1,92 k tps), 32 клиента" in expected
 
 
 def test_the_repository_has_all_images_of_its_pages_and_no_others():

@@ -1,6 +1,5 @@
 """Times of the server and of the load generator, each made longer by a factor, to see what throughput owes to it."""
 
-import asyncio
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +12,6 @@ from pydantic import Field
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import LOCAL, Host
-from pgtrial.hosts.local import has_begun
 from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Form, Table
 
@@ -113,6 +111,8 @@ async def require_generator_loaded(host: Host, library: str, find_pids: Callable
 
     They are looked for again until it has: a program that has just been executed loads it within milliseconds.
     """
+    import asyncio  # exports of findings need knobs, and no server
+
     deadline = time.monotonic() + _PATIENCE
     while lacking := [pid for pid in find_pids() if not _has_loaded(host, pid, library)]:
         if time.monotonic() > deadline:
@@ -127,6 +127,8 @@ async def require_generator_loaded(host: Host, library: str, find_pids: Callable
 
 
 def _has_loaded(host: Host, pid: int, library: str) -> bool:
+    from pgtrial.hosts.local import has_begun
+
     with suppress(OSError):  # it has ended
         if not has_begun(pid, host.ops):
             return False
