@@ -33,3 +33,32 @@ def test_the_first_signal_ends_the_work_and_the_second_one_is_heard_while_it_cle
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(until_signalled(work(), on_signal=lambda: heard.append("first"), on_second=on_second))
     assert heard == ["first", "second", "cleaned up"]
+
+
+@pytest.mark.parametrize(("breakable", "ended"), [(False, "done"), (True, "broken off")])
+def test_a_second_cancellation_breaks_off_only_what_may_be(breakable: bool, ended: str) -> None:
+    heard: list[str] = []
+
+    async def clean_up(go_on: asyncio.Event) -> None:
+        try:
+            await go_on.wait()
+            heard.append("done")
+        except asyncio.CancelledError:
+            heard.append("broken off")
+            raise
+
+    async def cancel_twice() -> None:
+        go_on = asyncio.Event()
+        task = asyncio.create_task(undisturbed(clean_up(go_on), breakable=breakable))
+        for _ in range(2):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_twice())
+    assert heard == [ended]

@@ -106,8 +106,8 @@ async def undo_open(
     """Undo everything whose pgtrial has ended and that ``is_due``, newest first; ``tell`` hears of each.
 
     ``host_of`` reaches a host by its name. A cancellation takes effect when the change at work is undone: what is
-    broken off may be harder to undo. Raises RestoreError when something could not be put back, StoreError when the
-    journal could not be written; both after all the others have been tried.
+    broken off may be harder to undo. A second one breaks it off. Raises RestoreError when something could not be put
+    back, StoreError when the journal could not be written; both after all the others have been tried.
     """
     results: list[tuple[JournalEntry, Undone]] = []
     unwritten: StoreError | None = None
@@ -130,7 +130,7 @@ async def undo_open(
                 if not is_due(record.entry):
                     continue
                 host = await hosts.find(record.entry.host)
-                await undisturbed(undo_one(record, host))
+                await undisturbed(undo_one(record, host), breakable=True)
     raise_failed(results)
     if unwritten is not None:
         raise unwritten

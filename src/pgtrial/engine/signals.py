@@ -39,15 +39,17 @@ async def until_signalled(
         raise KeyboardInterrupt from None
 
 
-async def undisturbed(work: Awaitable[_T]) -> _T:
-    """Await ``work``, which must not be broken off, to its end, however often this is cancelled meanwhile; then the
-    cancellation takes effect. An error of the work itself is raised in place of it.
+async def undisturbed(work: Awaitable[_T], *, breakable: bool = False) -> _T:
+    """Await ``work`` to its end, however often this is cancelled meanwhile; then the cancellation takes effect. An
+    error of the work itself is raised in place of it. Where it is ``breakable``, a second cancellation breaks it off.
     """
     task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError as err:
+            if cancelled is not None and breakable:
+                task.cancel()
             cancelled = err
     result = task.result()
     if cancelled is not None:
