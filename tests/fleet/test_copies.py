@@ -25,7 +25,7 @@ from pgtrial.fleet.copies import Copy
 from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import begun_blocks, digest_runs, gather_block
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
-from pgtrial.fleet.joined import Joined, OfferedHosts
+from pgtrial.fleet.joined import Joined, OfferedHosts, There
 from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
 from pgtrial.model.caveat import STOPPED_FOR_HARM
@@ -106,11 +106,11 @@ class Places:
             folder=self.main, places=self.copy.parent, hosts=OfferedHosts(fleet=Fleet(host=(HOST,))), longest=1.0, **how
         )
         found._offers[HOST.name] = Offer(host=HOST, address="tls://here", resource="host:a")
-        found._remote[HOST.name] = (str(self.there), "")
+        found._there[HOST.name] = There(folder=str(self.there), worker="")
         return found
 
     def fetch(self, joined: Tapped, block: int, files: dict[str, str]) -> None:
-        joined._held[HOST.name] = block
+        joined._there[HOST.name].block = block
         asyncio.run(joined._fetch(HOST.name, files))
 
     def end(self, joined: Tapped) -> PgTrialError | None:
@@ -279,7 +279,7 @@ def test_a_host_that_is_given_up_is_ended_although_what_it_sends_does_not_fit(pl
     """Its worker says that nothing goes on: the block is free for others, without a wait."""
     files = measure(places.there, 2)
     joined = places.joined(change=changed(lambda found: found.update(created="another")))
-    joined._held[HOST.name] = 2
+    joined._there[HOST.name].block = 2
 
     async def end(*_: object, **__: object) -> dict[str, object]:
         return {"is_known": True, "files": files}
@@ -291,7 +291,7 @@ def test_a_host_that_is_given_up_is_ended_although_what_it_sends_does_not_fit(pl
     monkeypatch.setattr(Tapped, "_hear", hear)
 
     assert asyncio.run(joined.end_worker(HOST.name)) is None
-    assert joined._held == {}
+    assert joined._there[HOST.name].block is None
     assert begun_blocks(places.copy) == frozenset()
 
 
@@ -356,7 +356,7 @@ def test_a_block_that_was_given_up_while_its_host_was_away_is_an_attempt_when_it
     other = Path(shutil.copytree(places.copy, tmp_path / "copies" / "b"))
     measure(places.there, 2)
     joined = places.joined(change=away)
-    joined._held[HOST.name] = 2
+    joined._there[HOST.name].block = 2
     assert places.end(joined) is not None
     files = measure(other, 2)
     with contextlib.closing(State.open(places.main, write=True)) as state:
@@ -368,13 +368,13 @@ def test_a_block_that_was_given_up_while_its_host_was_away_is_an_attempt_when_it
     slots = [4, 5, 6]
     assert states(places.there, 2) == states(places.copy, 2) == [(slot, "interrupted") for slot in slots]
     assert sorted(states(places.main, 2)) == [(slot, state) for slot in slots for state in ("done", "interrupted")]
-    assert joined._held == {}
+    assert joined._there[HOST.name].block is None
 
 
 def test_a_block_that_its_host_has_done_when_it_was_lost_counts_if_it_is_back_in_time(places):
     measure(places.there, 2)
     joined = places.joined()
-    joined._held[HOST.name] = 2
+    joined._there[HOST.name].block = 2
     assert places.end(joined) is None
 
     assert states(places.main, 2) == [(4, "done"), (5, "done"), (6, "done")]
@@ -383,11 +383,11 @@ def test_a_block_that_its_host_has_done_when_it_was_lost_counts_if_it_is_back_in
 def test_a_worker_that_says_that_a_block_was_done_that_was_given_up_is_not_believed(places):
     measure(places.there, 2)
     joined = places.joined(change=away)
-    joined._held[HOST.name] = 2
+    joined._there[HOST.name].block = 2
     places.end(joined)
     done = places.there.with_name("done")
     shutil.copytree(places.there, done)
-    joined._remote[HOST.name] = (str(done), "")
+    joined._there[HOST.name].folder = str(done)
     joined.change = lambda _what, answer: answer
     assert places.end(joined) is None
 
@@ -430,7 +430,7 @@ def test_digests_that_are_none_are_the_workers_fault(places, files):
 @pytest.mark.parametrize("answer", ["[]", "{}", "null", "nonsense", '{"is_known": 1}'])
 def test_a_worker_that_answers_nonsense_is_waited_for_as_one_that_is_gone(places, answer):
     joined = places.joined(change=lambda _what, _answer: answer)
-    joined._held[HOST.name] = 2
+    joined._there[HOST.name].block = 2
 
     assert str(places.end(joined)).startswith("no worker that offers a says")
 
@@ -509,7 +509,7 @@ def test_a_host_that_cannot_be_left_does_not_keep_the_others_from_being_left(pla
 
     monkeypatch.setattr(Joined, "_leave", leave)
     joined = places.joined()
-    joined._remote["b"] = ("", "")
+    joined._there["b"] = There(folder="", worker="")
 
     assert {host: str(err) for host, err in asyncio.run(joined.leave()).items()} == {"a": "cannot read"}
     assert left == ["b"]
@@ -549,7 +549,7 @@ def test_runs_are_said_to_be_here_only_when_their_rows_are(places, monkeypatch):
     joined = places.joined()
     with pytest.raises(StoreError):
         places.fetch(joined, 1, measure(places.there, 1))
-    assert joined._taken.get(HOST.name, []) == []
+    assert joined._there[HOST.name].taken == []
 
 
 def test_rows_that_are_being_added_are_there_before_anybody_fetches_again(places, monkeypatch):
@@ -564,7 +564,7 @@ def test_rows_that_are_being_added_are_there_before_anybody_fetches_again(places
 
     monkeypatch.setattr(Copy, "add", slow)
     joined, files = places.joined(), measure(places.there, 1)
-    joined._held[HOST.name] = 1
+    joined._there[HOST.name].block = 1
 
     async def cancel() -> None:
         fetching = asyncio.ensure_future(joined._fetch(HOST.name, files))

@@ -20,7 +20,7 @@ from pgtrial.errors import ConnectError, PgTrialError, PreflightError
 from pgtrial.fleet import joined
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
-from pgtrial.fleet.joined import Joined, OfferedHosts, ask_for_hosts
+from pgtrial.fleet.joined import Joined, OfferedHosts, There, ask_for_hosts
 from pgtrial.fleet.machines import HostMachine
 from pgtrial.fleet.offers import Offer
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
@@ -196,7 +196,7 @@ def test_a_worker_that_fails_is_lost_and_does_not_end_the_experiment(configured,
                 asked = {"folder": str(tmp_path), "mark": {"created": "", "whole": {}}, "told": []}
                 with pytest.raises(LostError, match="its worker fails: DatabaseError: file is not a database"):
                     await found._serve(address, "news", json.dumps(asked))
-                found._remote["a"] = (str(tmp_path), "of another name")
+                found._there["a"] = There(folder=str(tmp_path), worker="of another name")
                 with pytest.raises(LostError, match="its worker could not run it: TypeError"):
                     await found.run_block("a", json.dumps({"block": [], "permission": ""}))
 
@@ -295,8 +295,8 @@ def test_a_worker_that_does_not_answer_is_waited_for_no_longer_than_said(configu
 
         async def use() -> dict[str, PgTrialError]:
             async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
-                found._remote["a"] = (str(tmp_path), "")
-                found._held["a"] = 1
+                found._there["a"] = There(folder=str(tmp_path), worker="")
+                found._there["a"].block = 1
                 with standing_still(cluster):
                     return await found.leave()
 
@@ -316,7 +316,7 @@ def test_who_asks_again_to_end_does_not_wait_for_a_worker(configured, tmp_path, 
 
         async def use() -> dict[str, PgTrialError]:
             async with Joined(folder=tmp_path, places=tmp_path, hosts=hosts, longest=1.0) as found:
-                found._remote["a"] = (str(tmp_path), "")
+                found._there["a"] = There(folder=str(tmp_path), worker="")
                 with standing_still(cluster):
                     leaving = asyncio.ensure_future(found.leave())
                     await asyncio.sleep(0)

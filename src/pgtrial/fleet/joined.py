@@ -65,6 +65,17 @@ class _Who(NamedTuple):
     now: float
 
 
+@dataclass(slots=True, kw_only=True)
+class There:
+    """A host whose worker has the experiment."""
+
+    folder: str  # of the host, on its worker's machine
+    worker: str  # who has it
+    block: int | None = None  # that the host runs
+    is_given_up: bool = False  # the block may be another host's by now
+    taken: list[str] = field(default_factory=list)  # folders of runs that are here, of which it has not been told
+
+
 class UnfitError(LostError):
     """A worker is there, and what it sends is nothing that could be taken."""
 
@@ -122,12 +133,7 @@ class Joined:
     _waits: bool = field(default=True, init=False)  # for what workers put back in the end
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)  # by host, as of the last look
     _present: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)  # workers, by address
-    _remote: dict[str, tuple[str, str]] = field(
-        default_factory=dict, init=False
-    )  # a host's folder there, and who has it
-    _held: dict[str, int] = field(default_factory=dict, init=False)  # the block that a host runs
-    _given_up: set[str] = field(default_factory=set, init=False)  # hosts whose block may be another's by now
-    _taken: dict[str, list[str]] = field(default_factory=dict, init=False)  # folders of runs that are here, by host
+    _there: dict[str, There] = field(default_factory=dict, init=False)  # by host
     _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
     _looking: "asyncio.Task[None] | None" = field(default=None, init=False)
@@ -190,33 +196,33 @@ class Joined:
             folder = (await self._do(host, "take", **request, files=files)).get("folder")
         if not isinstance(folder, str):
             raise UnfitError("its worker does not say where the folder of the host is")
-        self._remote[host] = (folder, who.worker)
+        there = self._there.setdefault(host, There(folder=folder, worker=who.worker))
+        there.folder, there.worker = folder, who.worker
 
     async def end_worker(self, host: str) -> PgTrialError | None:
         """End and undo what goes on for a host; the reason why that is not known, or was not possible. What it held is
         given up then: also if it is whole there, it does not count when the host is back.
         """
-        if host not in self._remote:
+        if (there := self._there.get(host)) is None:
             return None
         stays = await self._end_block(host)
         if stays is None:
-            self._held.pop(host, None)
-            self._given_up.discard(host)
-        elif host in self._held:
-            self._given_up.add(host)
+            there.block, there.is_given_up = None, False
+        elif there.block is not None:
+            there.is_given_up = True
         return stays
 
     async def _end_block(self, host: str) -> PgTrialError | None:
-        request = self._request(host, reason=f"it was given up on {host}")
+        there, request = self._there[host], self._request(host, reason=f"it was given up on {host}")
         until = asyncio.get_running_loop().time() + PATIENCE
         with contextlib.suppress(TimeoutError):
             while self._waits and not self.has_ended:
                 try:
                     await self._hear(host, until=until)
-                    block = self._held.get(host)
-                    is_refused = host in self._given_up
-                    blocks: dict[str, object]
-                    blocks = {"block": None, "refused": [block]} if is_refused else {"block": block, "refused": []}
+                    block = there.block
+                    blocks: dict[str, object] = {"block": block, "refused": []}
+                    if there.is_given_up:
+                        blocks = {"block": None, "refused": [block]}
                     ended = await self._do(host, "end", **request, **blocks, leaves=False, address=None)
                     # Else another machine, which knows nothing of what the first one does.
                     if ended.get("is_known") is True:
@@ -240,11 +246,11 @@ class Joined:
     async def run_block(self, host: str, request: str) -> Mapping[str, object]:
         """Have a host's worker run a block, once, and fetch what it has measured. Raises LostError."""
         assert self.client is not None
-        offer, (folder, worker) = self._offer(host), self._remote[host]
+        offer, there = self._offer(host), self._there[host]
         self._asked += 1
         wanted = parse_json(request)
-        wanted |= {"folder": folder, "worker": worker, "taken": self._taken.pop(host, [])}
-        self._held[host] = wanted["block"]
+        wanted |= {"folder": there.folder, "worker": there.worker, "taken": there.taken}
+        there.block, there.taken = wanted["block"], []
         key = f"pgtrial-{os.getpid()}-{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}-{self._asked}"
         future = self.client.submit(
             run_block,
@@ -259,12 +265,12 @@ class Joined:
         answer: Mapping[str, object] = await self._while_present(offer.address, _text_of(future))
         if "failed" not in answer:
             await self._fetch(host, answer.get("files"))
-            del self._held[host]
+            there.block = None
         return answer
 
     async def leave(self) -> dict[str, PgTrialError]:
         """End what runs for this experiment, and leave nothing there; hosts of which that is not known."""
-        leaving = {host: self._leave(host) for host in self._remote}
+        leaving = {host: self._leave(host) for host in self._there}
         found = dict(zip(leaving, await asyncio.gather(*leaving.values(), return_exceptions=True), strict=True))
         for err in found.values():
             if isinstance(err, BaseException) and not isinstance(err, PgTrialError):
@@ -397,7 +403,7 @@ class Joined:
         return {"place": [name, host], "reason": reason, "done": sorted(self._done_on(host))}
 
     async def _leave(self, host: str) -> PgTrialError | None:
-        if host in self._held and (stays := await self.end_worker(host)) is not None:
+        if self._there[host].block is not None and (stays := await self.end_worker(host)) is not None:
             return stays
         request = self._request(host, reason="pgtrial ended")
         address = self.hosts.fleet.find(host).address
@@ -414,12 +420,12 @@ class Joined:
         """Bring home the files of runs, each with its checksum, then the rows that tell of them. Raises LostError,
         UnfitError, and StoreError where they cannot be written here.
         """
-        folder, _ = self._remote[host]
-        address, block = self._offer(host).address, None if host in self._given_up else self._held[host]
+        there, address = self._there[host], self._offer(host).address
+        block = None if there.is_given_up else there.block
         copy = Copy(place=self.places / host, block=block, done=lambda: self._done_on(host))
         await asyncio.to_thread(copy.find_mark)
         while copy.asks:
-            asked = json.dumps({"folder": folder, "mark": asdict(copy.mark), "told": TOLD})
+            asked = json.dumps({"folder": there.folder, "mark": asdict(copy.mark), "told": TOLD})
             answer = await self._serve(address, "news", asked)
             with _refuse_unfit():
                 await asyncio.to_thread(copy.hear, answer)
@@ -432,15 +438,14 @@ class Joined:
                 raise UnfitError(f'its worker names a file that it was not asked for: "{name}"')
             if not await asyncio.to_thread(copy.has_file, run, file, digest):
                 with _refuse_unfit():
-                    content = await self._read_file(address, folder, name)
+                    content = await self._read_file(address, there.folder, name)
                 if hashlib.sha256(content).hexdigest() != digest:
                     raise UnfitError(f'"{name}" is not what the host has written: its checksum differs')
                 await to_its_end(partial(copy.keep_file, run, file, content))
         await to_its_end(lambda: copy.remove_others(names, digests))
         with _refuse_unfit():
             await to_its_end(copy.add)
-        taken = self._taken.setdefault(host, [])
-        taken += sorted({name.partition("/")[0] for name in digests}.difference(taken))
+        there.taken += sorted({name.partition("/")[0] for name in digests}.difference(there.taken))
 
     async def _read_file(self, address: str, folder: str, name: str) -> bytes:
         """Raises ValueError where what comes is no file, and LostError."""
