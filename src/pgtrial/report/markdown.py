@@ -188,7 +188,7 @@ def _by_level(findings: Findings) -> list[str]:
     if len(findings.experiment.levels) < 2 or not effects:
         return []
     names = [escape(level_label(findings, effect.load_level)) for effect in effects]
-    head = f"By load level, {escape(metric_label(findings.hypothesis.metric))}:"
+    head = f"By load level, {_metric(effects[0])}:"
     return [head, "", *_table(findings, "load", effects, names)]
 
 

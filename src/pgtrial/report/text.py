@@ -134,7 +134,7 @@ def _effects(findings: Findings, width: int) -> list[str]:
     if len(findings.experiment.levels) > 1 and by_level:
         lines += [
             "",
-            *wrap_lines(tr("By load level: {metric}", metric=metric_label(asked.metric)), width),
+            *wrap_lines(tr("By load level: {metric}", metric=metric_label(asked.metric, asked.scenario)), width),
             *_table(findings, "load", by_level, width),
         ]
     return lines
