@@ -125,7 +125,10 @@ def say_untested(
     if not is_idle(engagements):
         return hypothesis, needed
     why = tuple(each.text for each in engagements)
-    open_ = {"verdict": Verdict.INCONCLUSIVE, "reason": message("verdict.not-tested.no-effect", why=why)}
+    open_: dict[str, object] = {
+        "verdict": Verdict.INCONCLUSIVE,
+        "reason": message("verdict.not-tested.no-effect", why=why),
+    }
     if hypothesis.verdict is Verdict.INCONCLUSIVE:
         changed: dict[str, object] = {"reason": message("verdict.not-tested", why=why)}
     elif _rests_on_no_effect(hypothesis, effects):
