@@ -35,7 +35,7 @@ class Sum(StrEnum):
 class Judgement:
     """What the ledger of a case proves. ``largest`` and ``second`` are of the times; where nothing makes the right one
     longer, what is missing from 1 is one of them. ``sum``: whether it may be 1; None where something must be missing.
-    ``half``: of its interval. ``attempts``: how many ledgers of the case are kept, of which one counts.
+    ``half``: of its interval. ``attempts``: how many ledgers of the case as it is are kept, of which one counts.
     """
 
     case: Case
@@ -69,8 +69,8 @@ def judge_kept(
     """Of the cases that have a ledger, by the one that counts; ``proofs`` and ``controls`` are all attempts."""
     found = []
     for case in cases:
-        attempts = proofs.get(case.name, ())
-        record = find_counting(attempts, case.digest)
+        attempts = [each for each in proofs.get(case.name, ()) if each.digest == case.digest]
+        record = find_counting(attempts)
         if record is not None:
             control = find_counting(controls.get(case.name, ()), case.digest)
             found.append(replace(judge_proof(case, record, control), attempts=len(attempts)))

@@ -202,6 +202,7 @@ NONE, MORE = (0.99, 1.01), (1.2, 1.3)  # intervals
     [
         (SUPPORTED, (("not-worse", SUPPORTED, NONE), ("equivalent", SUPPORTED, NONE)), (OPEN, OPEN)),
         (REFUTED, (("better", REFUTED, NONE), ("not-worse", SUPPORTED, NONE)), (OPEN, OPEN)),
+        (OPEN, (("not-worse", SUPPORTED, NONE), ("better", OPEN, NONE)), (OPEN, OPEN)),
         # What does not refute may have been seen to change.
         (REFUTED, (("better", REFUTED, NONE), ("not-worse", SUPPORTED, MORE)), (OPEN, SUPPORTED)),
         (SUPPORTED, (("not-worse", SUPPORTED, NONE), ("better", SUPPORTED, MORE)), None),

@@ -346,7 +346,7 @@ def test_the_page_tells_how_often_each_is_right() -> None:
     }
     missing = Share(name="rest", value=0.1, low=0.0, high=0.2)
     made = proof(times=(FLUSH,), total=FLUSH, rest=missing, digest=second.digest)
-    proofs = {second.name: (made, made)}
+    proofs = {second.name: (made.model_copy(update={"digest": "of an older form"}), made, made)}
 
     text = proof_page.render_unseen(UNSEEN, {name: (record,) for name, record in found.items()}, proofs, {})
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from pgtrial.export.tables import tables_of
-from pgtrial.findings.causes import Causes, Estimate, Level, LimitEvidence
+from pgtrial.findings.causes import Causes, Estimate, Level, LimitEvidence, Resource
 from pgtrial.findings.message import message, verbatim
 from pgtrial.findings.over_time import LogSummary
 from pgtrial.language import find_language, speak
@@ -237,6 +237,20 @@ def test_what_another_suspect_brings_about_has_no_file(sample):
     html = section(change(sample, limits=(brought,)), "limits")
 
     assert "<li>too little memory brings this about</li>" in html
+
+
+@pytest.mark.parametrize(
+    "proved",
+    [{"proved": Resource.CPU}, {"proved": Resource.WAL_FLUSH, "by_rules": Resource.CPU}],
+    ids=["of the named one", "overruled"],
+)
+def test_what_an_experiment_says_of_a_limit_stands_beside_its_evidence(sample, proved):
+    limit = sample.causes.limits[0].model_copy(update={**proved, "text": "What it costs is CPU time."})
+    assert limit.resource is limit.suspects[0].resource is Resource.WAL_FLUSH
+
+    html = section(change(sample, limits=(limit,)), "limits")
+
+    assert "What it costs is CPU time." in html
 
 
 # --- Checks ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from pgtrial.findings.caveat import caveat_in_words
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
+from pgtrial.report.charts.forest import primary_forest
+from pgtrial.report.charts.picture import blocks_chart, effect_picture
+from pgtrial.report.markdown import render_summary
 from pgtrial.report.text import align_columns, render_text
 
 
@@ -98,6 +101,10 @@ def test_an_effect_on_one_scenario_leads_the_table(sample):
     head = next(k for k, line in enumerate(lines) if line.startswith("  arm"))
 
     assert "throughput of read" in lines[head + 1]
+    assert "By load level: throughput of read" in lines
+    assert "\nBy load level, throughput of `read`:\n" in render_summary(changed)
+    for chart in (primary_forest(changed), blocks_chart(changed), effect_picture(changed)):
+        assert "hange of throughput of read" in chart.text
 
 
 def test_nothing_measured_is_said_in_words(minimal):

@@ -125,17 +125,20 @@ def say_untested(
     if not is_idle(engagements):
         return hypothesis, needed
     why = tuple(each.text for each in engagements)
+    open_: dict[str, object] = {
+        "verdict": Verdict.INCONCLUSIVE,
+        "reason": message("verdict.not-tested.no-effect", why=why),
+    }
     if hypothesis.verdict is Verdict.INCONCLUSIVE:
         changed: dict[str, object] = {"reason": message("verdict.not-tested", why=why)}
     elif _rests_on_no_effect(hypothesis, effects):
-        open_ = {"verdict": Verdict.INCONCLUSIVE, "reason": message("verdict.not-tested.no-effect", why=why)}
-        parts = zip(hypothesis.parts, effects, strict=False)  # of one metric there are none
-        told = (part.model_copy(update=open_) if _is_of_no_effect(part, own) else part for part, own in parts)
-        changed = {**open_, "parts": tuple(told)}
+        changed = open_
     else:
         return hypothesis, needed
+    pairs = zip(hypothesis.parts, effects, strict=False)  # of one metric there are no parts
+    parts = tuple(part.model_copy(update=open_) if _is_of_no_effect(part, own) else part for part, own in pairs)
     return (
-        hypothesis.model_copy(update={**changed, "not_tested": True}),
+        hypothesis.model_copy(update={**changed, "parts": parts, "not_tested": True}),
         Needed(blocks=None, text=message("needed.not-engaged")),
     )
 

@@ -163,28 +163,17 @@ def observe_scenarios(evidence: Evidence, reduction: Reduction) -> tuple[Observa
     """
     if not evidence.experiment.workload.has_own_sessions:
         return ()
-    found = {
-        (run.id, level, scenario): _sessions_of(groups, scenario)
-        for (run_id, level), groups in reduction.sessions.items()
-        for run in evidence.valid
-        if run.id == run_id
-        for scenario in evidence.scenarios
-    }
-    return tuple(
-        observation
-        for scenario in evidence.scenarios
-        for observation in _of_scenario(evidence, scenario, {key: v for key, v in found.items() if key[2] == scenario})
-    )
+    return tuple(each for scenario in evidence.scenarios for each in _of_scenario(evidence, reduction, scenario))
 
 
-def _of_scenario(
-    evidence: Evidence, scenario: str, found: Mapping[tuple[int, int, str], Mapping[str, float]]
-) -> Iterator[Observation]:
+def _of_scenario(evidence: Evidence, reduction: Reduction, scenario: str) -> Iterator[Observation]:
+    valid = {run.id for run in evidence.valid}
+    found = {cell: _sessions_of(groups, scenario) for cell, groups in reduction.sessions.items() if cell[0] in valid}
     names = sorted({name for values in found.values() for name in values})
     for run in evidence.valid:
-        levels = [level.index for level in evidence.levels if (run.id, level.index, scenario) in found]
+        levels = [level.index for level in evidence.levels if (run.id, level.index) in found]
         for name in names:
-            values = [found[run.id, level, scenario].get(name, 0.0) for level in levels]
+            values = [found[run.id, level].get(name, 0.0) for level in levels]
             for level, value in zip(levels, values, strict=True):
                 yield observation(run, name, scenario, level, value)
             if values and len(values) == len(evidence.levels):

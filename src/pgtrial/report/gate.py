@@ -26,6 +26,7 @@ from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import WEIGHTED, CriterionValue
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import parts_of
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -83,6 +84,11 @@ def gate_verdict(findings: Findings) -> Verdict:
     return verdict if verdict is Verdict.INVALID or is_finished(findings) else Verdict.INCONCLUSIVE
 
 
+def gate_word(findings: Findings) -> str:
+    """That verdict; "not tested" where that is why there is none."""
+    return "not tested" if findings.hypothesis.not_tested else str(gate_verdict(findings))
+
+
 def as_gated(findings: Findings) -> Findings:
     """The same with the gate's verdict, on each part of the claim, too: words about an effect go by it."""
     asked = findings.hypothesis
@@ -118,16 +124,11 @@ def _claim(findings: Findings) -> GateCase:
         key="claim",
         name=f"claim: {claim_text(findings)}",
         outcome=outcome,
-        kind="" if passed else _kind(findings, verdict),
+        kind="" if passed else gate_word(findings),
         message="" if passed else reason,
         text="\n".join([reason, *_caveat_lines(findings)]),
         figures={"verdict": str(verdict), **(_figures(findings, effect) if effect is not None else {})},
     )
-
-
-def _kind(findings: Findings, verdict: Verdict) -> str:
-    is_untested = verdict is findings.hypothesis.verdict and findings.hypothesis.not_tested
-    return "not tested" if is_untested else str(verdict)
 
 
 def _caveat_lines(findings: Findings) -> Iterator[str]:
@@ -162,7 +163,7 @@ def _effects(findings: Findings) -> Iterator[GateCase]:
         is_placebo = effect.arm == placebo
         is_alarm = is_placebo and effect.decision in {Decision.BETTER, Decision.WORSE}
         outcome = CaseResult.FAILED if is_alarm else _outcome_of(findings, effect)
-        what = metric_label(effect.metric) + (f" of {effect.scenario}" if effect.scenario is not None else "")
+        what = metric_label(effect.metric, effect.scenario)
         where, line = level_label(findings, effect.load_level), _effect_line(findings, effect)
         yield GateCase(
             key=".".join(
@@ -240,8 +241,7 @@ def _criteria(findings: Findings) -> Iterator[GateCase]:
 def _criterion_line(value: CriterionValue) -> str:
     if value.ratio is None:
         return "not measured"
-    ratio = value.ratio
-    change, interval = change_cells(ratio.value, ratio.low, ratio.high)
+    change, interval = change_cells(*parts_of(value.ratio))
     return f"{change} (interval {interval}), {value.better} is better, weight {value.weight:g}"
 
 

@@ -14,7 +14,7 @@ from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of
-from pgtrial.report.gate import as_gated, unfinished_text
+from pgtrial.report.gate import as_gated, gate_word, unfinished_text
 from pgtrial.report.narrative.worst import worst_text
 from pgtrial.report.question_words import (
     ACCEPTANCE_HEADS,
@@ -119,9 +119,8 @@ def render_summary(findings: Findings, *, gate: str = "") -> str:
         return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
     findings = as_gated(findings)  # the table says of the claim what the heading does
     verdict = findings.hypothesis.verdict
-    word = "not tested" if findings.hypothesis.not_tested else verdict
     parts = [
-        [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {word}")],
+        [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {gate_word(findings)}")],
         of_gate,
         [f"**{escape(say(findings.hypothesis.reason))}**"],
         [escape(worst_text(findings))],
@@ -189,7 +188,7 @@ def _by_level(findings: Findings) -> list[str]:
     if len(findings.experiment.levels) < 2 or not effects:
         return []
     names = [escape(level_label(findings, effect.load_level)) for effect in effects]
-    head = f"By load level, {escape(metric_label(findings.hypothesis.metric))}:"
+    head = f"By load level, {_metric(effects[0])}:"
     return [head, "", *_table(findings, "load", effects, names)]
 
 

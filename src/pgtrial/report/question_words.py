@@ -5,7 +5,7 @@ that the page, the terminal and a pull request share.
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.questions import Acceptance, Drift, HostFinding, Hosts, Soak
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import Estimate, parts_of
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
@@ -47,18 +47,13 @@ def acceptance_rows(findings: Findings) -> list[tuple[str, ...]]:
         (
             arm_label(findings, each.arm),
             level_label(findings, each.load_level),
-            _required_metric(each),
+            metric_label(each.metric, each.scenario),
             _required_limit(each),
             _reached_value(each),
             _requirement_word(each),
         )
         for each in findings.acceptance
     ]
-
-
-def _required_metric(each: Acceptance) -> str:
-    label = metric_label(each.metric)
-    return label if each.scenario is None else tr("{metric} of {scenario}", metric=label, scenario=each.scenario)
 
 
 def _required_limit(each: Acceptance) -> str:
@@ -180,7 +175,7 @@ def _host_row(findings: Findings, each: HostFinding) -> tuple[str, ...]:
     return (
         each.host,
         str(each.blocks),
-        *_cells(each.effect),
+        *change_cells(*parts_of(each.effect)),
         verdict_word(each.verdict, provisional=findings.hypothesis.provisional),
         change_text(each.others, None, None),
         tr("{p} (another effect)", p=p) if each.differs else p,
@@ -189,9 +184,9 @@ def _host_row(findings: Findings, each: HostFinding) -> tuple[str, ...]:
 
 def over_hosts_rows(hosts: Hosts) -> list[tuple[str, str, str]]:
     """What is said over hosts: name, value and interval."""
-    rows = [(tr("mean of hosts like these"), *_cells(hosts.mean))]
+    rows = [(tr("mean of hosts like these"), *change_cells(*parts_of(hosts.mean)))]
     if hosts.prediction is not None:
-        rows.append((tr("a host that was not tested"), "", _cells(hosts.prediction)[1]))
+        rows.append((tr("a host that was not tested"), "", change_cells(*parts_of(hosts.prediction))[1]))
     for label, spread in ((tr("SD inside a host"), hosts.within), (tr("SD between hosts"), hosts.between)):
         if spread is not None:
             rows.append((label, format_percent(spread.value), _spread(spread)))
@@ -202,11 +197,7 @@ def prediction_text(hosts: Hosts) -> str:
     """Where the effect on a host that was not tested is expected, or why that is not known."""
     if hosts.prediction is None:
         return say(hosts.no_prediction)
-    return tr("On a host that was not tested: {interval}.", interval=_cells(hosts.prediction)[1])
-
-
-def _cells(found: Estimate) -> tuple[str, str]:
-    return change_cells(found.value, found.low, found.high)
+    return tr("On a host that was not tested: {interval}.", interval=change_cells(*parts_of(hosts.prediction))[1])
 
 
 def _spread(found: Estimate) -> str:

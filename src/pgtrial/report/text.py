@@ -115,7 +115,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
 def _effects(findings: Findings, width: int) -> list[str]:
     """All metrics over all load levels; then the metric of the hypothesis by scenario and by load level."""
     asked = findings.hypothesis
-    overall = [(effect, _metric(effect)) for effect in overall_effects(findings)]
+    overall = [(effect, metric_label(effect.metric, effect.scenario)) for effect in overall_effects(findings)]
     by_level = [(effect, level_label(findings, effect.load_level)) for effect in effects_by_level(findings)]
     if not overall:
         return wrap_lines(tr("No effect could be estimated."), width)
@@ -134,15 +134,10 @@ def _effects(findings: Findings, width: int) -> list[str]:
     if len(findings.experiment.levels) > 1 and by_level:
         lines += [
             "",
-            *wrap_lines(tr("By load level: {metric}", metric=metric_label(asked.metric)), width),
+            *wrap_lines(tr("By load level: {metric}", metric=metric_label(asked.metric, asked.scenario)), width),
             *_table(findings, "load", by_level, width),
         ]
     return lines
-
-
-def _metric(effect: Effect) -> str:
-    label = metric_label(effect.metric)
-    return label if effect.scenario is None else tr("{metric} of {scenario}", metric=label, scenario=effect.scenario)
 
 
 def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:

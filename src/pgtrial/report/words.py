@@ -91,7 +91,10 @@ _TESTED: dict[str, str] = {
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
 
 
-def metric_label(metric: str) -> str:
+def metric_label(metric: str, scenario: str | None = None) -> str:
+    """ "throughput", "throughput of read-only"."""
+    if scenario is not None:
+        return tr("{metric} of {scenario}", metric=metric_label(metric), scenario=scenario)
     if metric in COST_LABELS:
         return tr("{cost} per transaction", cost=tr(COST_LABELS[metric]))
     return tr(METRIC_LABELS[metric]) if metric in METRIC_LABELS else say(name_metric(metric))

@@ -156,7 +156,7 @@ def _effects(first: Findings, second: Findings) -> list[dict[str, Any]]:
     rows = []
     for key in dict.fromkeys((*found[0], *found[1])):
         arm, metric, scenario, level = key
-        what = metric_label(metric) if not scenario else f"{metric_label(metric)} of {scenario}"
+        what = metric_label(metric, scenario)
         rows.append(
             {
                 "arm": make_visible(arm),

@@ -224,10 +224,6 @@ def _whole(cpus: float) -> int:
 
 # --- Which sentences tell it ----------------------------------------------------------------------------------------
 
-
-# What is said of a disk, a load level, and the numbers of both.
-
-
 _EXACT = 0.0005  # relative difference that is none in a sentence
 _FAR_BELOW = 0.5  # of a limit
 

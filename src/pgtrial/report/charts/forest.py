@@ -41,7 +41,7 @@ def primary_forest(findings: Findings) -> Chart | None:
         for effect in effects_on(findings, asked.metric, scenario=asked.scenario, level=level)
     ]
     labels = [f"{effect.arm}, {level_label(findings, effect.load_level)}" for effect in effects]
-    return _forest(findings, effects, labels, subject=metric_label(asked.metric))
+    return _forest(findings, effects, labels, subject=metric_label(asked.metric, asked.scenario))
 
 
 def latency_forest(findings: Findings) -> Chart | None:

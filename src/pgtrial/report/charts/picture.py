@@ -46,7 +46,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
         return None
     places = [row["place"] for row in rows]
     axis = RatioAxis.around((row["ratio"] for row in rows), margin_bounds(findings), room=ROOM)
-    subject = metric_label(findings.hypothesis.metric)
+    subject = metric_label(findings.hypothesis.metric, findings.hypothesis.scenario)
 
     def up(field: str) -> Spec:
         return axis.channel(field, minExtent=_EXTENT)
@@ -178,7 +178,7 @@ def effect_picture(findings: Findings) -> EffectPicture | None:
         title=_title(findings, primary, margin),
         text=tr(
             "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
-            metric=metric_label(findings.hypothesis.metric),
+            metric=metric_label(findings.hypothesis.metric, findings.hypothesis.scenario),
             control=findings.hypothesis.control,
             changes="; ".join(changes),
             margin=format_share(margin),

@@ -312,11 +312,18 @@ def _row(findings: Findings, limit: Limit, *, doubt: str) -> dict[str, object]:
         "resource": _full_name(limit),
         "strength": _strength(shown, is_named=bool(named)),
         "doubt": doubt,
-        # Of a known limit the sentence is made of the evidence, which stands below it in full.
-        "text": "" if named and named[0].evidence else say(limit.text),
+        "text": "" if named and _repeats_evidence(limit, named[0]) else say(limit.text),
         "evidence": [_evidence(item) for suspect in shown for item in suspect.evidence],
         "others": join_and([_told(suspect) for suspect in others]),
     }
+
+
+def _repeats_evidence(limit: Limit, named: Suspect) -> bool:
+    """Whether the sentence is made of the evidence alone, which stands below it in full: of a known limit, about which
+    an experiment has said nothing else.
+    """
+    is_of_rules = limit.by_rules is None and limit.proved in (None, limit.resource)
+    return is_of_rules and bool(named.evidence)
 
 
 def _strength(shown: Sequence[Suspect], *, is_named: bool) -> str:

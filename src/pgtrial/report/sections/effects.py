@@ -4,6 +4,7 @@ from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import WEIGHTED, ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.findings import ArmSlices, Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import parts_of
 from pgtrial.language import N_, decimal_sign, ntr, tr
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import by_arm, causes_of
@@ -189,7 +190,7 @@ def _score(score: float | None) -> str:
 def _cell(value: CriterionValue | None) -> dict[str, str]:
     if value is None or value.ratio is None:
         return {"change": "–", "interval": "", "best": ""}
-    change, interval = change_cells(value.ratio.value, value.ratio.low, value.ratio.high)
+    change, interval = change_cells(*parts_of(value.ratio))
     return {
         "change": change,
         "interval": "" if interval == "–" else interval,

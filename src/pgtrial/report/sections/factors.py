@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.questions import Curve, Factors, LevelPoint
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import parts_of
 from pgtrial.language import N_, tr
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, Chart, Spec, shorten, wrap_spec
 from pgtrial.report.sections.base import Section
@@ -25,17 +25,21 @@ def _build(findings: Findings) -> dict[str, object]:
             *(say(each.text) for each in factors.curves),
             *(say(each.text) for each in factors.interactions if each.ratio.side(1.0) != 0),
         ],
-        "mains": [(each.factor, f"{each.base} → {each.level}", *_cells(each.ratio)) for each in factors.mains],
+        "mains": [
+            (each.factor, f"{each.base} → {each.level}", *change_cells(*parts_of(each.ratio))) for each in factors.mains
+        ],
         "interactions": [
-            (f"{each.factor} = {each.level}", f"{each.other} = {each.other_level}", *_cells(each.ratio))
+            (
+                f"{each.factor} = {each.level}",
+                f"{each.other} = {each.other_level}",
+                *change_cells(*parts_of(each.ratio)),
+            )
             for each in factors.interactions
         ],
-        "slopes": [(each.factor, *_cells(each.per_doubling)) for each in factors.curves if each.per_doubling],
+        "slopes": [
+            (each.factor, *change_cells(*parts_of(each.per_doubling))) for each in factors.curves if each.per_doubling
+        ],
     }
-
-
-def _cells(ratio: Estimate) -> tuple[str, str]:
-    return change_cells(ratio.value, ratio.low, ratio.high)
 
 
 FACTORS = Section(

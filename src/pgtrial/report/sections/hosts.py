@@ -2,7 +2,7 @@
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.questions import Hosts
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import Estimate, parts_of
 from pgtrial.language import N_, tr
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
@@ -106,11 +106,11 @@ def _over_rows(found: Hosts) -> list[Spec]:
 def _row(name: str, effect: Estimate, colour: str, *, shape: str = "circle") -> Spec:
     return {
         "name": name,
-        "label": f"{name}: {change_and_interval(effect.value, effect.low, effect.high)}",
+        "label": f"{name}: {change_and_interval(*parts_of(effect))}",
         "colour": colour,
         "shape": shape,
         "width": 3,
-        **ratio_fields(effect.value, effect.low, effect.high),
+        **ratio_fields(*parts_of(effect)),
     }
 
 

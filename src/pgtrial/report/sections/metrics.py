@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from pgtrial.findings.findings import ArmMetric, Findings, MetricFinding
-from pgtrial.language import N_, tr
+from pgtrial.findings.record import parts_of
+from pgtrial.language import N_
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAIT
 from pgtrial.report.cause_words import by_arm, causes_of
@@ -49,14 +50,13 @@ def _rows(findings: Findings, metric: MetricFinding) -> Iterator[Mapping[str, ob
 
 
 def _label(metric: MetricFinding) -> str:
-    label = metric_label(metric.metric)
-    return tr("{metric} of {scenario}", metric=label, scenario=metric.scenario) if metric.scenario else label
+    return metric_label(metric.metric, metric.scenario)
 
 
 def _effect(arm: ArmMetric) -> tuple[str, str]:
     if arm.ratio is None:
         return "", ""
-    change, interval = change_cells(arm.ratio.value, arm.ratio.low, arm.ratio.high)
+    change, interval = change_cells(*parts_of(arm.ratio))
     return change, "" if interval == "–" else interval
 
 

@@ -162,9 +162,7 @@ def _better(findings: Findings) -> Iterator[Effect]:
 
 
 def _name_elsewhere(findings: Findings, effect: Effect) -> str:
-    metric = metric_label(effect.metric)
-    if effect.scenario:
-        metric = tr("{metric} of {scenario}", metric=metric, scenario=effect.scenario)
+    metric = metric_label(effect.metric, effect.scenario)
     if effect.load_level == ALL:
         return metric
     return tr("{metric} with {level}", metric=metric, level=level_label(findings, effect.load_level))
