@@ -13,7 +13,7 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.operations import LOAD
+from pgtrial.hosts.operations import LOAD, Operations
 from pgtrial.hosts.processes import end_process
 from pgtrial.knobs import slowdown
 from pgtrial.knobs.slowdown import (
@@ -442,6 +442,22 @@ def test_generator_that_does_not_load_the_library_is_refused(
 @needs_compiler
 def test_generator_that_has_ended_says_itself_why(library: Path) -> None:
     asyncio.run(require_generator_loaded(LocalHost(), str(library), lambda: [2**22 + 1]))
+
+
+def test_generator_whose_memory_may_not_be_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with rights of its own, such as sudo, does not load the library."""
+    monkeypatch.setattr(slowdown, "_PATIENCE", 0.0)
+
+    class Guarded(Operations):
+        def read(self, path: str, limit: int | None = None) -> str:
+            if path.endswith("/maps"):
+                raise PermissionError(13, "Permission denied", path)
+            return super().read(path)
+
+    host = LocalHost()
+    host.ops = Guarded()
+    with pytest.raises(SettingError, match="does not load the library that makes it longer"):
+        asyncio.run(require_generator_loaded(host, "/x/slowdown.so", lambda: [os.getpid()]))
 
 
 def test_server_and_generator_have_factors_of_their_own() -> None:
