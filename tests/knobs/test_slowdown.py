@@ -441,7 +441,15 @@ def test_generator_that_does_not_load_the_library_is_refused(
 
 @needs_compiler
 def test_generator_that_has_ended_says_itself_why(library: Path) -> None:
-    asyncio.run(require_generator_loaded(LocalHost(), str(library), lambda: [2**22 + 1]))
+    looked: list[int] = []
+
+    def find_pids() -> list[int]:
+        looked.append(2**22 + 1)  # more than the kernel gives
+        return looked[-1:]
+
+    asyncio.run(require_generator_loaded(LocalHost(), str(library), find_pids))
+
+    assert len(looked) == 1  # nobody waits for it
 
 
 def test_generator_whose_memory_may_not_be_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
