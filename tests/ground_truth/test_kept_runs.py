@@ -5,6 +5,7 @@ import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from ground_truth.kept import Kept, MeasuredRecord, ProofRecord, RulesRecord, Share
@@ -260,9 +261,9 @@ def test_a_control_can_be_planned_for_each_case_in_which_something_is_missing(na
 
 def fake_program(monkeypatch: pytest.MonkeyPatch, said: str, called: list[list[str]], status: int = 2) -> None:
     class Process:
-        def __init__(self, command: list[str], *, stdout: object, stderr: object) -> None:
+        def __init__(self, command: list[str], *, stdout: TextIO, stderr: TextIO) -> None:
             called.append(command[command.index("pgtrial") + 1 :])
-            stdout.write(f"{said}\n")  # type: ignore[attr-defined]
+            stdout.write(f"{said}\n")
 
         def wait(self, timeout: float | None = None) -> int:
             return status

@@ -86,7 +86,7 @@ class NamespaceHost:
         needs more than there is.
         """
         if shutil.which("nft") is None:
-            pytest.skip("packets that vanish need nft")
+            skip_for_want("nft", "apt install nftables", required_by="PGTRIAL_REQUIRE_NAMESPACES")
         self._nft(_LOSE)
         try:
             yield
@@ -129,8 +129,11 @@ def namespaces(*names: str, ahead: Mapping[str, int] | None = None) -> Iterator[
     """Make a host for each name, with a clock that is ``ahead`` (s), and remove them. Skips the test where that needs
     more than there is.
     """
-    if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
-        pytest.skip("hosts that are network namespaces need root, ip and nsenter")
+    if os.geteuid() != 0:
+        pytest.skip("only root can make hosts that are network namespaces")
+    if shutil.which("ip") is None or shutil.which("nsenter") is None:
+        how = "apt install iproute2 util-linux"
+        skip_for_want("ip and nsenter", how, required_by="PGTRIAL_REQUIRE_NAMESPACES")
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
     if program is None or shutil.which("ssh") is None:
         skip_for_want("OpenSSH", "apt install openssh-server openssh-client", required_by="PGTRIAL_REQUIRE_SSHD")
@@ -225,7 +228,7 @@ def _with_clock(folder: Path, host: NamespaceHost) -> list[str]:
     if not host.ahead:
         return []
     if shutil.which("cc") is None:
-        skip_for_want("a C compiler", "apt install gcc")
+        skip_for_want("cc", "apt install gcc libc6-dev", required_by="PGTRIAL_REQUIRE_COMPILER")
     own = folder / f"clock-{host.name}"
     library, upper, work = own / "ahead.so", own / "etc", own / "work"
     for path in (own, upper, work):

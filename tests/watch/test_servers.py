@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.errors import ConnectError, PgTrialError, PreflightError
+from pgtrial.errors import ConnectError, PgTrialError, PreflightError, StoreError
 from pgtrial.watch import servers
 from pgtrial.watch.folder import Mark
 from pgtrial.watch.reach import Reached
@@ -101,3 +101,24 @@ def test_one_that_is_watched_already_under_another_name_is_left_and_ends_no_othe
     assert done.told[-1].startswith("another pgtrial watches into")
     assert done.told[-1].endswith('-shop": this server is not watched')
     assert done.machine.is_closed
+
+
+def test_every_error_is_told_where_several_watches_end_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    both = threading.Barrier(2)
+
+    class Full(Healthy):
+        def __init__(self, dsn: str, *_what: object, **_options: object) -> None:
+            self.dsn = dsn
+
+        def run(self) -> None:
+            both.wait(60)
+            raise StoreError(f"no room for {self.dsn}")
+
+    monkeypatch.setattr(servers, "reach", lambda dsn, _caller, **_: reached(Mark(server=dsn[5:], database="shop")))
+    monkeypatch.setattr(servers, "Watcher", Full)
+    told: list[str] = []
+
+    with pytest.raises(StoreError, match="no room for host=/here"):
+        servers.watch([HERE, LATE], tmp_path / "w", {}, options=Options(keep_free=1), tell=told.append)
+
+    assert told[-1] == "another watch has ended as well: no room for host=/late"

@@ -108,12 +108,16 @@ def load(cluster: ThrowawayCluster) -> Iterator[None]:
             thread.join()
 
 
+class WatchProcess(subprocess.Popen[str]):
+    """``said`` is what it has told, once it has ended."""
+
+    said = ""
+
+
 @contextmanager
-def watching(
-    cluster: ThrowawayCluster, root: Path, *options: str, address: str = ""
-) -> Iterator["subprocess.Popen[str]"]:
+def watching(cluster: ThrowawayCluster, root: Path, *options: str, address: str = "") -> Iterator[WatchProcess]:
     command = [sys.executable, "-m", "pgtrial", "watch", address or dsn(cluster), "-o", str(root), "--keep-free", "1MB"]
-    process = subprocess.Popen(
+    process = WatchProcess(
         [*command, "--interval", f"{INTERVAL}s", "--poll", f"{POLL}s", *options], stderr=subprocess.PIPE, text=True
     )
     try:
@@ -121,8 +125,7 @@ def watching(
     finally:
         with suppress(ProcessLookupError):
             process.terminate()
-        _, said = process.communicate(timeout=60)
-        process.said = said  # type: ignore[attr-defined]
+        _, process.said = process.communicate(timeout=60)
 
 
 def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tmp_path: Path) -> None:
@@ -146,8 +149,8 @@ def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tm
         if has_statements.fetchone() == (1,):
             found = rows(root, STATEMENTS, "SELECT DISTINCT query FROM {files}")
             assert any("pg_sleep" in row[0] for row in found)
-    assert "watching database" in process.said  # type: ignore[attr-defined]
-    assert "its machine as well" in process.said  # type: ignore[attr-defined]
+    assert "watching database" in process.said
+    assert "its machine as well" in process.said
 
 
 def test_nothing_is_missing_whatever_the_version(shop: ThrowawayCluster, tmp_path: Path) -> None:
@@ -165,7 +168,7 @@ def test_nothing_is_missing_whatever_the_version(shop: ThrowawayCluster, tmp_pat
 
     # Where the data lie in memory there is no device to read.
     expected = ("watching database", "connected to", "The tmpfs at")
-    said = process.said.splitlines()  # type: ignore[attr-defined]
+    said = process.said.splitlines()
     assert [line for line in said if not line.startswith(expected)] == []
     life = {row[0] for row in rows(root, SAMPLES, "SELECT DISTINCT metric FROM {files} WHERE metric ~ 'server_life.*'")}
     resets = {
@@ -239,8 +242,8 @@ def test_a_restart_is_a_gap_and_the_watch_goes_on(
 
     assert rows(root, SAMPLES, machine)
     assert all(value > 0 for _, value in rows(root, SAMPLES, COMMITS))
-    assert "the connection to the server is lost" in process.said  # type: ignore[attr-defined]
-    assert "connected to PostgreSQL" in process.said  # type: ignore[attr-defined]
+    assert "the connection to the server is lost" in process.said
+    assert "connected to PostgreSQL" in process.said
 
 
 def test_kill_9_loses_ten_seconds_at_most_and_the_next_watch_goes_on(shop: ThrowawayCluster, tmp_path: Path) -> None:
@@ -437,7 +440,7 @@ def test_one_of_several_that_is_away_at_the_beginning_is_watched_when_it_is_ther
         wait_until(lambda: rows(other, SAMPLES, COMMITS))
         process.terminate()
         assert process.wait(60) == 0
-    said = process.said.splitlines()  # type: ignore[attr-defined]
+    said = process.said.splitlines()
     (line,) = (each for each in said if "cannot connect" in each)
     assert line.endswith("it is tried again, and watched when it is there")
     assert any(each.startswith(f"{other.name}: watching database") for each in said)
@@ -606,7 +609,7 @@ def test_a_machine_is_watched_by_ssh(
         process.terminate()
         assert process.wait(60) == 0
 
-    assert "its machine as well" in process.said  # type: ignore[attr-defined]
+    assert "its machine as well" in process.said
     metrics = {row[0] for row in rows(root, SAMPLES, "SELECT DISTINCT metric FROM {files}")}
     assert {"backend_cpu.run", "proc_meminfo.MemAvailable", "pg_stat_database.xact_commit"} <= metrics
     assert all(begun - 1 < t < time.time() + 1 for t, _ in rows(root, SAMPLES, MACHINE))

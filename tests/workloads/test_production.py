@@ -641,14 +641,15 @@ def test_new_rows_are_as_those_that_were_written_while_counting(served):
     ("only", "kinds"), [(0, {"view", "cart", "pay"}), (1, {"view"}), (2, {"cart"}), (3, {"pay"}), (4, {"pay"})]
 )
 @pytest.mark.parametrize(
-    ("condition", "types", "kind"),
+    "key",
     [
         ("customer = $1 AND kind = $2", (INT, "text"), "v0_2"),
         ("kind = $1 AND customer = $2", ("text", INT), "v0_1"),
     ],
 )
-def test_a_statement_may_ask_for_one_state_only(served, condition, types, kind, only, kinds):  # noqa: PLR0917
+def test_a_statement_may_ask_for_one_state_only(served, key, only, kinds):
     """The states are numbered from the most common one on, and the last is that of higher numbers, too."""
+    condition, types, kind = key
     asked = replace(statement(f"SELECT id FROM event WHERE {condition} LIMIT 1"), types=types)
 
     turned = f"SET pgtrial_workload.s001_only = '{only}';"

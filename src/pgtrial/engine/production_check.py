@@ -233,7 +233,8 @@ async def _try(
             try:
                 errors = await _send(environment, folder / draw, rest, clients=clients, seconds=seconds)
             finally:
-                halfway.cancel()  # nobody waits for it where all sessions have failed before
+                halfway.cancel()  # where all sessions have failed before
+                await asyncio.gather(halfway, return_exceptions=True)
             after = await count_statements(conninfo)
             failed = [*find_failures(errors, {name: texts[name] for name in rest})]
             failures += failed
@@ -248,7 +249,7 @@ async def _try(
     drifts: tuple[Drift, ...] = ()
     if not halfway.cancelled():
         try:
-            drifts = find_drifts(record, before, await halfway, after)
+            drifts = find_drifts(record, before, halfway.result(), after)
         except TargetError as err:
             tell(
                 f"{draw}: what was counted halfway cannot be read, so it is not known whether blocks of a call change "

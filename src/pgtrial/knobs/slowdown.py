@@ -129,11 +129,14 @@ async def require_generator_loaded(host: Host, library: str, find_pids: Callable
 def _has_loaded(host: Host, pid: int, library: str) -> bool:
     from pgtrial.hosts.local import has_begun
 
-    with suppress(OSError):  # it has ended
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
         if not has_begun(pid, host.ops):
             return False
-        if host.ops.resolve(library) in host.ops.read(f"/proc/{pid}/maps"):
-            return True
+        try:
+            if host.ops.resolve(library) in host.ops.read(f"/proc/{pid}/maps"):
+                return True
+        except PermissionError:  # of a program with rights of its own, in which it is not
+            return False
         # What has ended has no memory; nor has what executes a program, for a moment.
         return host.ops.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] in ("Z", "X")
     return True

@@ -47,16 +47,8 @@ def forget_caller() -> dict[str, str]:
     return {name: os.environ.pop(name) for name in list(os.environ) if _is_libpqs(name)}
 
 
-@dataclass(slots=True)
-class _Caller:
-    """Variables that ``users`` have the process's environment hold, in place of its ``own`` ones."""
-
-    variables: Mapping[str, str]
-    own: Mapping[str, str]
-    users: int = 0
-
-
-_callers: list[_Caller] = []  # the last one is whose variables are in the environment
+_callers: list[Mapping[str, str]] = []  # variables of all who begin a connection; those of the last are in force
+_own: dict[str, str] = {}  # those of the process, as long as there are callers
 _environment = threading.Lock()
 
 
@@ -68,20 +60,26 @@ def as_caller(variables: Mapping[str, str]) -> Iterator[None]:
     a connection of somebody else.
     """
     with _environment:
-        if not _callers or _callers[-1].variables != variables:
-            _callers.append(_Caller(variables=dict(variables), own=forget_caller()))
-            os.environ.update(variables)
-        caller = _callers[-1]
-        caller.users += 1
+        if not _callers:
+            _own.update(forget_caller())
+        _callers.append(variables)
+        _show_variables()
     try:
         yield
     finally:
         with _environment:
-            caller.users -= 1
-            if not caller.users:
-                _callers.remove(caller)
-                forget_caller()
-                os.environ.update(caller.own)
+            _callers.remove(variables)
+            _show_variables()
+            if not _callers:
+                _own.clear()
+
+
+def _show_variables() -> None:
+    """Have the environment hold what is in force. Where it does, it is not touched: somebody may be reading it."""
+    wanted = _callers[-1] if _callers else _own
+    if {name: value for name, value in os.environ.items() if _is_libpqs(name)} != wanted:
+        forget_caller()
+        os.environ.update(wanted)
 
 
 def _is_libpqs(name: str) -> bool:

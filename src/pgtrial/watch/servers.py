@@ -154,9 +154,11 @@ def watch(dsns: Sequence[str], output: Path, caller: Mapping[str, str], *, optio
             each.stop()
         for thread in threads:
             thread.join()
-    for each in watchers:
-        if each.error is not None:
-            raise each.error
+    errors = [each.error for each in watchers if each.error is not None]
+    for other in errors[1:]:
+        tell(f"another watch has ended as well: {str(other) or type(other).__name__}")
+    if errors:
+        raise errors[0]
 
 
 def _run(watcher: Watcher | _Late, ended: "queue.SimpleQueue[Watcher | _Late | None]") -> None:

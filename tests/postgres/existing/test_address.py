@@ -214,6 +214,24 @@ def test_the_variables_of_a_caller_hold_until_the_last_thread_that_has_them_is_d
     assert os.environ["PGHOST"] == "own"
 
 
+@pytest.mark.parametrize("first_to_end", [0, 1])
+def test_no_variables_of_a_caller_stay_in_whatever_order_those_of_several_end(monkeypatch, first_to_end):
+    """A password may be among them, which every program started later would have."""
+    monkeypatch.setenv("PGHOST", "own")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    callers = [ExitStack(), ExitStack()]
+    for caller, variables in zip(callers, ({"PGPASSWORD": SECRET}, {"PGPORT": "1"}), strict=True):
+        caller.enter_context(as_caller(variables))
+
+    callers.pop(first_to_end).close()
+    left = {name: os.environ.get(name) for name in ("PGHOST", "PGPASSWORD", "PGPORT")}
+    callers.pop().close()
+
+    only = {"PGPORT": "1"} if first_to_end == 0 else {"PGPASSWORD": SECRET}
+    assert left == {"PGHOST": None, "PGPASSWORD": None, "PGPORT": None} | only
+    assert (os.environ["PGHOST"], os.environ.get("PGPASSWORD"), os.environ.get("PGPORT")) == ("own", None, None)
+
+
 @on_one
 @pytest.mark.parametrize("way", ["string", "variable", "service"])
 def test_all_hosts_that_are_named_are_known(foreign, find, runner, tmp_path, way):
