@@ -24,7 +24,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.host_folders import fleet_directory, host_folder, keep_hosts
 from pgtrial.fleet.hosts_file import Fleet, FleetHost
-from pgtrial.fleet.joined import Joined, OfferedHosts
+from pgtrial.fleet.joined import Joined, OfferedHosts, There
 from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
 from pgtrial.store import layout
@@ -85,10 +85,10 @@ async def measure(done: int, blocks: int) -> tuple[float, float]:
         copy_state(copy, there)
         cluster = Counted(folder=folder, places=copy.parent, hosts=OfferedHosts(fleet=Fleet(host=(HOST,))), longest=1.0)
         cluster._offers[HOST.name] = Offer(host=HOST, address="tls://here", resource="host:h0")
-        cluster._remote[HOST.name] = (str(there), "")
+        cluster._there[HOST.name] = There(folder=str(there), worker="")
         taken = 0.0
         for block in range(done + 1, done + blocks + 1):
-            cluster._held[HOST.name] = block
+            cluster._there[HOST.name].block = block
             fill(there, [slot for slot in slots if slot.block == block])
             files = digest_runs(there, block)
             began = time.perf_counter()
