@@ -322,3 +322,52 @@ def test_a_warm_up_gives_each_arm_its_seconds_and_takes_no_longer(
     assert max(step.length for step in steps) <= length
     for name in arms:
         assert sum(step.length for step in steps if step.arms == (name,)) == pytest.approx(seconds)
+
+
+def grouped(memory: str = "256MB", *, mix: str = "select-only", method: str = "auto") -> Experiment:
+    """Two sizes of shared buffers, and more data than fit into a small machine."""
+    sizes = {"a": {"postgresql": {"shared_buffers": "32MB"}}, "b": {"postgresql": {"shared_buffers": "128MB"}}}
+    target = {"cgroup": {"memory": memory}} if memory else {}
+    return experiment(method, mix=mix, dataset={"scale": 100}, target=target, arms=sizes)
+
+
+SMALL = replace(FACTS, memory_available=GIB)
+
+
+def test_arms_whose_page_cache_is_in_groups_of_their_own_take_turns() -> None:
+    assert choose(grouped(memory=""), SMALL).method == "blocks"
+    assert choose(grouped(), SMALL).method == "interleaved"
+
+
+def test_groups_isolate_only_where_all_of_them_fit_into_the_machine() -> None:
+    found = judge(grouped("600MB"), SMALL)
+
+    assert not found["interleaved"].valid
+    assert "the control groups of 2 arms may have 1.17 GB together" in " ".join(found["interleaved"].reasons)
+
+
+def test_a_group_of_one_arm_isolates_nothing() -> None:
+    arms = {"a": {"cgroup": {"memory": "256MB"}}, "b": {"postgresql": {"shared_buffers": "64MB"}}}
+
+    assert not judge(experiment(dataset={"scale": 100}, arms=arms), SMALL)["interleaved"].valid
+
+
+def test_dirty_pages_are_shared_whatever_group_they_are_in() -> None:
+    found = judge(grouped(mix="oltp"), SMALL)["interleaved"]
+
+    assert found.valid and found.doubtful
+    assert "twins share the dirty pages, so the effect may look smaller" in " ".join(found.warnings)
+
+
+def test_arms_that_read_from_one_disk_at_once_are_no_duet_whatever_groups_they_are_in() -> None:
+    found = judge(grouped())["duet"]
+
+    assert not found.valid
+    assert "the disk, from which all arms read" in " ".join(found.reasons)
+    assert judge(grouped("8GB"))["duet"].valid
+
+
+def test_a_pool_of_huge_pages_is_of_the_machine_whatever_groups_there_are() -> None:
+    arms = {"a": {}, "b": {"sysctl": {"vm.nr_hugepages": 10}}}
+
+    assert not judge(experiment(target={"cgroup": {"memory": "256MB"}}, arms=arms))["interleaved"].valid

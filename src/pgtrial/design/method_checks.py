@@ -1,6 +1,7 @@
 """What speaks against a method: a reason that refuses it, a doubt, or a note."""
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.effect_timing import Difference
+from pgtrial.design.effect_timing import ISOLATED_BY, Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     LEAST_SWITCH_BUILDING_UP,
@@ -27,6 +28,7 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
+from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
@@ -125,13 +127,43 @@ class Case:
     @property
     def server_memory(self) -> float:
         """Bytes of all servers together, with their sessions."""
-        clients = max((level.clients for level in self.levels), default=1)
-        return sum(shared_buffers(arm) + clients * CLIENT_BYTES for arm in self.arms)
+        return sum(self._server(arm) for arm in self.arms)
 
     @property
     def data(self) -> float:
         """Bytes of the data of one arm."""
         return estimate_data_size(self.experiment, self.arms)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """Bytes that the control group of each arm's server may have, page cache included; inf where none limits it."""
+        return tuple(memory_limit(arm) for arm in self.arms)
+
+    @property
+    def needed(self) -> float:
+        """Bytes of all servers together with the page cache of their data, if they had all that they may have."""
+        return sum(min(limit, self._server(arm) + self.data) for arm, limit in zip(self.arms, self.limits, strict=True))
+
+    @property
+    def isolated(self) -> frozenset[Shared]:
+        """What each arm has for itself, though all are on one machine; see ``ISOLATED_BY``.
+
+        A control group whose memory is limited reclaims of its own pages when it is full, and while there is memory for
+        all groups nothing else takes any.
+        """
+        if any(math.isinf(limit) for limit in self.limits):
+            return frozenset()
+        enough = self.memory is None or sum(self.limits) <= self.memory
+        return frozenset(ISOLATED_BY) if enough else frozenset()
+
+    @property
+    def has_small_groups(self) -> bool:
+        """Whether some arm may not cache all of its data, and has to read them from the disk again and again."""
+        return any(limit < self._server(arm) + self.data for arm, limit in zip(self.arms, self.limits, strict=True))
+
+    def _server(self, arm: Arm) -> float:
+        clients = max((level.clients for level in self.levels), default=1)
+        return shared_buffers(arm) + clients * CLIENT_BYTES
 
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
@@ -204,6 +236,12 @@ def shared_buffers(arm: Arm) -> float:
     with contextlib.suppress(ValueError):
         return float(text) * _PAGE if re.fullmatch(r"[0-9]+", text) else parse_bytes(text)
     return DEFAULT_SHARED_BUFFERS
+
+
+def memory_limit(arm: Arm) -> float:
+    """Bytes that the control group of an arm's server may have; inf where it has none, or none that limits memory."""
+    text = arm.knobs.get(Cgroup.name, {}).get("memory")
+    return math.inf if text is None else parse_bytes(text)
 
 
 def _check_place(case: Case) -> Iterator[Objection]:
@@ -327,7 +365,14 @@ def _check_memory(case: Case) -> Iterator[Objection]:
             f"{format_share(MOST_MEMORY_SHARE)} of the {format_bytes(available)} available"
         )
         yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
-    if case.data * count <= available:
+    if sum(min(limit, case.data) for limit in case.limits) <= available:
+        return
+    if not any(math.isinf(limit) for limit in case.limits):
+        text = (
+            f"the control groups of {count} arms may have {format_bytes(sum(case.limits))} together, more than the "
+            f"{format_bytes(available)} available: the kernel would take pages of arms that stand still"
+        )
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
         return
     size = (
         f"{count} copies of the data, {format_bytes(case.data)} each, do not fit into the page cache, which they share"
@@ -347,6 +392,9 @@ def _check_timing(case: Case) -> Iterator[Objection]:
         verb = "builds up" if len(own) == 1 else "build up"
         shares = [shared for shared in rule.shares if _matters(case, shared)]
         common = f"; twins share the {' and the '.join(shares)}" if shares else ""
+        if case.has_small_groups and Shared.PAGE_CACHE in rule.shares:
+            text = f"{names}: {rule.reason}, and the disk, from which all arms read what their groups cannot keep"
+            yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
         if rule.timing is EffectTiming.BUILDS_UP and (shares or among is not Among.OWN):
             text = f"the effect of {names} {verb}: {rule.reason}{common}"
             yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
@@ -497,9 +545,10 @@ _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
 
 def _matters(case: Case, shared: Shared) -> bool:
     """Whether an effect can leak through it in this experiment."""
+    if shared in case.isolated:
+        return False
     if shared is Shared.PAGE_CACHE:  # where everything fits, nobody takes it from the other
-        needed = case.server_memory + case.data * len(case.arms)
-        return case.memory is not None and needed > case.memory
+        return case.memory is not None and case.needed > case.memory
     return shared is not Shared.DIRTY_PAGES or case.writes
 
 
