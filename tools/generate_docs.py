@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
+from pgtrial.design.effect_timing import ISOLATED_BY
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     LEAST_SWITCH,
@@ -46,7 +47,7 @@ from pgtrial.findings.catalogue.world import WORLD_CAVEATS
 from pgtrial.findings.message import message, say
 from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
-from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope
+from pgtrial.knobs.declaration import About, Acts, Among, Rule, Scope, Shared
 from pgtrial.knobs.fio import FileJobTable
 from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, RefusedSetting
 from pgtrial.knobs.values import Form, Name
@@ -282,7 +283,8 @@ def render_methods() -> str:
     for name, knob in KNOBS.items():
         rows = "\n".join(f"| {' | '.join(_timing_cells(rule))} |" for rule in knob.rules)
         tables.append(
-            f"### `{name}`\n\n| Setting | Settles | Shared | Switched | Because it |\n|---|---|---|---|---|\n{rows}\n"
+            f"### `{name}`\n\n| Setting | Settles | Shared | Isolated by | Switched | Because it |\n"
+            f"|---|---|---|---|---|---|\n{rows}\n"
         )
     return _template("methods").format(
         guard=round(GUARD * 1000),
@@ -313,9 +315,21 @@ def _timing_cells(rule: Rule) -> Sequence[str]:
         ", ".join(f"`{pattern}`" for pattern in rule.patterns),
         settles,
         ", ".join(rule.shares) or "–",
+        _isolation(rule),
         "yes" if rule.at_run_time and not rule.by_clock else "–",
         rule.reason,
     )
+
+
+def _isolation(rule: Rule) -> str:
+    """What gives each arm its own of the resources, where it does of all, or which of them where it does not."""
+    by: dict[str, list[Shared]] = {}
+    for shared in rule.shares:
+        if shared in ISOLATED_BY and (rule.in_group or Shared.MEMORY not in rule.shares):
+            by.setdefault("`{}` {}".format(*ISOLATED_BY[shared]), []).append(shared)
+    return "; ".join(
+        how if len(found) == len(rule.shares) else f"{', '.join(found)}: {how}" for how, found in by.items()
+    ) or "–"
 
 
 CAVEAT_TABLES = {

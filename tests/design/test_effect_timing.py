@@ -44,7 +44,7 @@ def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None
         ("sysctl", "kernel.sched_autogroup_enabled", EffectTiming.AT_ONCE, False),
         ("sysctl", "dev.cdrom.debug", EffectTiming.BUILDS_UP, True),
         ("block_device", "scheduler", EffectTiming.AT_ONCE, False),
-        ("cgroup", "memory", EffectTiming.BUILDS_UP, False),
+        ("cgroup", "memory", EffectTiming.SECONDS, True),
         ("cgroup", "cpus", EffectTiming.AT_ONCE, False),
         ("memory_pressure", "share", EffectTiming.BUILDS_UP, True),
         ("sql", "apply", EffectTiming.AT_ONCE, False),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.knobs import KNOBS, is_list
-from pgtrial.knobs.declaration import Among, Rule, Shared
+from pgtrial.knobs.declaration import Among, Knob, Rule, Shared
 from pgtrial.knobs.extensions import Extensions
 from pgtrial.knobs.postgresql import LIBRARIES, POSTGRESQL
 from pgtrial.model.arm import Arm
@@ -35,11 +35,8 @@ class Difference:
     key: str
     label: str
     rule: Rule
+    among_twins: Among
     can_be_switched: bool  # under a running server
-
-    @property
-    def among_twins(self) -> Among:
-        return KNOBS[self.knob].among_twins
 
 
 def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
@@ -61,10 +58,17 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
                     key=name,
                     label=turned.label_of(name),
                     rule=turned.rule_among(name, [value for value in values if value is not None]),
+                    among_twins=_among_twins(turned, key, [table.get(knob, {}) for table in tables]),
                     can_be_switched=turned.can_be_switched(name),
                 ),
             )
     return tuple(found.values())
+
+
+def _among_twins(knob: Knob, key: str, tables: Sequence[Mapping[str, str]]) -> Among:
+    """What every arm's cluster is made with, such as an image or a place of its own, each has for itself."""
+    is_made = all(key in knob.made_with(table) for table in tables)
+    return Among.OWN if is_made else knob.among_twins
 
 
 def _not_in_all(lists: Sequence[str | None]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.cgroup import Cgroup
-from pgtrial.knobs.declaration import Among, EffectTiming, Shared
+from pgtrial.knobs.declaration import Among, EffectTiming, Rule, Shared
 from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.workload import CONNECT, WORKLOAD
@@ -385,37 +385,50 @@ def _check_memory(case: Case) -> Iterator[Objection]:
         yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
 
 
+def _check_isolation(case: Case) -> Iterator[Objection]:
+    if case.isolated:
+        own = " and the ".join(shared for shared in Shared if shared in case.isolated)
+        text = f"each arm has the {own} of its control group for itself, also while it is frozen"
+        yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
+
+
 def _check_timing(case: Case) -> Iterator[Objection]:
-    for rule in dict.fromkeys(one.rule for one in case.differences):
-        own = [one for one in case.differences if one.rule == rule]
-        names, among = ", ".join(one.label for one in own), own[0].among_twins
-        verb = "builds up" if len(own) == 1 else "build up"
-        shares = [shared for shared in rule.shares if _matters(case, shared)]
-        common = f"; twins share the {' and the '.join(shares)}" if shares else ""
-        if case.has_small_groups and Shared.PAGE_CACHE in rule.shares:
-            text = f"{names}: {rule.reason}, and the disk, from which all arms read what their groups cannot keep"
-            yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
-        if rule.timing is EffectTiming.BUILDS_UP and (shares or among is not Among.OWN):
-            text = f"the effect of {names} {verb}: {rule.reason}{common}"
-            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
-            continue
-        if Shared.PAGE_CACHE in shares:
-            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=f"{names}: {rule.reason}{common}")
-        elif shares:
-            text = f"{names}: {rule.reason}{common}, so the effect may look smaller"
-            yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
-        if rule.by_clock:
-            text = f"{names}: {rule.reason}; the clock keeps running while a server is frozen"
-            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
-        if rule.timing is EffectTiming.BUILDS_UP:
-            text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
-            methods: tuple[Method, ...] = ("duet",) if rule.by_clock else _BOTH
-            yield Objection(methods=methods, weight=Weight.DOUBT, text=text)
-        if among is Among.SWITCHED:
-            text = f"{names} cannot have two values at once on one machine"
-            yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
-            text = f"{names}: switched before each slice, of which the first {format_duration(GUARD + rule.seconds)}"
-            yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=f"{text} do not count")
+    for method in _BOTH:
+        for rule in dict.fromkeys(one.rule for one in case.differences):
+            yield from _check_rule(case, rule, method)
+
+
+def _check_rule(case: Case, rule: Rule, method: Method) -> Iterator[Objection]:
+    own = [one for one in case.differences if one.rule == rule]
+    names, among = ", ".join(one.label for one in own), own[0].among_twins
+    verb = "builds up" if len(own) == 1 else "build up"
+    shares = [shared for shared in rule.shares if _matters(case, shared, method)]
+    common = f"; twins share the {' and the '.join(shares)}" if shares else ""
+    if method == "duet" and case.has_small_groups and Shared.PAGE_CACHE in rule.shares:
+        text = f"{names}: {rule.reason}, and the disk, from which all arms read what their groups cannot keep"
+        yield Objection(methods=(method,), weight=Weight.REFUSAL, text=text)
+    is_own = among is Among.OWN or (rule.in_group and Shared.MEMORY in case.isolated)
+    if rule.timing is EffectTiming.BUILDS_UP and (shares or not is_own):
+        text = f"the effect of {names} {verb}: {rule.reason}{common}"
+        yield Objection(methods=(method,), weight=Weight.REFUSAL, text=text)
+        return
+    if Shared.PAGE_CACHE in shares:
+        yield Objection(methods=(method,), weight=Weight.REFUSAL, text=f"{names}: {rule.reason}{common}")
+    elif shares:
+        text = f"{names}: {rule.reason}{common}, so the effect may look smaller"
+        yield Objection(methods=(method,), weight=Weight.DOUBT, text=text)
+    if rule.by_clock and method == "interleaved":
+        text = f"{names}: {rule.reason}; the clock keeps running while a server is frozen"
+        yield Objection(methods=(method,), weight=Weight.REFUSAL, text=text)
+    elif rule.timing is EffectTiming.BUILDS_UP:
+        text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
+        yield Objection(methods=(method,), weight=Weight.DOUBT, text=text)
+    if among is Among.SWITCHED and method == "duet":
+        text = f"{names} cannot have two values at once on one machine"
+        yield Objection(methods=(method,), weight=Weight.REFUSAL, text=text)
+    elif among is Among.SWITCHED:
+        text = f"{names}: switched before each slice, of which the first {format_duration(GUARD + rule.seconds)}"
+        yield Objection(methods=(method,), weight=Weight.NOTE, text=f"{text} do not count")
 
 
 def _check_switches(case: Case) -> Iterator[Objection]:
@@ -534,6 +547,7 @@ _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
     _check_rate,
     _check_pauses,
     _check_load,
+    _check_isolation,
     _check_timing,
     _check_switches,
     _check_knobs,
@@ -543,12 +557,14 @@ _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
 )
 
 
-def _matters(case: Case, shared: Shared) -> bool:
+def _matters(case: Case, shared: Shared, method: Method) -> bool:
     """Whether an effect can leak through it in this experiment."""
     if shared in case.isolated:
         return False
     if shared is Shared.PAGE_CACHE:  # where everything fits, nobody takes it from the other
         return case.memory is not None and case.needed > case.memory
+    if shared is Shared.DEVICE_QUEUE:  # the reads of a server that stands still have ended after some milliseconds
+        return case.writes or method == "duet"
     return shared is not Shared.DIRTY_PAGES or case.writes
 
 

@@ -74,6 +74,13 @@ _RULES = (
         shares=(Shared.DIRTY_PAGES,),
     ),
     Rule(
+        patterns=("memory",),
+        timing=EffectTiming.SECONDS,
+        reason="is filled during the warm-up, page cache included, and stays filled while the server is frozen",
+        seconds=10.0,
+        shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
+    ),
+    Rule(
         patterns=("*",),
         timing=EffectTiming.BUILDS_UP,
         reason="acts once its own group has filled it, page cache included",

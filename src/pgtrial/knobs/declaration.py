@@ -52,7 +52,8 @@ class Rule:
     ``seconds`` is how long it takes after the setting has changed, for what is not at once, or not quite. State that
     is not in ``shares`` is the cluster's own: it stays as it is while the cluster stands still. ``by_clock``: timed by
     the clock, which goes on meanwhile. ``at_run_time``: changed under a running server and its sessions, it holds for
-    all that they do from then on, not only for what is begun anew.
+    all that they do from then on, not only for what is begun anew. ``in_group``: in a control group whose memory is
+    limited it acts on that group's pages alone, while processes of the group ask for memory.
     """
 
     patterns: tuple[str, ...] = ("*",)
@@ -62,6 +63,7 @@ class Rule:
     shares: tuple[Shared, ...] = ()
     by_clock: bool = False
     at_run_time: bool = False
+    in_group: bool = False
 
 
 UNKNOWN = Rule(timing=EffectTiming.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import ON_DEVICE, About, Acts, EffectTiming, Knob, Rule, Scope
+from pgtrial.knobs.declaration import ON_DEVICE, About, Acts, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Directory, Name, Table
 
 
@@ -27,6 +27,7 @@ class Storage(Knob):
         undone="removed with the cluster",
     )
     scope = Scope.CLUSTER
+    among_twins = Among.OWN
     acts = (Acts(code="requests", metrics=("iostat.iops",), least=1.0),)
     rules = (
         Rule(

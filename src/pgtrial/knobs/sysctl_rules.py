@@ -47,6 +47,14 @@ RULES = (
         shares=(Shared.PAGE_CACHE, Shared.MEMORY),
     ),
     Rule(
+        patterns=("vm.swappiness",),
+        timing=EffectTiming.BUILDS_UP,
+        reason="acts on the memory of all programs, by what is reclaimed and swapped out over minutes",
+        shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+        at_run_time=True,
+        in_group=True,
+    ),
+    Rule(
         patterns=("vm.*",),
         timing=EffectTiming.BUILDS_UP,
         reason="acts on the memory of all programs, by what is reclaimed, swapped out or kept over minutes",
