@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import pytest
@@ -129,3 +130,33 @@ def test_the_last_one_that_was_started_is_the_first_to_be_stopped(order: tuple[s
     asyncio.run(run())
 
     assert told == [*reversed(order)] * 2
+
+
+def test_the_control_group_of_an_arm_is_made_while_its_own_swappiness_is_in_force() -> None:
+    """It begins with that, and keeps it while others have their turn (version 1)."""
+    told: list[str] = []
+
+    class Changes(NoChanges):
+        async def make(self, _context: object, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> tuple[()]:
+            told.extend(table["vm.swappiness"] for table in knobs.values())
+            return ()
+
+    class Grouped(Started):
+        async def start_with(self, _arm: Arm, knobs: Mapping[str, object], *, run: int) -> RunningServer:
+            told.append(f"{self.name}: {', '.join(knobs)}")
+            return await super().start_with(_arm, knobs, run=run)
+
+    arms = {
+        name: Arm(
+            name=name,
+            role=Role.CANDIDATE,
+            knobs={"sysctl": {"vm.swappiness": value}, "cgroup": {"memory": "1GB"}},
+        )
+        for name, value in (("a", "1"), ("b", "100"))
+    }
+    twins = Twins(base=SimpleNamespace(changes=Changes()), arms=arms)
+    twins.members = {name: Grouped(name, []) for name in arms}
+
+    asyncio.run(twins.start(("b", "a"), dict.fromkeys(arms, 1)))
+
+    assert told == ["100", "b: cgroup", "1", "a: cgroup"]

@@ -510,6 +510,47 @@ def test_page_cache_counts_and_cannot_be_more_than_the_limit(context: KnobContex
 
 
 @needs("memory")
+def test_a_group_that_stands_still_keeps_its_pages_while_another_one_reclaims(context: KnobContext):
+    """By which arms with groups of their own can take turns; what pgtrial has copied is charged to them, too."""
+    contexts = []
+    for number in range(2):
+        directory = Path(context.directory, str(number))
+        directory.mkdir()
+        (directory / "data").write_bytes(os.urandom(48 << 20))
+        at = str(directory)
+        contexts.append(replace(context, token=f"{context.token}{number}", directory=at, data=at, wal=at))
+    wanted = {"memory": "32MB"}
+
+    async def read(own: KnobContext) -> None:
+        argv = ["dd", f"if={own.directory}/data", "of=/dev/null", "bs=64k"]
+        process = await own.host.start(argv, role="test", groups=KNOB.groups(own, wanted))
+        assert await process.wait() == 0
+
+    def cached(own: KnobContext) -> int:
+        (group,) = KNOB.groups(own, wanted)
+        stat = dict(line.split() for line in Path(group, "memory.stat").read_text().splitlines())
+        return int(stat.get("cache", stat.get("file", 0)))
+
+    async def take_turns() -> tuple[int, int, int]:
+        entries = [await turn(own, wanted) for own in contexts]
+        try:
+            await read(contexts[0])
+            before = cached(contexts[0])
+            for _ in range(4):  # six times what the other group may have
+                await read(contexts[1])
+            return before, cached(contexts[0]), cached(contexts[1])
+        finally:
+            for own, made in zip(contexts, entries, strict=True):
+                await turn_back(own, made)
+
+    before, after, others = asyncio.run(take_turns())
+
+    assert 24 << 20 < before <= 32 << 20
+    assert after >= before - (1 << 20)  # other programs of the machine may want a little
+    assert 24 << 20 < others <= 32 << 20
+
+
+@needs("memory")
 def test_process_that_the_kernel_ends_for_want_of_memory_is_noticed(context: KnobContext):
     async def too_much() -> tuple[int, str]:
         locked = "import ctypes; ctypes.CDLL(None).mlockall(3)"  # else a machine with swap would make room

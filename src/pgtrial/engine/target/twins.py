@@ -77,6 +77,7 @@ class Twins:
             knobs = {knob: table for knob, table in own[name].items() if not has_own(knob)}
             entries = await self.switches.add(name, self._context(name), knobs, run=runs[name])
             kept = {knob: table for knob, table in own[name].items() if has_own(knob)}
+            # A group of version 1 begins with the vm.swappiness that is in force, its arm's, and keeps it.
             # The last one is the first to be stopped: what they share on the host, each puts back as it found it.
             self.members[name] = self.members.pop(name)
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
