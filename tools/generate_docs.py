@@ -327,9 +327,10 @@ def _isolation(rule: Rule) -> str:
     for shared in rule.shares:
         if shared in ISOLATED_BY and (rule.in_group or Shared.MEMORY not in rule.shares):
             by.setdefault("`{}` {}".format(*ISOLATED_BY[shared]), []).append(shared)
-    return "; ".join(
-        how if len(found) == len(rule.shares) else f"{', '.join(found)}: {how}" for how, found in by.items()
-    ) or "–"
+    return (
+        "; ".join(how if len(found) == len(rule.shares) else f"{', '.join(found)}: {how}" for how, found in by.items())
+        or "–"
+    )
 
 
 CAVEAT_TABLES = {

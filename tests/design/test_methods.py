@@ -167,8 +167,8 @@ def test_one_of_them_is_refused_with_the_reason(method: str, tables: dict[str, A
             {"arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})},
             {"interleaved", "duet"},
         ),
-("select-only", {"arms": arms_with(cgroup={"memory": "2GB"})}, set()),
-            ("simple-update", {"arms": arms_with(cgroup={"memory": "2GB"})}, {"interleaved", "duet"}),
+        ("select-only", {"arms": arms_with(cgroup={"memory": "2GB"})}, set()),
+        ("simple-update", {"arms": arms_with(cgroup={"memory": "2GB"})}, {"interleaved", "duet"}),
         ("select-only", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, set()),
         ("simple-update", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, {"interleaved", "duet"}),
         ("select-only", {"arms": arms_with(postgresql={"max_parallel_workers": 2})}, {"duet"}),
@@ -356,7 +356,8 @@ def test_a_group_of_one_arm_isolates_nothing() -> None:
 def test_dirty_pages_are_shared_whatever_group_they_are_in() -> None:
     found = judge(grouped(mix="oltp"), SMALL)["interleaved"]
 
-    assert found.valid and found.doubtful
+    assert found.valid
+    assert found.doubtful
     assert "twins share the dirty pages, so the effect may look smaller" in " ".join(found.warnings)
 
 
@@ -381,7 +382,8 @@ def test_swappiness_of_groups_that_reclaim_by_themselves_takes_turns_where_asked
 
     found = judge(made("2GB"))
 
-    assert found["interleaved"].valid and found["interleaved"].doubtful
+    assert found["interleaved"].valid
+    assert found["interleaved"].doubtful
     assert not found["duet"].valid
     for memory in ("", "9GB"):  # none, or more for both than there is
         assert not judge(made(memory))["interleaved"].valid

@@ -17,10 +17,10 @@ from pgtrial.model.arm import Arm
 
 # What gives each arm its own of it, in turns, as knob and key that all arms set. A page is charged to the group whose
 # process touches it first, and a group at its limit reclaims of its own list of pages in the process that asks for one
-# (mm/memcontrol.c, try_charge_memcg; mm/vmscan.c, try_to_free_mem_cgroup_pages). The rest stays shared, whatever group
-# an arm is in. Dirty pages: version 1 has one limit of them for all groups, and in version 2 the flusher writes those of
-# a frozen group in another's turn, too (mm/page-writeback.c, balance_dirty_pages). Queues: a loop device has one of its
-# own, but its requests end in that of the disk below, and nobody knows before what that can do beside its limits.
+# (mm/memcontrol.c, try_charge_memcg; mm/vmscan.c, try_to_free_mem_cgroup_pages). The rest stays shared in any group.
+# Dirty pages: version 1 has one limit for all groups, and in version 2 the flusher writes those of a frozen group in
+# another's turn, too (mm/page-writeback.c, balance_dirty_pages). Queues: a loop device has one of its own, but its
+# requests end in that of the disk below, and nobody knows before what that can do beside its limits.
 ISOLATED_BY: Mapping[Shared, tuple[str, str]] = {
     Shared.PAGE_CACHE: ("cgroup", "memory"),
     Shared.MEMORY: ("cgroup", "memory"),
