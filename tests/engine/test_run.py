@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
+from pgtrial.engine import record as recorded
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import ignore
 from pgtrial.engine.loads.generators import LoadOutcome
@@ -342,3 +343,22 @@ def test_a_value_that_somebody_else_has_changed_is_a_caveat_of_each_run(bench: B
     assert [(run, caveat.code, caveat.text) for run, caveat in noted] == [
         (row.id, "changed-meanwhile", Outcome.CHANGED) for row in rows
     ]
+
+
+def test_limits_are_those_of_the_control_group_of_each_runs_own_server(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arms that take turns have one machine, and each its group."""
+    slots = [Slot(number=number, block=1, position=number, arm=arm) for number, arm in enumerate("ab", 1)]
+    bench.state.set_plan([Arm(name=name, role=Role.CANDIDATE) for name in "ab"], [LEVEL], slots)
+    rows = tuple(bench.state.begin_run(slot, time.time()) for slot in slots)
+    record = RunRecorder(context=bench.context(), state=bench.state, runs=rows, tell=ignore)
+    monkeypatch.setattr(recorded, "read_limits", lambda _ops, *, pid: {"limits/memory": f"of process {pid}"})
+    for pid in ("11", "12"):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "postmaster.pid").write_text(f"{pid}\n")
+
+    record.add_machine(LocalHost(), [(str(tmp_path / "11"),), (str(tmp_path / "12"),)])
+
+    found = bench.state.fingerprints()
+    assert [found[row.id]["limits/memory"] for row in rows] == ["of process 11", "of process 12"]

@@ -1,14 +1,16 @@
 """Record what happens during runs in state.sqlite."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
+from pgtrial.engine.fingerprint.limits import read_limits
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.run_context import RunContext
+from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer, find_unset
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
@@ -72,22 +74,29 @@ class RunRecorder:
             raise InvalidRunError(f'arm "{arm.name}" declares {", ".join(unset)}, which nothing has set and read back')
 
     def add_machine(
-        self, host: Host, directories: tuple[str, ...], *, server: int | None = None, since: Machine | None = None
+        self,
+        host: Host,
+        directories: Sequence[tuple[str, ...]],
+        *,
+        server: int | None = None,
+        since: Machine | None = None,
     ) -> Machine:
-        """Record the state of the servers' host before the load, or after it with ``since``. ``server`` is the first
-        process of one that was there before.
+        """Record the state of the servers' host before the load, or after it with ``since``. ``directories`` are those
+        of each run's server, whose control groups have limits of their own. ``server`` is the first process of one that
+        was there before.
         """
         machine = read_machine(
             host.ops,
-            directories=directories,
+            directories=[path for own in directories for path in own],
             server=server,
             mark=self.context.mark,
             sysctls=self.context.sysctls,
             since=since,
         )
         moment = Moment.BEFORE if since is None else Moment.AFTER
-        for run in self.runs:
-            self.state.add_fingerprint(machine.facts, run=run.id, moment=moment)
+        for run, own in zip(self.runs, directories, strict=True):
+            limits = read_limits(host.ops, pid=server or find_server(host.ops, own)) if len(self.runs) > 1 else {}
+            self.state.add_fingerprint({**machine.facts, **limits}, run=run.id, moment=moment)
         return machine
 
     def add_restored(self, restored: Iterable[tuple[JournalEntry, Undone]]) -> None:
