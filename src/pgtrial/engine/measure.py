@@ -88,9 +88,9 @@ class RunGroup:
         return self.servers.host
 
     @property
-    def directories(self) -> tuple[tuple[str, ...], ...]:
-        """Directories of each run's server."""
-        return tuple(member.server.directories for member in self.members.values())
+    def directories(self) -> tuple[str, ...]:
+        """Directories of all servers."""
+        return tuple(path for member in self.members.values() for path in member.server.directories)
 
     @property
     def foreign_process(self) -> int | None:

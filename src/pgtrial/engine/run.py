@@ -69,10 +69,11 @@ class Execution:
                 await self._prepare_caches("warm")
             for member in members.values():
                 await member.record.add_server(member.arm, member.server)
-            before = record.add_machine(group.host, group.directories, server=group.foreign_process)
+            places = [member.server.directories for member in members.values()]
+            before = record.add_machine(group.host, places, server=group.foreign_process)
             reports = await self._measure(offsets)
             wrong_pages = self._note_pages(UNDER_LOAD)
-            after = record.add_machine(group.host, group.directories, server=group.foreign_process, since=before)
+            after = record.add_machine(group.host, places, server=group.foreign_process, since=before)
             servers.settle()
             lost = [await servers.find_lost(name) for name in members]
             clock_step = self._clock_step(offsets)
