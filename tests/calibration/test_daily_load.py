@@ -18,20 +18,17 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from calibration.trials import ROWS, Array, make_run, misses, most, percent
+from calibration.trials import ROWS, Array, evidence_of, make_run, misses, most, percent
 from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import choose_method, plan_steps, turn_seed
+from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.design.plan import plan_schedule
-from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
 from pgtrial.model.metrics import LATENCY_MEAN
-from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import Slice
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
@@ -65,28 +62,7 @@ def template(length: str) -> Evidence:
     content = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
     content["design"] |= {"slice": length, "blocks": BLOCKS}
     content["workload"]["duration"] = DURATION
-    experiment = Experiment.model_validate(content)
-    arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    return Evidence(
-        folder=Path(),
-        experiment=experiment,
-        meta={},
-        arms=arms,
-        levels=levels,
-        slots=(),
-        method=choose_method(experiment, arms, levels, None),
-        seed=0,
-        rules=CURRENT,
-        attempts_before=None,
-        runs=(),
-        valid=(),
-        events=(),
-        settings={},
-        fingerprints={},
-        fingerprints_after={},
-        caveats=(),
-        is_provisional=False,
-    )
+    return evidence_of(Experiment.model_validate(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +118,9 @@ def plan_switches(seeds: random.Random, length: str) -> tuple[Evidence, Turns]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """By slice the mean ``latency`` of the probe, what it would be if exactly what the day's rhythm does to it were
-    taken out (``known``), and the ``load`` beside the probe. ``truth`` is the log ratio of latencies of a server that
-    had the one arm's settings all the time to one that had the other's, the mean over the blocks.
+    taken out (``known``, of arms that are alike), and the ``load`` beside the probe. ``truth`` is the log ratio of
+    latencies of a server that had the one arm's settings all the time to one that had the other's, the mean over the
+    blocks.
     """
 
     turns: Turns
