@@ -36,6 +36,7 @@ def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
         ("method = 'auto'\nslice = '16s'", "design.slice", "a slice of 16 s does not fit twice"),
         ("method = 'duet'\ncovariate = 'steal'", "design.covariate", 'no meaning with method = "duet"'),
         ("method = 'interleaved'\ncovariate = 'steal'", "design.covariate", "no meaning with method"),
+        ("method = 'switchback'\ncovariate = 'pressure'", "design.covariate", "no meaning with method"),
         ("precision = '2%'", "design.precision", 'needs stop = "precision"'),
         ("stop = 'decision'\nprecision = '2%'", "design.precision", 'needs stop = "precision"'),
         ("stop = 'precision'", "design.stop", "needs a precision"),
