@@ -43,15 +43,15 @@ EVENTS = {
     "IO/DataFileRead": 0.5,
     "IO/WALSync": 0.25,
     "IO/WALWrite": 0.08,
-    "IO/DataFileExtend": 0.015,
-    "IO/BufFileWrite": 0.01,
+    "IO/DataFileExtend": 0.008,
+    "IO/BufFileWrite": 0.006,
     "LWLock/WALWrite": 0.2,
     "LWLock/BufferMapping": 0.06,
-    "LWLock/BufferContent": 0.015,
-    "LWLock/WALInsert": 0.015,
+    "LWLock/BufferContent": 0.02,
+    "LWLock/WALInsert": 0.02,
     "LWLock/LockManager": 0.01,
     "Lock/transactionid": 0.12,
-    "Lock/tuple": 0.02,
+    "Lock/tuple": 0.012,
     "Client/ClientWrite": 0.05,
     "IPC/BgWorkerShutdown": 0.006,
     "Timeout/VacuumDelay": 0.004,
@@ -74,7 +74,7 @@ class World:
 WORLDS = {
     "AR(1), 0.9": World(phi=0.9),
     "rhythm": World(rhythm=0.3),
-    "rhythm, bursts": World(rhythm=0.3, bursts=(1.0, 5.0, 1.0)),
+    "rhythm, bursts": World(rhythm=0.3, bursts=(1.0, 5.0, 0.5)),
     "rhythm, rare events": World(rhythm=0.3, is_rare=True),
 }
 
@@ -108,8 +108,11 @@ def simulate(world: World, days: int, rng: np.random.Generator, plant: "Callable
         if world.is_rare and usual < _RARE:
             sessions = 0.05 * sessions + _bursts(rng, 0.2, 4.0, 0.3, minutes)
         waits[event] = sessions
-    seen = {event: rng.poisson(_POLLS * sessions) / _POLLS for event, sessions in plant(waits).items()}
     commits = 100 * load * np.exp(_noise(rng, 0.03, world.phi, minutes))
+    # Each has a generator of its own: until something is planted all is as if nothing were.
+    planted = plant(waits)
+    polls = zip(planted.items(), rng.spawn(len(planted)), strict=True)
+    seen = {event: own.poisson(_POLLS * sessions) / _POLLS for (event, sessions), own in polls}
     active: Array = sum(seen.values(), np.zeros(minutes))
     series = {
         ("polls", ""): np.full(minutes, _POLLS),
@@ -197,11 +200,13 @@ def calm_rows(name: str, months: int, seed: int) -> list[str]:
 
 def power_rows(name: str, seed: int) -> list[str]:
     rows = []
+    _, signals, values = signals_of(_months(name, 0, _POWER, seed, dict))
+    kinds = {"types": by_type(signals), "types and events": signals}
+    learned = {kind: contenders.learn_calm(values, chosen) for kind, chosen in kinds.items()}
     for planted, plant in PLANTED.items():
-        columns, signals, values = signals_of(_months(name, 0, _POWER, seed, plant))
-        for kind, chosen in (("types", by_type(signals)), ("types and events", signals)):
-            alarms = contenders.pgtrial(values, contenders.learn_calm(values, chosen))
-            delays, places = zip(*map(_first_after, alarms), strict=True)
+        columns, _, values = signals_of(_months(name, 0, _POWER, seed, plant))
+        for kind in kinds:
+            delays, places = zip(*map(_first_after, contenders.pgtrial(values, learned[kind])), strict=True)
             first = [f"{columns[each].signal}: {columns[each].part}" for each in places if each is not None]
             often = ", ".join(f"{each} {first.count(each)}" for each in dict.fromkeys(first))
             middle = float(np.median(delays))

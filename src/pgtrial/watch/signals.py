@@ -229,10 +229,12 @@ def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]
         if _tells(series[here], least=least):
             add(Scale.RATIO, [(column, series)], group, has_spread=not is_lifted)
     others: dict[str, Mapping[str, Array]] = {}
-    for parts, small in (*_waits(minutes, here), (_shares(minutes, here, statements), {})):
+    for parts, small in _waits(minutes, here):
         if len(parts) > 1:
             add(Scale.MIX, parts)
             others[parts[0][0].signal] = small
+    if len(shares := _shares(minutes, here, statements)) > 1:
+        add(Scale.MIX, shares)
     return Signals(
         window=minutes.window,
         columns=tuple(columns),
