@@ -9,8 +9,8 @@ score: cuts recordings, resampled, into experiments as the product plans them, i
 the product's interval with one whose block differences are rid of what the probe predicts. The slope is that of slices
 inside runs, the block that is judged left out.
 
-    PYTHONPATH=src:tests python benchmarks/reference_channel.py record FOLDER/calm.npz [--minutes 15] [--hog]
-    PYTHONPATH=src:tests python benchmarks/reference_channel.py score FOLDER/calm.npz [MORE ...] [--experiments 1000]
+    PYTHONPATH=src:tests:. python benchmarks/reference_channel.py record FOLDER/calm.npz [--minutes 15] [--hog]
+    PYTHONPATH=src:tests:. python benchmarks/reference_channel.py score FOLDER/calm.npz [MORE ...] [--experiments 1000]
 """
 
 import argparse
@@ -19,17 +19,25 @@ import platform
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from gym.contenders.pgtrial import compare
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.adjustment import adjust_for
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.plan import plan_schedule
+from pgtrial.design.slice_time import WASHOUT
 from pgtrial.hosts.processes import end_process, find_server_children
 from pgtrial.model.arm import Arm, Role
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import make_own
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.equivalence import equivalence_p
 from pgtrial.store.parquet import connect
 from support.cluster import running_cluster
 
@@ -50,6 +58,11 @@ SETTINGS = {
     "autovacuum": "off",
 }
 DATABASE = "postgres"
+STRETCH = 120.0  # s of a recording that stay together, on average
+PAUSE = 7.0  # s before a run, or a block of turns, in which servers start and warm up
+EARLIER = 5.0  # s of them that may tell how fast the machine is, before there is any arm
+BLOCKS = (6, 12, 20)
+WALK = CHANNELS.index("walk")
 ARMS = (Arm(name="plain", role=Role.CONTROL), Arm(name="changed", role=Role.CANDIDATE))
 
 
@@ -81,7 +94,13 @@ async def _beside_load(
     load = await cluster.host.start(
         [
             cluster.programs.path("pgbench"),
-            *("--no-vacuum", "--protocol=prepared", "--builtin=simple-update", "--log", f"--log-prefix={place / 'log'}"),
+            *(
+                "--no-vacuum",
+                "--protocol=prepared",
+                "--builtin=simple-update",
+                "--log",
+                f"--log-prefix={place / 'log'}",
+            ),
             *(f"--client={CLIENTS}", "--jobs=1", f"--time={LEAD + seconds + 10:.0f}"),
         ],
         role="load",
@@ -150,7 +169,8 @@ def _count(logs: list[Path], first: int, last: int) -> NDArray[np.int64]:
             """
             SELECT floor((epoch + us / 1e6) / $tick)::BIGINT AS tick, count(*)
             FROM read_csv($logs, delim = ' ', header = false, columns = {
-                'client': 'INT', 'number': 'BIGINT', 'time': 'BIGINT', 'script': 'INT', 'epoch': 'BIGINT', 'us': 'BIGINT'
+                'client': 'INT', 'number': 'BIGINT', 'time': 'BIGINT', 'script': 'INT',
+                'epoch': 'BIGINT', 'us': 'BIGINT'
             })
             GROUP BY tick
             """,
@@ -160,6 +180,356 @@ def _count(logs: list[Path], first: int, last: int) -> NDArray[np.int64]:
     return np.array([found.get(tick, 0) for tick in range(first, last)], dtype=np.int64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """``counts`` (ticks,): transactions; ``sums`` (channels, ticks): of the channels' readings, of which there are
+    ``readings`` (channels, ticks). Times are logs of seconds, the last two shares of a CPU.
+    """
+
+    counts: Floats
+    sums: Floats
+    readings: Floats
+
+
+def read_recording(path: Path) -> tuple[Recorded, Floats]:
+    """A recording, and its runs as (begin, end, arm), the times in ticks since its begin: (runs, 3)."""
+    with np.load(path) as found:
+        print(f"{path.name}: {found['made']}; the probe used {100 * float(found['cost']):.2f} % of a CPU")
+        counts, begin, lines, runs = (found[name] for name in ("counts", "begin", "readings", "runs"))
+    ticks, edges = counts.size, begin + TICK * np.arange(counts.size + 1)
+    place = np.floor((lines[:, 0] - begin) / TICK).astype(int)
+    inside = (place >= 0) & (place < ticks)
+    logs = np.log(np.maximum(lines[:, 1:8].T, 1e-6))
+    sums = [np.bincount(place[inside], weights=one[inside], minlength=ticks) for one in logs]
+    sums += [np.diff(np.interp(edges, lines[:, 0], one)) / TICK for one in lines[:, 8:].T]
+    times = np.bincount(place[inside], minlength=ticks)
+    readings = np.vstack([np.tile(times, (7, 1)), np.ones((2, ticks))])
+    places = runs.copy()
+    places[:, :2] = (runs[:, :2] - begin) / TICK
+    return Recorded(counts=counts.astype(float), sums=np.array(sums), readings=readings.astype(float)), places
+
+
+def resample(recorded: Recorded, ticks: int, rng: np.random.Generator) -> Recorded:
+    """So many ticks of it, from random places on: Politis & Romano, J. Am. Stat. Assoc. 89 (1994) 1303-1313."""
+    jumps = rng.random(ticks) < TICK / STRETCH
+    jumps[0] = True
+    since = np.maximum.accumulate(np.where(jumps, np.arange(ticks), 0))
+    begins = rng.integers(0, recorded.counts.size, ticks)
+    place = (begins[since] + np.arange(ticks) - since) % recorded.counts.size
+    return Recorded(counts=recorded.counts[place], sums=recorded.sums[:, place], readings=recorded.readings[:, place])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """``log_ratios`` (n,) of an experiment's blocks, ``shifts`` (n, channels): the probe's means in the arm less those
+    in the control. ``squares`` (n, channels, channels) and ``products`` (n, channels): of what slices differ by from
+    the mean of their run and arm, the channels with each other and with the throughput. ``before`` (n, channels): as
+    ``shifts``, of the time before the runs.
+    """
+
+    log_ratios: Floats
+    shifts: Floats
+    squares: Floats
+    products: Floats
+    before: Floats
+
+
+def cut(recorded: Recorded, slices: Sequence[tuple[int, int, float, float]], blocks: int) -> Blocks:
+    """Blocks of slices (block, arm, begin, end), the times in ticks."""
+    block, arm, begin, end = (np.array(column) for column in zip(*slices, strict=True))
+    counts = _between(recorded.counts, begin, end)
+    sums, readings = _between(recorded.sums, begin, end), _between(recorded.readings, begin, end)
+    log_ratios, shifts = np.zeros(blocks), np.zeros((blocks, len(CHANNELS)))
+    squares = np.zeros((blocks, len(CHANNELS), len(CHANNELS)))
+    products = np.zeros((blocks, len(CHANNELS)))
+    firsts = np.zeros((2, blocks))
+    for number in range(blocks):
+        for sign, which in ((1, 1), (-1, 0)):
+            mine = (block == number) & (arm == which)
+            rate = counts[mine].sum() / (end - begin)[mine].sum()
+            mean = sums[:, mine].sum(axis=1) / np.maximum(readings[:, mine].sum(axis=1), 1e-9)
+            log_ratios[number] += sign * np.log(rate)
+            shifts[number] += sign * mean
+            fewest = 0.5 * (readings[:, mine].min(axis=0) > 0)
+            x = np.where(fewest > 0, sums[:, mine] / np.maximum(readings[:, mine], 1e-9) - mean[:, None], 0.0)
+            y = np.where(fewest > 0, counts[mine] / (end - begin)[mine] / rate - 1, 0.0)
+            x, y = x - x.mean(axis=1, keepdims=True), y - y.mean()
+            squares[number] += x @ x.T
+            products[number] += x @ y
+            firsts[int(which == 1), number] = begin[mine].min()
+    early = [_between(values, firsts - EARLIER / TICK, firsts) for values in (recorded.sums, recorded.readings)]
+    means = early[0] / np.maximum(early[1], 1e-9)
+    before = (means[:, 1] - means[:, 0]).T
+    return Blocks(log_ratios=log_ratios, shifts=shifts, squares=squares, products=products, before=before)
+
+
+def _between(values: Floats, begin: Floats | float, end: Floats | float) -> Floats:
+    """Sums between two times in ticks, of which a part of a tick has that part."""
+    total = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
+
+    def until(at: Floats | float) -> Floats:
+        at = np.clip(at, 0, values.shape[-1])
+        whole = np.minimum(np.floor(at).astype(int), values.shape[-1] - 1)
+        return np.asarray(total[..., whole] + values[..., whole] * (at - whole))
+
+    return until(end) - until(begin)
+
+
+def predicted(blocks: Blocks, channels: Sequence[int]) -> Floats:
+    """What the shifts of the probe predict of each block's log ratio, by the slope in all other blocks: (n,)."""
+    chosen = np.ix_(range(len(blocks.shifts)), channels, channels)
+    squares, products = blocks.squares[chosen], blocks.products[:, channels]
+    squares, products = squares.sum(axis=0) - squares, products.sum(axis=0) - products
+    ridge = 1e-6 * np.einsum("nii->n", squares)[:, None, None] * np.eye(len(channels)) + 1e-12 * np.eye(len(channels))
+    slopes = np.linalg.solve(squares + ridge, products[..., None])[..., 0]
+    return np.asarray((slopes * blocks.shifts[:, channels]).sum(axis=1))
+
+
+def first_of(blocks: Blocks, count: int) -> Blocks:
+    return Blocks(
+        **{name: getattr(blocks, name)[:count] for name in ("log_ratios", "shifts", "squares", "products", "before")}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Runs of so many seconds, told in slices for the slope; or, with ``turn``, slices of arms that take turns."""
+
+    run: float
+    slice: float
+    turn: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{'turns' if self.turn else 'blocks'} of {self.run:g} s, slices of {self.slice:g} s"
+
+    def slices(self, seed: int, blocks: int) -> tuple[list[tuple[int, int, float, float]], NDArray[np.bool_], int]:
+        """Slices as ``cut`` takes them, of each block whether the arm came second, and the ticks of all."""
+        after = planned_orders(blocks, seed)
+        found, now = [], 0.0
+        for block in range(blocks):
+            if self.turn:
+                now += PAUSE
+                choice = MethodChoice(
+                    method="interleaved", reason="", guard=WASHOUT * self.slice, slice=self.slice, doubled=True
+                )
+                names = [arm.name for arm in ARMS]
+                for step in plan_steps(
+                    choice, names, seconds=self.run, seed=turn_seed(seed, block + 1, 0), block=block + 1
+                ):
+                    end = now + step.length
+                    found.append((block, names.index(step.arms[0]), (now + step.guard) / TICK, end / TICK))
+                    now = end
+                continue
+            for arm in (0, 1) if after[block] else (1, 0):
+                now += PAUSE
+                count = round(self.run / self.slice)
+                for place in range(count):
+                    begin = now + place * self.slice
+                    found.append((block, arm, begin / TICK, (begin + self.slice) / TICK))
+                now += self.run
+        return found, after, int(np.ceil(now / TICK)) + 1
+
+
+DESIGNS = (
+    Design(run=15, slice=1),
+    Design(run=15, slice=3),
+    Design(run=15, slice=5),
+    Design(run=30, slice=1),
+    Design(run=30, slice=5),
+    Design(run=30, slice=10),
+    Design(run=15, slice=1, turn=True),
+    Design(run=15, slice=2, turn=True),
+)
+SETS = {
+    **{name: (place,) for place, name in enumerate(CHANNELS)},
+    "probe": tuple(range(7)),
+    "counters": (7, 8),
+    "all": tuple(range(9)),
+}
+
+
+def ends(comparison: Comparison) -> tuple[float, float]:
+    """Of the interval of the log ratio."""
+    if comparison.low is None or comparison.high is None:
+        raise ValueError("expected blocks that differ")
+    return float(np.log(comparison.low)), float(np.log(comparison.high))
+
+
+def half_width(comparison: Comparison) -> float:
+    low, high = ends(comparison)
+    return (high - low) / 2
+
+
+def misses(comparison: Comparison) -> bool:
+    """Whether the interval does not hold zero, which is the truth."""
+    low, high = ends(comparison)
+    return not low <= 0 <= high
+
+
+Experiments = list[tuple[Blocks, "NDArray[np.bool_] | None"]]
+
+
+def draw(recordings: Sequence[Recorded], design: Design, experiments: int) -> Experiments:
+    """Experiments in which nothing differs, of the most blocks, each with a seed of its own."""
+    found: Experiments = []
+    for seed in range(experiments):
+        slices, after, ticks = design.slices(seed, max(BLOCKS))
+        series = resample(recordings[seed % len(recordings)], ticks, np.random.default_rng(seed))
+        found.append((cut(series, slices, max(BLOCKS)), None if design.turn else after))
+    return found
+
+
+def score_design(design: Design, drawn: Experiments) -> None:
+    shifts = np.concatenate([blocks.shifts for blocks, _ in drawn])
+    before = np.concatenate([blocks.before for blocks, _ in drawn])
+    log_ratios = np.concatenate([blocks.log_ratios for blocks, _ in drawn])
+    of_shifts, of_before = (
+        [float(np.corrcoef(log_ratios, column)[0, 1]) for column in each.T] for each in (shifts, before)
+    )
+    print(f"\n{design.text}; SD of a block's log ratio {log_ratios.std():.3f}")
+    print(f"  correlations with it      : {_table(of_shifts)}")
+    print(f"  with the {EARLIER:g} s before the runs: {_table(of_before)}")
+    for count in BLOCKS:
+        raw = [_judge(blocks.log_ratios[:count], after) for blocks, after in drawn]
+        widths = np.array([half_width(each) for each in raw])
+        print(f"  {count} blocks: half-width {widths.mean():.3f}, misses {_share(raw):.1f} %")
+        for name, channels in SETS.items():
+            rid = [
+                _judge(first.log_ratios - predicted(first, channels), after)
+                for first, after in ((first_of(blocks, count), after) for blocks, after in drawn)
+            ]
+            adjusted = np.array([half_width(each) for each in rid])
+            ratio = adjusted.mean() / widths.mean()
+            print(
+                f"    {name:15} width x {ratio:.2f}, time x {ratio**2:.2f}, misses {_share(rid):4.1f} %, "
+                f"wider in {100 * np.mean(adjusted > widths):.0f} %"
+            )
+        covaried = [
+            adjust_for(blocks.log_ratios[:count], blocks.shifts[:count, WALK], after=None if a is None else a[:count])
+            for blocks, a in drawn
+        ]
+        known = [each for each in covaried if each is not None]
+        half = np.array([np.log(each.high / each.low) / 2 for each in known])
+        wrong = np.mean([not each.low <= 1 <= each.high for each in known])
+        print(f"    {'walk, by ANCOVA':15} width x {half.mean() / widths.mean():.2f}, misses {100 * wrong:4.1f} %")
+
+
+def _judge(log_ratios: Floats, after: "NDArray[np.bool_] | None") -> Comparison:
+    return compare(log_ratios, None if after is None else after[: log_ratios.size], confidence=0.95)
+
+
+def _share(comparisons: Sequence[Comparison]) -> float:
+    return 100 * float(np.mean([misses(each) for each in comparisons]))
+
+
+def _table(values: Sequence[float]) -> str:
+    return ", ".join(f"{name} {value:+.2f}" for name, value in zip(CHANNELS, values, strict=True))
+
+
+def score_shifts(drawn: Experiments, count: int, channels: Sequence[int]) -> None:
+    """An arm that slows the probe alone, by so many SD of a block's difference: what is missed, and what is noticed."""
+    deviations = np.concatenate([blocks.shifts for blocks, _ in drawn]).std(axis=0)
+    for size in (0.0, 0.5, 1.0, 2.0):
+        missed, noticed, passed, missed_passing = [], [], [], []
+        for blocks, after in drawn:
+            first = first_of(blocks, count)
+            first = replace(
+                first, shifts=first.shifts + size * deviations * np.isin(np.arange(len(CHANNELS)), channels)
+            )
+            bias = predicted(first, channels)
+            rid, shift = _judge(first.log_ratios - bias, after), _judge(bias, after)
+            raw = _judge(first.log_ratios, after)
+            bounds = (half_width(rid) / 2, half_width(raw), float(np.log(1.03)))
+            passes = [(equivalence_p(shift, bounds=(-bound, bound)) or 0.0) < 0.05 for bound in bounds]
+            missed.append(misses(rid))
+            noticed.append(misses(shift))
+            passed.append(passes)
+            missed_passing.append([missed[-1] and each for each in passes])
+        shares = 100 * np.mean(passed, axis=0)
+        false = 100 * np.sum(missed_passing, axis=0) / np.maximum(np.sum(passed, axis=0), 1)
+        print(
+            f"  probe slower by {size:g} SD: misses {100 * np.mean(missed):.1f} %, "
+            f"noticed in {100 * np.mean(noticed):.0f} %; "
+            + "; ".join(
+                f"equivalent to {text} in {share:.0f} % (misses {wrong:.0f} % of those)"
+                for text, share, wrong in zip(
+                    ("half the adjusted half-width", "the raw half-width", "3 %"), shares, false, strict=True
+                )
+            )
+        )
+
+
+def score_arm(recorded: Recorded, runs: Floats) -> None:
+    """Experiments as they were run, beside an arm that steps through memory itself."""
+    blocks = len(runs) // 2
+    slices = [
+        (number // 2, int(arm), begin + place * (end - begin) / 15, begin + (place + 1) * (end - begin) / 15)
+        for number, (begin, end, arm) in enumerate(runs)
+        for place in range(15)
+    ]
+    after = runs[1::2, 2] == 1
+    found = cut(recorded, slices, blocks)
+    raw = _judge(found.log_ratios, after)
+    print(f"  {blocks} blocks: as it is {_percent(raw)}")
+    for name, channels in SETS.items():
+        bias = predicted(found, channels)
+        rid, shift = _judge(found.log_ratios - bias, after), _judge(bias, after)
+        bound = half_width(rid) / 2
+        is_equivalent = (equivalence_p(shift, bounds=(-bound, bound)) or 0.0) < 0.05
+        print(
+            f"    {name:15} adjusted {_percent(rid)}; predicted by the probe {_percent(shift)}: "
+            f"{'equivalent' if is_equivalent else 'refused'}"
+        )
+
+
+def _percent(comparison: Comparison) -> str:
+    low, high = ends(comparison)
+    middle, low, high = (100 * float(np.expm1(each)) for each in ((low + high) / 2, low, high))
+    return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f} %)"
+
+
+def correlate(recorded: Recorded) -> None:
+    """Of the throughput with each channel, in bins of several lengths."""
+    for seconds in (1, 5, 15, 30):
+        edges = np.arange(0, recorded.counts.size, seconds / TICK)
+        counts = _between(recorded.counts, edges[:-1], edges[1:])
+        readings = _between(recorded.readings, edges[:-1], edges[1:])
+        means = _between(recorded.sums, edges[:-1], edges[1:]) / np.maximum(readings, 1e-9)
+        known = readings.min(axis=0) > 0
+        y, x = counts[known] / counts[known].mean(), means[:, known]
+        found = [float(np.corrcoef(y, row)[0, 1]) for row in x]
+        explained = []
+        for channels in (SETS["probe"], SETS["counters"], SETS["all"]):
+            design = np.column_stack([np.ones(y.size), *(x[channel] for channel in channels)])
+            left = y - design @ np.linalg.lstsq(design, y)[0]
+            explained.append(1 - left.var() / y.var() * (y.size - 1) / (y.size - design.shape[1]))
+        print(
+            f"  bins of {seconds} s (CV {y.std():.2f}): {_table(found)}; R2, corrected for the number of bins: "
+            f"probe {explained[0]:.2f}, counters {explained[1]:.2f}, both {explained[2]:.2f}"
+        )
+
+
+def score(paths: Sequence[Path], experiments: int) -> None:
+    calm: list[Recorded] = []
+    for path in paths:
+        recorded, runs = read_recording(path)
+        if len(runs):
+            score_arm(recorded, runs)
+        else:
+            correlate(recorded)
+            calm.append(recorded)
+    if not calm:
+        return
+    for design in DESIGNS:
+        drawn = draw(calm, design, experiments)
+        score_design(design, drawn)
+        if design == DESIGNS[0]:
+            for name in ("walk", "probe"):
+                print(f"  an arm that slows the probe alone, 12 blocks, {name}")
+                score_shifts(drawn, 12, SETS[name])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure whether a reference channel pays.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -167,9 +537,14 @@ def main() -> None:
     recording.add_argument("file", type=Path, help="where it goes (.npz)")
     recording.add_argument("--minutes", type=float, default=15, help="(15)")
     recording.add_argument("--hog", action="store_true", help="an arm that steps through memory in half of the runs")
+    scoring = commands.add_parser("score", help="recordings, cut into experiments")
+    scoring.add_argument("files", type=Path, nargs="+", help="what record has written")
+    scoring.add_argument("--experiments", type=int, default=1000, help="of each design (1000)")
     options = parser.parse_args()
     if options.command == "record":
         asyncio.run(record(options.file, options.minutes, with_hog=options.hog))
+    else:
+        score(options.files, options.experiments)
 
 
 if __name__ == "__main__":
