@@ -169,7 +169,7 @@ async def _take_runs(
 
 def _set_commit(cluster: ThrowawayCluster, value: str) -> None:
     words = (f"ALTER SYSTEM SET synchronous_commit = {value}", "SELECT pg_reload_conf()")
-    command = [cluster.programs.path("psql"), "-qX", *(f"--command={word}" for word in words)]
+    command = [str(cluster.programs.path("psql")), "-qX", *(f"--command={word}" for word in words)]
     environment = {**os.environ, **cluster.environment(DATABASE)}
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
