@@ -117,8 +117,12 @@ static void probe(const char *path, double seconds, char **pids, int count)
 	if (fcntl(file, F_SETFL, O_DIRECT) != 0)
 		fail(path);
 	double begin = now(CLOCK_MONOTONIC) + PERIOD, before = now(CLOCK_PROCESS_CPUTIME_ID);
+	double ready = begin;
 	for (long n = 0; n * PERIOD < seconds; n++) {
+		if (ready > begin + PERIOD * (double) (n + 1))
+			continue; /* the reading before took longer than this one's time */
 		double due = begin + PERIOD * ((double) n + 0.9 * (double) (draw() >> 11) / (double) (1ull << 53));
+		due = due > ready ? due : ready;
 		sleep_until(due);
 		double when = now(CLOCK_REALTIME), t[5], cpu[3];
 		t[0] = now(CLOCK_MONOTONIC);
@@ -147,6 +151,7 @@ static void probe(const char *path, double seconds, char **pids, int count)
 			others -= used_by(pids[i]);
 		printf("%.6f %.7f %.7f %.7f %.7f %.7f %.7f %.7f %.3f %.4f\n", when, t[0] - due, t[1] - t[0], cpu[1] - cpu[0],
 			t[2] - t[1], cpu[2] - cpu[1], t[3] - t[2], t[4] - t[3], tick * (double) u[7], others);
+		ready = now(CLOCK_MONOTONIC);
 	}
 	printf("# %.6f\n", now(CLOCK_PROCESS_CPUTIME_ID) - before);
 }
