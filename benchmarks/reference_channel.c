@@ -3,8 +3,7 @@
    probe FILE SECONDS PID...: a line for each time: when (s, of the clock), how late it woke, arithmetic by the clock and
    by its CPU time, the walk through memory likewise, a direct read and a flushed write of 8 kB in FILE; CPU time that a
    hypervisor gave to others, and that others than this process and those of PID have used, since the machine began. All
-   in seconds. What all this has used of CPU time is the last line, after "#".
-   hog SECONDS MEGABYTES SHARE: steps through so much memory in that share of its time. */
+   in seconds. What all this has used of CPU time is the last line, after "#". */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -156,27 +155,12 @@ static void probe(const char *path, double seconds, char **pids, int count)
 	printf("# %.6f\n", now(CLOCK_PROCESS_CPUTIME_ID) - before);
 }
 
-static void hog(double seconds, size_t megabytes, double share)
-{
-	char *at = make_cycle(megabytes << 20);
-	double end = now(CLOCK_MONOTONIC) + seconds;
-	for (double at_work = now(CLOCK_MONOTONIC); at_work < end; at_work += 0.02) {
-		sleep_until(at_work);
-		while (now(CLOCK_MONOTONIC) < at_work + 0.02 * share)
-			at = walk(at, 1000);
-	}
-	sink = (uint64_t) at;
-}
-
 int main(int count, char **words)
 {
 	static char buffer[1 << 16];
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-	if (count > 3 && strcmp(words[1], "probe") == 0)
-		probe(words[2], atof(words[3]), words + 4, count - 4);
-	else if (count == 5 && strcmp(words[1], "hog") == 0)
-		hog(atof(words[2]), (size_t) atol(words[3]), atof(words[4]));
-	else
+	if (count < 4 || strcmp(words[1], "probe") != 0)
 		return 2;
+	probe(words[2], atof(words[3]), words + 4, count - 4);
 	return 0;
 }

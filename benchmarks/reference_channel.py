@@ -1,21 +1,18 @@
 """Whether a reference channel pays: fixed pieces of work beside a load, whose times tell how fast the machine is.
 
 record: one throw-away server, pgbench's simple-update with 8 clients, nothing varied, and the probe beside it
-(reference_channel.c, which says what it does). With --arm runs of 15 s in an order that the product draws, in half of
-which an arm is at work that bears on the probe itself: "hog", one more process that steps through 64 MB for 30 % of its
-time, or "setting", commits that do not wait for the disk.
+(reference_channel.c, which says what it does).
 
 score: cuts recordings, resampled, into experiments as the product plans them, in which nothing differs, and compares
 the product's interval with one whose block differences are rid of what the probe predicts. The slope is that of slices
 inside runs, the block that is judged left out.
 
-    PYTHONPATH=src:tests:. python benchmarks/reference_channel.py record FOLDER/calm.npz [--minutes 15] [--arm hog]
+    PYTHONPATH=src:tests:. python benchmarks/reference_channel.py record FOLDER/calm.npz [--minutes 15]
     PYTHONPATH=src:tests:. python benchmarks/reference_channel.py score FOLDER/calm.npz [MORE ...] [--experiments 1000]
 """
 
 import argparse
 import asyncio
-import os
 import platform
 import subprocess
 import tempfile
@@ -49,8 +46,6 @@ CHANNELS = ("late", "arithmetic", "arithmetic-cpu", "walk", "walk-cpu", "read", 
 TICK = 0.25  # s
 CLIENTS, SCALE = 8, 20
 LEAD = 45.0  # s of load before what is kept: pages are written whole for the first time
-RUN, GAP = 15.0, 2.0  # s of a run where an arm is at work, and between two
-HOG = ("64", "0.3")  # MB, share of its time
 # Neither a checkpoint nor vacuuming: a run of an experiment begins with a checkpoint, on data made afresh.
 SETTINGS = {
     "shared_buffers": "512MB",
@@ -73,7 +68,7 @@ def planned_orders(blocks: int, seed: int) -> NDArray[np.bool_]:
     return np.array([slot.position == 2 for slot in slots if slot.arm == ARMS[1].name])
 
 
-async def record(destination: Path, minutes: float, *, arm: str | None) -> None:
+async def record(destination: Path, minutes: float) -> None:
     """Write one recording: of each tick the transactions that ended in it, of each time the probe's readings."""
     with tempfile.TemporaryDirectory(prefix="pgtrial-reference-") as place:
         program = Path(place) / "reference_channel"
@@ -85,12 +80,10 @@ async def record(destination: Path, minutes: float, *, arm: str | None) -> None:
                 environment=cluster.environment(DATABASE),
                 directory=cluster.directory,
             )
-            await _beside_load(cluster, program, destination, 60 * minutes, arm=arm)
+            await _beside_load(cluster, program, destination, 60 * minutes)
 
 
-async def _beside_load(
-    cluster: ThrowawayCluster, program: Path, destination: Path, seconds: float, *, arm: str | None
-) -> None:
+async def _beside_load(cluster: ThrowawayCluster, program: Path, destination: Path, seconds: float) -> None:
     make_own(cluster.host, place := cluster.directory / "load", cluster.account)
     load = await cluster.host.start(
         [
@@ -109,7 +102,6 @@ async def _beside_load(
         environment=cluster.environment(DATABASE),
         directory=cluster.directory,
     )
-    runs: list[tuple[float, float, int]] = []
     try:
         await asyncio.sleep(LEAD)
         pids = [load.pid, *(child.pid for child in find_server_children(str(cluster.data)))]
@@ -119,8 +111,6 @@ async def _beside_load(
             words = [str(program), "probe", str(file), str(seconds), *map(str, pids)]
             probe = stack.enter_context(subprocess.Popen(words, stdout=output, start_new_session=True))
             stack.callback(probe.kill)
-            if arm is not None:
-                runs = await _take_runs(cluster, program, arm, seconds)
             status = await asyncio.to_thread(probe.wait)
             output.seek(0)
             lines = output.read().splitlines()
@@ -137,41 +127,10 @@ async def _beside_load(
         begin=first * TICK,
         counts=counts,
         readings=readings,
-        runs=np.array(runs).reshape(-1, 3),
         cost=cost,
         made=f"PostgreSQL {cluster.programs.version}, Linux {platform.release()}, {time.strftime('%F %T')}",
     )
     print(f"{destination}: {counts.sum() / counts.size / TICK:.0f} tps, the probe used {100 * cost:.2f} % of a CPU")
-
-
-async def _take_runs(
-    cluster: ThrowawayCluster, program: Path, arm: str, seconds: float
-) -> list[tuple[float, float, int]]:
-    """Begin, end and arm (1: the one that bears on the probe) of the runs that fit into so many seconds."""
-    runs = []
-    blocks = int((seconds - 5) / (2 * (RUN + GAP)))
-    for is_after in planned_orders(blocks, seed=int(time.time())):
-        for which in (0, 1) if is_after else (1, 0):
-            hog = None
-            if arm == "setting":
-                await asyncio.to_thread(_set_commit, cluster, "off" if which else "on")
-            elif which:
-                hog = subprocess.Popen([program, "hog", str(RUN + GAP), *HOG], start_new_session=True)
-            await asyncio.sleep(GAP)
-            begin = time.time()
-            await asyncio.sleep(RUN)
-            runs.append((begin, time.time(), which))
-            if hog is not None:
-                hog.kill()
-                hog.wait()
-    return runs
-
-
-def _set_commit(cluster: ThrowawayCluster, value: str) -> None:
-    words = (f"ALTER SYSTEM SET synchronous_commit = {value}", "SELECT pg_reload_conf()")
-    command = [str(cluster.programs.path("psql")), "-qX", *(f"--command={word}" for word in words)]
-    environment = {**os.environ, **cluster.environment(DATABASE)}
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
 def _count(logs: list[Path], first: int, last: int) -> NDArray[np.int64]:
@@ -203,11 +162,11 @@ class Recorded:
     readings: Floats
 
 
-def read_recording(path: Path) -> tuple[Recorded, Floats]:
-    """A recording, and its runs as (begin, end, arm), the times in ticks since its begin: (runs, 3)."""
+def read_recording(path: Path) -> Recorded:
+    """What ``record`` has written."""
     with np.load(path) as found:
         print(f"{path.name}: {found['made']}; the probe used {100 * float(found['cost']):.2f} % of a CPU")
-        counts, begin, lines, runs = (found[name] for name in ("counts", "begin", "readings", "runs"))
+        counts, begin, lines = (found[name] for name in ("counts", "begin", "readings"))
     ticks, edges = counts.size, begin + TICK * np.arange(counts.size + 1)
     place = np.floor((lines[:, 0] - begin) / TICK).astype(int)
     inside = (place >= 0) & (place < ticks)
@@ -216,9 +175,7 @@ def read_recording(path: Path) -> tuple[Recorded, Floats]:
     sums += [np.diff(np.interp(edges, lines[:, 0], one)) / TICK for one in lines[:, 8:].T]
     times = np.bincount(place[inside], minlength=ticks)
     readings = np.vstack([np.tile(times, (7, 1)), np.ones((2, ticks))])
-    places = runs.copy()
-    places[:, :2] = (runs[:, :2] - begin) / TICK
-    return Recorded(counts=counts.astype(float), sums=np.array(sums), readings=readings.astype(float)), places
+    return Recorded(counts=counts.astype(float), sums=np.array(sums), readings=readings.astype(float))
 
 
 def resample(recorded: Recorded, ticks: int, rng: np.random.Generator) -> Recorded:
@@ -472,35 +429,6 @@ def score_shifts(drawn: Experiments, count: int, channels: Sequence[int]) -> Non
             )
 
 
-def score_arm(recorded: Recorded, runs: Floats) -> None:
-    """Experiments as they were run, beside an arm that steps through memory itself."""
-    blocks = len(runs) // 2
-    slices = [
-        (number // 2, int(arm), begin + place * (end - begin) / 15, begin + (place + 1) * (end - begin) / 15)
-        for number, (begin, end, arm) in enumerate(runs)
-        for place in range(15)
-    ]
-    after = runs[1::2, 2] == 1
-    found = cut(recorded, slices, blocks)
-    raw = _judge(found.log_ratios, after)
-    print(f"  {blocks} blocks: as it is {_percent(raw)}")
-    for name, channels in SETS.items():
-        bias = predicted(found, channels)
-        rid, shift = _judge(found.log_ratios - bias, after), _judge(bias, after)
-        bound = half_width(rid) / 2
-        is_equivalent = (equivalence_p(shift, bounds=(-bound, bound)) or 0.0) < 0.05
-        print(
-            f"    {name:15} adjusted {_percent(rid)}; predicted by the probe {_percent(shift)}: "
-            f"{'equivalent' if is_equivalent else 'refused'}"
-        )
-
-
-def _percent(comparison: Comparison) -> str:
-    low, high = ends(comparison)
-    middle, low, high = (100 * float(np.expm1(each)) for each in ((low + high) / 2, low, high))
-    return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f} %)"
-
-
 def correlate(recorded: Recorded) -> None:
     """Of the throughput with each channel, in bins of several lengths."""
     for seconds in (1, 5, 15, 30):
@@ -523,16 +451,9 @@ def correlate(recorded: Recorded) -> None:
 
 
 def score(paths: Sequence[Path], experiments: int, only: str) -> None:
-    calm: list[Recorded] = []
-    for path in paths:
-        recorded, runs = read_recording(path)
-        if len(runs):
-            score_arm(recorded, runs)
-        else:
-            correlate(recorded)
-            calm.append(recorded)
-    if not calm:
-        return
+    calm = [read_recording(path) for path in paths]
+    for recorded in calm:
+        correlate(recorded)
     for design in DESIGNS:
         if only not in design.text:
             continue
@@ -550,14 +471,13 @@ def main() -> None:
     recording = commands.add_parser("record", help="a load and the probe beside it")
     recording.add_argument("file", type=Path, help="where it goes (.npz)")
     recording.add_argument("--minutes", type=float, default=15, help="(15)")
-    recording.add_argument("--arm", choices=("hog", "setting"), help="what is at work in half of the runs")
     scoring = commands.add_parser("score", help="recordings, cut into experiments")
     scoring.add_argument("files", type=Path, nargs="+", help="what record has written")
     scoring.add_argument("--experiments", type=int, default=1000, help="of each design (1000)")
     scoring.add_argument("--only", default="", help="designs with this in their name, such as turns")
     options = parser.parse_args()
     if options.command == "record":
-        asyncio.run(record(options.file, options.minutes, arm=options.arm))
+        asyncio.run(record(options.file, options.minutes))
     else:
         score(options.files, options.experiments, options.only)
 
