@@ -255,7 +255,7 @@ def test_waits_that_move_within_their_type_are_an_alarm_that_names_them(
     root = tmp_path / "w"
     shutil.copytree(calm, root)
     write_day(root, CALM + WATCHED - 1, moved_to=moved_to)
-    (alarm,) = find_alarms(root).alarms
+    alarm = find_alarms(root).alarms[0]
     assert SHIFT < alarm.at <= SHIFT + HOUR
     assert {each.signal for each in alarm.shifts} <= about
     assert {shift_cells(each)[0]: each.is_more for each in alarm.shifts}[more]
