@@ -35,7 +35,7 @@ _MOST_AS_DRAWN = 5  # arms; of more hardly a draw has each of them on both sides
 class Plan:
     """An experiment with its arms resolved, the control first, and its schedule.
 
-    ``settled`` has the last block of each arm that was decided before the last one: what came after is not in ``slots``.
+    ``settled`` has the last block of each arm that is decided already: what came after it is not in ``slots``.
     ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. ``seed`` decides about
     everything that is random, and the verdict is reached by ``rules``. ``attempts_before`` is how often the claim was
     tried already, None where that is not known. Everything else follows from these.

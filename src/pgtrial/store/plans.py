@@ -126,6 +126,8 @@ def plan_of(state: State, folder: Path) -> Plan:
         if (block, arm.name) not in there:
             raise damaged(folder / layout.STATE, f'table slot has no run of arm "{arm.name}" in block {block}')
     settled = state.settled()
+    if settled and plan.experiment.design.stop != "each-arm":
+        raise damaged(folder / layout.STATE, "table meta: arms are settled that have no rule of their own")
     return replace(plan, slots=due_slots(plan.slots, settled), settled=settled)
 
 

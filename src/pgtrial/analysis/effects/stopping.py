@@ -82,7 +82,7 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
-    if evidence.experiment.design.stop == "each-arm":
+    if evidence.experiment.design.stop == "each-arm" and evidence.candidates:
         return _decide_each(evidence)
     compared = _take_arm(evidence, evidence.hypothesis_arm)
     values = index_values(_observe(compared))
@@ -187,7 +187,7 @@ def describe_stopping(
     due = evidence.confidence_at(decision.blocks)
     level = None if due is None else (1 - due) / evidence.comparisons
     ended, done, reason = decision.blocks if decision.stop else None, decision.blocks, decision.reason
-    if design.stop == "each-arm":
+    if design.stop == "each-arm" and evidence.candidates:
         done, reason = len(evidence.complete_blocks()), _describe_arms(evidence, evidence.settled)
         ended = done if len(evidence.settled) == len(evidence.candidates) else None
     return Stopping(
