@@ -110,7 +110,6 @@ class Schedule:
             return False
         decision = await asyncio.to_thread(decide_stop, self.folder, self.planned)
         text = say(decision.reason)
-        self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=text)
         stopped = {STOPPED: text} if decision.stop else {}
         if decision.settled:
             self.state.settle(decision.settled, **stopped)
@@ -118,6 +117,8 @@ class Schedule:
             self.planned = replace(self.planned, slots=due, settled=decision.settled)
         elif stopped:
             self.state.set_meta(**stopped)
+        # Last: whoever resumes judges a block anew that has no such event.
+        self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=text)
         if decision.forecast.blocks is not None:
             arms = len(self.arms) - len(decision.settled)
             left = decision.forecast.blocks * arms * self._seconds_per_run()

@@ -119,14 +119,9 @@ def check_stop(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     if design.stop == "precision" and design.precision is None:
         message = 'stop = "precision" needs a precision'
         yield ("design", "stop"), message, 'Give the wished half-width of the interval: precision = "2%".'
-    if design.stop == "each-arm":
-        if design.method in ("interleaved", "duet", "switchback"):
-            message = f'stop = "each-arm" has no meaning with method = "{design.method}"'
-            hint = 'Arms that share the time of a block are there to its end. Use method = "blocks".'
-            yield ("design", "stop"), message, hint
-        if experiment.factors:
-            message = 'stop = "each-arm" has no meaning with factors'
-            yield ("design", "stop"), message, "Their effects are found in blocks that have every combination."
+    if design.stop == "each-arm" and experiment.factors:
+        message = 'stop = "each-arm" has no meaning with factors'
+        yield ("design", "stop"), message, "Their effects are found in blocks that have every combination."
     if design.stop == "never":
         if design.looks is not None:
             message = "a number of looks needs a rule for stopping"

@@ -102,21 +102,20 @@ def _decide_each(evidence: Evidence) -> StopDecision:
     """
     left = [arm.name for arm in evidence.candidates if arm.name not in evidence.settled]
     values = index_values(_observe(_take_arm(evidence, *left)))
-    settled, open_ = dict(evidence.settled), list[StopDecision]()
+    settled, open_, look = dict(evidence.settled), list[StopDecision](), None
     for name in left:
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
         about = replace(_take_arm(evidence, name), experiment=experiment)
         decision = decide(about, estimate_primary(about, values), estimate_parts(about, values))
         if decision.stop:
-            settled[name] = about.pairs(name)[-1][1].slot.block
+            settled[name], look = about.pairs(name)[-1][1].slot.block, decision.look
         else:
             open_.append(decision)
     reason = _describe_arms(evidence, settled)
     if not open_:
         blocks = max(settled.values())
         ended = MoreBlocks(blocks=None, reachable=True)
-        look = evidence.looks.index(blocks) + 1
         return StopDecision(stop=True, reason=reason, blocks=blocks, look=look, forecast=ended, settled=settled)
     last = max(open_, key=lambda one: math.inf if one.forecast.blocks is None else one.forecast.blocks)
     if not settled:
