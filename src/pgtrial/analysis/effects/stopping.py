@@ -102,7 +102,8 @@ def _decide_each(evidence: Evidence) -> StopDecision:
     """
     left = [arm.name for arm in evidence.candidates if arm.name not in evidence.settled]
     values = index_values(_observe(_take_arm(evidence, *left)))
-    settled, open_, look = dict(evidence.settled), list[StopDecision](), None
+    settled, open_ = dict(evidence.settled), list[StopDecision]()
+    look: int | None = None
     for name in left:
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
