@@ -15,13 +15,14 @@ from pgtrial.analysis.effects.stopping import StopDecision, decide_stop
 from pgtrial.design.plan import Plan, make_plan
 from pgtrial.engine.experiment import is_done, pending_slots
 from pgtrial.engine.status import read_status
+from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.store.plans import read_plan
-from pgtrial.store.state import STOPPED, State
+from pgtrial.store.state import SETTLED, STOPPED, State
 from support import Simulation
 from support.killing import Killed
 from support.schedules import make_schedule, measuring, resume_schedule
@@ -179,3 +180,13 @@ def test_what_a_killed_pgtrial_had_not_decided_yet_is_decided_by_who_resumes(
     assert read_plan(tmp_path / "r").settled == {}
     assert resume(tmp_path / "r") == undisturbed[1]
     assert read_plan(tmp_path / "r").settled == {"b": 6}
+
+
+@pytest.mark.parametrize("text", ["0 6", "6 0 0", "0 9 0", "0 six 0"])
+def test_a_record_of_settled_arms_that_cannot_be_is_told_to_be_damaged(tmp_path: Path, text: str) -> None:
+    schedule = make_schedule(tomllib.loads(TEXT), tmp_path)
+    schedule.state.set_meta(**{SETTLED: text})
+    schedule.state.close()
+
+    with pytest.raises(StoreError, match="settled is"):
+        read_plan(tmp_path)
