@@ -80,7 +80,7 @@ def _long_memory(order: float) -> Callable[[int, int, np.random.Generator], Arra
     return noise
 
 
-def _rhythm(minutes: int, height: float) -> Array:
+def rhythm_of(minutes: int, height: float) -> Array:
     """A day with a peak at eleven and another at three, steep from nine to ten, and weekends at half its height."""
     at = np.arange(minutes)
     hour = at % DAY / 60
@@ -252,7 +252,7 @@ def values_of(world: World, noise: Array, rng: np.random.Generator, *, planted: 
     logs[:, 0, at:] = logs[:, 0, at:] * planted.spread + np.log(planted.level)
     logs[:, 2, at:] += np.log(planted.share)
     if world.rhythm:
-        logs += _rhythm(minutes, world.rhythm) * np.array([1.0, 1.0, 0.3, -0.3, 0.0, 0.0])[:, None]
+        logs += rhythm_of(minutes, world.rhythm) * np.array([1.0, 1.0, 0.3, -0.3, 0.0, 0.0])[:, None]
     if world.drift:
         logs += world.drift / _MONTH * np.arange(minutes) * rng.choice([-1.0, 1.0], size=(len(noise), COLUMNS, 1))
     values: Array = np.exp(logs) * _USUAL[:, None]

@@ -115,8 +115,11 @@ stop = "{stop}"
 
 @cache
 def _template(**design: object) -> Evidence:
-    text = TEXT.format(**design)
-    experiment = Experiment.model_validate(tomllib.loads(text))
+    return evidence_of(Experiment.model_validate(tomllib.loads(TEXT.format(**design))))
+
+
+def evidence_of(experiment: Experiment) -> Evidence:
+    """Its evidence before the seed is drawn, without runs."""
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
     return Evidence(
         folder=Path(),

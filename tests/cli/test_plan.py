@@ -207,6 +207,17 @@ def test_a_stopping_rule_that_can_stop_nothing_is_told(file: Path, capsys: pytes
     assert "The only look is after block 6" in capsys.readouterr().out
 
 
+def test_the_plan_says_that_arms_end_one_by_one(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(TEXT.replace("blocks = 2", 'blocks = 8\nstop = "each-arm"'))
+
+    assert main(["plan", str(file)]) == 0
+
+    assert (
+        "Looks after each block from block 6 on. An arm for which the claim is decided is not run any more; the "
+        "control and the others go on in the order that was drawn, until all are decided; 8 blocks at most."
+    ) in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("method", "covariate", "text"),
     [

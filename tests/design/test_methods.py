@@ -212,6 +212,14 @@ def test_checkpoints_by_the_clock_inside_a_block_are_noted() -> None:
     assert not found.doubtful
 
 
+def test_arms_that_end_one_by_one_do_not_share_the_time_of_a_block() -> None:
+    made = experiment(design={"stop": "each-arm"})
+
+    assert choose(made).method == "blocks"
+    assert [method for method, judgement in judge(made).items() if judgement.valid] == ["blocks"]
+    assert "are there to its end" in " ".join(judge(made)["interleaved"].reasons)
+
+
 def test_what_is_asked_for_but_not_valid_is_an_error_with_the_reasons() -> None:
     made = experiment("interleaved", workload={"rate": 10.0}, design={"cache": "cold"})
 

@@ -18,6 +18,8 @@ Find = Callable[..., dict[str, SpecProblem]]
         "covariate = 'pressure'",
         "stop = 'decision'\nblocks = 6",
         "stop = 'decision'",
+        "stop = 'each-arm'\nblocks = 6",
+        "stop = 'each-arm'\nmethod = 'auto'",
         "stop = 'precision'\nprecision = '1%'\nbudget = '1h'\nlooks = 5",
         "stop = 'decision'\nbudget = '1h'\nlooks = 100",
         "soak = '24h'",
@@ -36,6 +38,7 @@ def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
         ("method = 'auto'\nslice = '16s'", "design.slice", "a slice of 16 s does not fit twice"),
         ("method = 'duet'\ncovariate = 'steal'", "design.covariate", 'no meaning with method = "duet"'),
         ("method = 'interleaved'\ncovariate = 'steal'", "design.covariate", "no meaning with method"),
+        ("method = 'switchback'\ncovariate = 'pressure'", "design.covariate", "no meaning with method"),
         ("precision = '2%'", "design.precision", 'needs stop = "precision"'),
         ("stop = 'decision'\nprecision = '2%'", "design.precision", 'needs stop = "precision"'),
         ("stop = 'precision'", "design.stop", "needs a precision"),
@@ -58,6 +61,12 @@ def test_what_does_not_go_together_is_refused(find: Find, design: str, path: str
     assert list(problems) == [path]
     assert message in problems[path].message
     assert problems[path].hint
+
+
+def test_arms_do_not_end_one_by_one_where_every_block_needs_all_of_them(find: Find) -> None:
+    factors = "[factors.work_mem]\nlevels = [1, 2]\n[factors.jit]\nlevels = [true, false]\n"
+
+    assert "no meaning with factors" in find(f"{factors}[design]\nstop = 'each-arm'\n")["design.stop"].message
 
 
 def test_windows_that_are_wrong_are_not_told_as_the_default(find: Find) -> None:

@@ -51,7 +51,31 @@ def simulate_run(
     started: float,
 ) -> tuple[float, dict[Path, Query]]:
     """Record one run; when it ended, and what its files are to contain."""
-    run = state.begin_run(slot, started)
+    return fill_run(
+        *(state, folder, experiment, simulation),
+        arm=arm,
+        run=state.begin_run(slot, started),
+        levels=levels,
+        noise=noise,
+        stolen=stolen,
+        started=started,
+    )
+
+
+def fill_run(
+    state: State,
+    folder: Path,
+    experiment: Experiment,
+    simulation: Simulation,
+    *,
+    arm: Arm,
+    run: RunRow,
+    levels: Sequence[LoadLevel],
+    noise: float,
+    stolen: float,
+    started: float,
+) -> tuple[float, dict[Path, Query]]:
+    """As ``simulate_run``, of a run that was begun."""
     path = layout.run_folder(folder, run.folder)
     path.mkdir(parents=True)
     t = started

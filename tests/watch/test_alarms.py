@@ -16,7 +16,7 @@ from pgtrial.stats.alarms.audit import audit
 from pgtrial.stats.alarms.blocks import Aspect
 from pgtrial.store import parquet
 from pgtrial.watch import alarms, raised
-from pgtrial.watch.alarm_words import contract_text
+from pgtrial.watch.alarm_words import contract_text, shift_cells, summary
 from pgtrial.watch.alarms import Watched, find_alarms
 from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
@@ -52,10 +52,11 @@ QUERIES = {
 }
 
 
-def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[str, np.ndarray]]:
+def day_of_minutes(day: int, *, shifted: bool, failing: bool, moved_to: str) -> dict[str, dict[str, np.ndarray]]:
     """By kind the columns of the minutes of a day, which a watch would have summed up; alike for each call.
 
-    No transaction is ever rolled back, unless they are ``failing``: one in a hundred, from SHIFT on.
+    No transaction is ever rolled back, unless they are ``failing``: one in a hundred, from SHIFT on. From there on half
+    of the waits for the lightweight lock WALWrite are ``moved_to`` another one.
     """
     rng = np.random.default_rng([20261128, day])
     t = START + day * DAY + MINUTE * np.arange(DAY // MINUTE)
@@ -65,6 +66,9 @@ def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[
     cpu = 1.5 * rhythm * np.exp(0.05 * rng.normal(size=t.size))
     polls, calls = np.full(t.size, 60.0), np.full(t.size, 900.0)
     rollbacks = np.where((t >= SHIFT) & failing, 0.01 * commits, 0.0)
+    moved = np.where(t >= SHIFT, 0.2 * rhythm, 0.0)
+    locks = {"WALWrite": 0.4 * rhythm - moved, "BufferMapping": 0.2 * rhythm}
+    locks[moved_to] = locks.get(moved_to, 0.0) + moved
     noise = np.random.default_rng([20261129, day]).normal(size=(2, t.size))
     blocks, available = 400 * commits * np.exp(0.05 * noise[0]), 4e9 * np.exp(0.01 * noise[1])
     samples = {
@@ -81,6 +85,7 @@ def day_of_minutes(day: int, *, shifted: bool, failing: bool) -> dict[str, dict[
     waits = {
         ("client backend", "active", "", ""): 1.5 * rhythm,
         ("client backend", "active", "IO", "DataFileRead"): 0.5 * rhythm * np.where(late, 3.0, 1.0),
+        **{("client backend", "active", "LWLock", lock): sessions for lock, sessions in locks.items()},
         ("client backend", "idle", "Client", "ClientRead"): np.full(t.size, 10.0),
         ("checkpointer", "active", "IO", "DataFileWrite"): np.full(t.size, 0.2),
     }
@@ -134,11 +139,19 @@ def cut(columns: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, n
     return {name: each[known > 0] for name, each in (columns | parts).items()}
 
 
-def write_day(root: Path, day: int, *, shifted: bool = False, failing: bool = False, is_cut: bool = False) -> None:
+def write_day(
+    root: Path,
+    day: int,
+    *,
+    shifted: bool = False,
+    failing: bool = False,
+    moved_to: str = "WALWrite",
+    is_cut: bool = False,
+) -> None:
     """As a watch leaves a day whose readings are too old to be kept."""
     rng = np.random.default_rng([20261130, day])
     with parquet.session(threads=1) as db:
-        for kind, whole in day_of_minutes(day, shifted=shifted, failing=failing).items():
+        for kind, whole in day_of_minutes(day, shifted=shifted, failing=failing, moved_to=moved_to).items():
             columns = cut(whole, rng) if is_cut else whole
             db.register("columns", columns)
             db.execute("CREATE OR REPLACE TEMP TABLE of_day AS SELECT * REPLACE (t::DOUBLE AS t) FROM columns")
@@ -202,7 +215,10 @@ def test_what_is_watched_is_known_and_changes(found: Watched) -> None:
         ("time per call", "9"),
         ("waits", "CPU"),
         ("waits", "IO"),
+        ("waits", "LWLock"),
         ("waits", "others"),
+        ("waits of LWLock", "BufferMapping"),
+        ("waits of LWLock", "WALWrite"),
         ("statements", "7"),
         ("statements", "8"),
         ("statements", "9"),
@@ -224,6 +240,26 @@ def test_the_first_rollbacks_in_weeks_are_an_alarm(calm: Path, tmp_path: Path) -
     # A hundredth on a background of a thousandth.
     level = next(each for each in alarm.shifts if each.aspect.value == "level")
     assert level.low < 11 < level.high
+
+
+@pytest.mark.parametrize(
+    ("moved_to", "more", "about"),
+    [
+        ("BufferMapping", "waits of LWLock: BufferMapping", {"waits of LWLock"}),
+        ("XidGen", "waits: others (LWLock XidGen)", {"waits", "waits of LWLock"}),  # calm time has none of it
+    ],
+)
+def test_waits_that_move_within_their_type_are_an_alarm_that_names_them(
+    calm: Path, tmp_path: Path, moved_to: str, more: str, about: set[str]
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(calm, root)
+    write_day(root, CALM + WATCHED - 1, moved_to=moved_to)
+    alarm = find_alarms(root).alarms[0]
+    assert SHIFT < alarm.at <= SHIFT + HOUR
+    assert {each.signal for each in alarm.shifts} <= about
+    assert {shift_cells(each)[0]: each.is_more for each in alarm.shifts}[more]
+    assert summary(alarm).startswith("waits")
 
 
 def test_the_same_minutes_without_it_are_silent(calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

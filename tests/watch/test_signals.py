@@ -1,5 +1,6 @@
 """What alarms may be about: read as the recorder writes it, and found by its name where it changes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from pgtrial.watch.quotients import (
 )
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS_NAME, RATES
-from pgtrial.watch.signals import Minutes, Signals, choose_signals, read_minutes
+from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC
@@ -218,6 +219,48 @@ def test_each_server_has_noise_of_its_own() -> None:
     assert (one.values[place] == again.values[place]).all()
     logs = np.log([one.values[place], other.values[place]])
     assert abs(np.corrcoef(logs)[0, 1]) < 0.05
+
+
+def test_waits_are_a_mix_by_type_and_of_each_type_one_by_event() -> None:
+    minutes = minutes_with("")
+    rng = np.random.default_rng(29)
+    usual = {
+        "CPU": 1.5,
+        "IO/DataFileRead": 0.4,
+        "IO/WALSync": 0.2,
+        "LWLock/BufferContent": 0.015,
+        "LWLock/WALInsert": 0.015,
+        "Lock/transactionid": 0.1,
+    }
+    waits = {wait: rng.poisson(60 * sessions, WINDOW.minutes) / 60 for wait, sessions in usual.items()}
+    for wait, later in (("IO/BufFileWrite", 0.1), ("LWLock/WALWrite", 0.1), ("Lock/tuple", 0.5)):
+        waits[wait] = np.where(np.arange(WINDOW.minutes) < PLANTED, 0.0, later)
+    for wait, sessions in waits.items():
+        minutes.put(("waits", wait), WINDOW, sessions)
+
+    signals = choose_signals(minutes, Window(START, START + FEWEST_DAYS * DAY), {}, server="db1/shop")
+
+    locks = sum(sessions for wait, sessions in waits.items() if wait.startswith("LWLock/"))
+    expected = {
+        ("waits", "CPU"): waits["CPU"],
+        ("waits", "IO"): waits["IO/DataFileRead"] + waits["IO/WALSync"],
+        ("waits", "LWLock"): locks,
+        ("waits", "Lock"): waits["Lock/transactionid"],
+        ("waits", "others"): waits["IO/BufFileWrite"] + waits["Lock/tuple"],
+        ("waits of IO", "DataFileRead"): waits["IO/DataFileRead"],
+        ("waits of IO", "WALSync"): waits["IO/WALSync"],
+    }
+    places = {(each.signal, each.part): place for place, each in enumerate(signals.columns) if each.part}
+    assert list(places) == list(expected)
+    half = 0.5 / 60  # of a poll
+    for key, sessions in expected.items():
+        assert signals.values[places[key]] == pytest.approx(sessions + half)
+    # Of the others the one that has risen most is told, and none where none has.
+    before, after = Window(START, START + DAY), Window(START + PLANTED * MINUTE, WINDOW.end)
+    others = Column(signal="waits", part="others")
+    assert signals.part_of(others, before, after) == "others (Lock tuple)"
+    assert signals.part_of(others, after, before) == "others"
+    assert signals.part_of(replace(others, part="IO"), before, after) == "IO"
 
 
 def test_all_are_signals_of_a_server_on_which_most_stand_still(servers: tuple[list[Signals], list[Alarm]]) -> None:

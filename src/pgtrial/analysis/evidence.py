@@ -1,5 +1,6 @@
 """The evidence in a result folder, read once and immutable from then on."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +55,7 @@ class Evidence:
     caveats: tuple[tuple[int | None, CaveatFinding], ...]
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
     hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
+    settled: Mapping[str, int] = field(default_factory=dict)  # last block of arms that were decided before the others
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
     @property
@@ -198,11 +200,14 @@ class Evidence:
         return tuple((first[run.slot.block], run) for run in self.runs_of(arm) if run.slot.block in first)
 
     def complete_blocks(self) -> tuple[int, ...]:
-        """Blocks in which every arm has a valid run."""
+        """Blocks in which every arm has a valid run that was still to be run there."""
         blocks: dict[int, set[str]] = {}
         for run in self.valid:
             blocks.setdefault(run.slot.block, set()).add(run.slot.arm)
-        return tuple(sorted(block for block, arms in blocks.items() if len(arms) == len(self.arms)))
+        last = [self.settled.get(arm.name, math.inf) for arm in self.arms]
+        return tuple(
+            sorted(block for block, arms in blocks.items() if len(arms) == sum(block <= each for each in last))
+        )
 
 
 def confidence_due(
@@ -282,6 +287,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             caveats=caveats,
             is_provisional=was_harmed or (plan.rules.is_provisional and is_open),
             hosts=hosts,
+            settled=plan.settled,
             lacks_record=lacks_record(state),
         )
     finally:

@@ -95,6 +95,11 @@ def looks_text(plan: Plan) -> str:
         return f"The only look is after block {looks[0]}, the last one, so nothing ends early; plan more blocks."
     is_each = looks == tuple(range(looks[0], looks[-1] + 1))
     when = f"each block from block {looks[0]} on" if is_each else f"blocks {', '.join(map(str, looks))}"
+    if design.stop == "each-arm":
+        return (
+            f"Looks after {when}. An arm for which the claim is decided is not run any more; the control and the "
+            f"others go on in the order that was drawn, until all are decided; {plan.blocks} blocks at most."
+        )
     goal = "the claim is decided"
     if design.precision is not None:
         goal = f"the interval is within ±{format_share(design.precision)}"

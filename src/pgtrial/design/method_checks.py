@@ -180,7 +180,15 @@ def find_objections(case: Case) -> tuple[Objection, ...]:
 
 
 def _check_of_block(case: Case) -> tuple[Objection, ...]:
-    return (*_check_metric(case), *_check_acceptance(case))
+    return (*_check_metric(case), *_check_acceptance(case), *_check_stop(case))
+
+
+def _check_stop(case: Case) -> Iterator[Objection]:
+    if case.experiment.design.stop == "each-arm":
+        text = (
+            "an arm that is decided is not run any more, and arms that share the time of a block are there to its end"
+        )
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
 
 
 def _check_throwaway(case: Case) -> tuple[Objection, ...]:

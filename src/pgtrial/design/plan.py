@@ -3,8 +3,8 @@
 import math
 import random
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
@@ -35,6 +35,7 @@ _MOST_AS_DRAWN = 5  # arms; of more hardly a draw has each of them on both sides
 class Plan:
     """An experiment with its arms resolved, the control first, and its schedule.
 
+    ``settled`` has the last block of each arm that is decided already: what came after it is not in ``slots``.
     ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. ``seed`` decides about
     everything that is random, and the verdict is reached by ``rules``. ``attempts_before`` is how often the claim was
     tried already, None where that is not known. Everything else follows from these.
@@ -49,6 +50,7 @@ class Plan:
     judgements: tuple[Judgement, ...] = ()
     rules: Rules = CURRENT
     attempts_before: int | None = None
+    settled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def claimed(self) -> str:
@@ -161,6 +163,11 @@ def plan_pairs(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ..
         order = shuffled(names, rng)
         orders += [order, order[::-1]]
     return _slots_of(orders[:blocks])
+
+
+def due_slots(slots: Iterable[Slot], settled: Mapping[str, int]) -> tuple[Slot, ...]:
+    """Without those of arms after their last block, as in ``Plan.settled``: a random order of the others is left."""
+    return tuple(slot for slot in slots if slot.block <= settled.get(slot.arm, slot.block))
 
 
 def over_hosts(plan: Plan) -> Plan:

@@ -143,7 +143,7 @@ def uses_left(folder: Path, files: Sequence[Path] = ()) -> tuple[CodeUse, ...]:
 def is_done(folder: Path, plan: Plan) -> bool:
     """Whether no run of the plan is left to do. Raises StoreError."""
     with contextlib.closing(State.open(folder)) as state:
-        return not _find_pending(plan, state)
+        return not pending_slots(plan, state)
 
 
 def writes_left(folder: Path) -> tuple[tuple[CodeUse, ...], str | None]:
@@ -152,11 +152,12 @@ def writes_left(folder: Path) -> tuple[tuple[CodeUse, ...], str | None]:
     """
     plan = load_stored(folder)
     with contextlib.closing(State.open(folder)) as state:
-        writes = writes_of(plan.experiment, plan.arms) if _find_pending(plan, state) else ()
+        writes = writes_of(plan.experiment, plan.arms) if pending_slots(plan, state) else ()
     return writes, plan.experiment.target.copy_of
 
 
-def _find_pending(plan: Plan, state: State) -> list[Slot]:
+def pending_slots(plan: Plan, state: State) -> list[Slot]:
+    """What is left to do of a plan as it was read."""
     done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
     has_stopped = STOPPED in state.meta()  # by its rule
     return [slot for slot in plan.slots if slot.number not in done and not has_stopped]
@@ -174,7 +175,7 @@ async def _run_schedule(
     experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
         belongings = Belongings.of(folder)
-        pending = _find_pending(plan, state)
+        pending = pending_slots(plan, state)
         here = LocalHost(mark=mark_of(folder), on_start=belongings.add_process)
         if not pending:
             await _remove_left(experiment, belongings)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
-from pgtrial.design.plan import Plan
+from pgtrial.design.plan import Plan, due_slots
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
@@ -72,19 +72,20 @@ class Schedule:
 
         Raises PgTrialError when one of them cannot be done.
         """
-        left = len(pending)
-        before: int | None = None
-        for unit in self._units(pending):
-            if unit[0].block != before:
+        if await self._was_not_judged(pending) and await self.judge(pending[0].block - 1):
+            return
+        units, before = self._units(pending), 0
+        while units := self._due(units):
+            unit, *units = units
+            block = unit[0].block
+            if block != before:
                 await self._call("before_block", unit[0])
-            await self._run_unit(unit, left=left)
-            left -= len(unit)
-            before = block = unit[-1].block
-            is_complete = left == 0 or pending[-left].block != block
-            if is_complete:
+            await self._run_unit(unit, left=len(unit) + sum(map(len, units)))
+            before = block
+            if not units or units[0][0].block != block:
                 await self._call("after_block", unit[0])
-            if is_complete and await self._may_stop(block):
-                return
+                if await self.judge(block):
+                    return
 
     async def _call(self, moment: str, *slots: Slot) -> None:
         """Run the hook of a moment for each slot. Raises TargetError."""
@@ -92,17 +93,35 @@ class Schedule:
             for slot in slots:
                 await self.hooks.run(moment, slot)
 
-    async def _may_stop(self, block: int) -> bool:
-        """Whether the experiment ends with this block, by its rule."""
+    async def _was_not_judged(self, pending: Sequence[Slot]) -> bool:
+        """Whether a pgtrial was killed between the last run of a block and what its rule says of it."""
+        block = pending[0].block - 1 if pending else 0
+        if block < 1 or self._experiment.design.stop == "never":
+            return False
+        return all(kind != "judged" or data["block"] != block for _, kind, data in self.state.events())
+
+    def _due(self, units: Sequence[tuple[Slot, ...]]) -> list[tuple[Slot, ...]]:
+        """Without runs of arms that are decided."""
+        return [unit for unit in units if due_slots(unit, self.planned.settled)]
+
+    async def judge(self, block: int) -> bool:
+        """Whether the experiment ends with this block, by its rule, which may also end single arms."""
         if self._experiment.design.stop == "never":
             return False
         decision = await asyncio.to_thread(decide_stop, self.folder, self.planned)
         text = say(decision.reason)
+        stopped = {STOPPED: text} if decision.stop else {}
+        if decision.settled:
+            self.state.settle(decision.settled, **stopped)
+            due = due_slots(self.planned.slots, decision.settled)
+            self.planned = replace(self.planned, slots=due, settled=decision.settled)
+        elif stopped:
+            self.state.set_meta(**stopped)
+        # Last: whoever resumes judges a block anew that has no such event.
         self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=text)
-        if decision.stop:
-            self.state.set_meta(**{STOPPED: text})
         if decision.forecast.blocks is not None:
-            left = decision.forecast.blocks * len(self.arms) * self._seconds_per_run()
+            arms = len(self.arms) - len(decision.settled)
+            left = decision.forecast.blocks * arms * self._seconds_per_run()
             text += f" (about {format_duration(round(left))})"
         self.tell(BlockJudged(block=block, text=f"{text}.", stop=decision.stop))
         return decision.stop

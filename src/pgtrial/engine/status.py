@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pgtrial.design.plan import due_slots
 from pgtrial.engine.folder import is_locked
 from pgtrial.engine.leftovers import mark_of
 from pgtrial.engine.restore import describe, find_pending
@@ -50,19 +51,24 @@ def read_status(folder: Path) -> Status:
         plan = read_plan(folder)
         proofs = {place.name: read_status(place) for place in find_proofs(folder, plan.experiment, plan.arms)}
     with contextlib.closing(State.open(folder)) as state:
-        slots, runs, arms, meta = state.slots(), state.runs(), state.declared_arms(), state.meta()
+        slots, runs, arms, meta = (
+            due_slots(state.slots(), state.settled()),
+            state.runs(),
+            state.declared_arms(),
+            state.meta(),
+        )
     done = [run for run in runs if run.state is RunState.DONE]
     complete = STOPPED in meta or len({run.slot.number for run in done}) == len(slots)
     complete = complete and all(proof.state == "complete" for proof in proofs.values())
     now = next((run for run in runs if run.state is RunState.RUNNING), None)
-    per_arm = Counter(run.slot.arm for run in done)
+    per_arm, due = Counter(run.slot.arm for run in done), Counter(slot.block for slot in slots)
     planned = Counter(slot.arm for slot in slots)
     return Status(
         name=folder.resolve().name,
         state="running" if running else "complete" if complete else "interrupted",
         slots=len(slots),
         done=len(done),
-        blocks=sum(count == len(arms) for count in Counter(run.slot.block for run in done).values()),
+        blocks=sum(count == due[block] for block, count in Counter(run.slot.block for run in done).items()),
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
         reason=next((run.reason for run in reversed(runs) if run.state is RunState.INVALID), ""),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",

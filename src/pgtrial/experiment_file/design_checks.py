@@ -119,10 +119,13 @@ def check_stop(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     if design.stop == "precision" and design.precision is None:
         message = 'stop = "precision" needs a precision'
         yield ("design", "stop"), message, 'Give the wished half-width of the interval: precision = "2%".'
+    if design.stop == "each-arm" and experiment.factors:
+        message = 'stop = "each-arm" has no meaning with factors'
+        yield ("design", "stop"), message, "Their effects are found in blocks that have every combination."
     if design.stop == "never":
         if design.looks is not None:
             message = "a number of looks needs a rule for stopping"
-            yield ("design", "looks"), message, 'Give stop = "decision" or stop = "precision".'
+            yield ("design", "looks"), message, 'Give stop = "decision", "each-arm" or "precision".'
     elif design.budget is None and blocks < FIRST_LOOK:
         message = f"{blocks} blocks are too few to stop early"
         yield ("design", "blocks"), message, f"No look is before block {FIRST_LOOK}; blocks is the most there will be."

@@ -235,10 +235,12 @@ class DesignTable(Table):
         description="Equal parts of a soak, of whole seconds, each of which is measured and kept by itself; the load "
         f"reconnects between them. Left out: {DEFAULT_WINDOWS}.",
     )
-    stop: Literal["never", "decision", "precision"] = Field(
+    stop: Literal["never", "decision", "each-arm", "precision"] = Field(
         default="never",
         description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
-        "group-sequential rule. precision: as soon as the interval is as narrow as precision says.",
+        "group-sequential rule. each-arm: the same for every arm by itself, which is not run any more once the "
+        "hypothesis is decided for it; only with blocks. precision: as soon as the interval is as narrow as precision "
+        "says.",
     )
     precision: Ratio | None = Field(
         default=None, description='Wished half-width of the interval, for stop = "precision": "2%".'

@@ -167,9 +167,9 @@ class Needed(Record):
 class Stopping(Record):
     """The rule by which the experiment may end before its last block."""
 
-    rule: str  # decision | precision
+    rule: str  # decision | each-arm | precision
     precision: float | None  # wished half-width of the interval (relative change), for the rule precision
-    spending: str | None  # how the error probability is spent over the looks, for the rule decision
+    spending: str | None  # how the error probability is spent over the looks, unless it ends at a precision
     looks: tuple[int, ...]  # complete blocks at which it was planned to look; the last is the cap
     blocks: int  # complete blocks of the claim's arm
     ended: int | None  # blocks at the look that ended the experiment; None: none did so

@@ -8,7 +8,7 @@ import contextlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from pgtrial.design.budget import with_duration
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice
-from pgtrial.design.plan import Plan
+from pgtrial.design.plan import Plan, due_slots
 from pgtrial.design.registration import attempts_digest, register
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
@@ -125,7 +125,10 @@ def plan_of(state: State, folder: Path) -> Plan:
     for block, arm in product(sorted({slot.block for slot in plan.slots}), plan.arms):
         if (block, arm.name) not in there:
             raise damaged(folder / layout.STATE, f'table slot has no run of arm "{arm.name}" in block {block}')
-    return plan
+    settled = state.settled()
+    if settled and plan.experiment.design.stop != "each-arm":
+        raise damaged(folder / layout.STATE, "table meta: arms are settled that have no rule of their own")
+    return replace(plan, slots=due_slots(plan.slots, settled), settled=settled)
 
 
 def _plan_of(state: State, folder: Path) -> Plan:

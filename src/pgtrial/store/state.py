@@ -41,6 +41,7 @@ from pgtrial.units import read_count
 
 LONGEST = 31 * 86400  # s, of a phase or slice, or of all that was measured
 STOPPED = "stopped"  # key of the record: why the experiment ended before its last block
+SETTLED = "settled"  # key of the record: of each arm, in their order, the last block; 0 where it is not decided
 # Not in the schema of all folders: those of one host have no such table.
 _HOSTS_SCHEMA = f"""CREATE TABLE IF NOT EXISTS {BLOCK_HOST} (
     block INTEGER PRIMARY KEY,               -- of slot; all its runs are made on one host
@@ -140,6 +141,26 @@ class State:
 
     def meta(self) -> dict[str, str]:
         return dict(self._rows(MetaRow))
+
+    def settle(self, settled: Mapping[str, int], **meta: str) -> None:
+        """Record the last block of each arm that is decided, and ``meta`` at the same time."""
+        blocks = " ".join(str(settled.get(name, 0)) for name, _, _ in self.declared_arms())
+        self.set_meta(**{SETTLED: blocks}, **meta)
+
+    def settled(self) -> dict[str, int]:
+        """The last block of each arm that is decided, by its name; {} without a rule for each arm."""
+        text = self.meta().get(SETTLED)
+        if text is None:
+            return {}
+        arms, last = self.declared_arms(), max((slot.block for slot in self.slots()), default=0)
+        blocks = [read_count(each) for each in text.split()]
+        found: dict[str, int] = {}
+        for (name, role, _), block in zip(arms, blocks, strict=False):
+            if block and role is Role.CANDIDATE and block <= last:
+                found[name] = block
+        if len(blocks) != len(arms) or len(found) != sum(block != 0 for block in blocks):
+            raise damaged(self._path, f"table meta: {SETTLED} is {text[:40]!r}")
+        return found
 
     def set_plan(self, arms: Sequence[Arm], levels: Sequence[LoadLevel], slots: Iterable[Slot]) -> None:
         """Record the schedule; the first arm is the control. Of the arms, what they declare; see ``write_plan``."""

@@ -41,8 +41,9 @@ def shift_cells(shift: Shift) -> tuple[str, str, str, str, str]:
 def summary(alarm: ServerAlarm) -> str:
     """The shift with the most evidence, without texts of statements."""
     first = alarm.shifts[0]
+    name = f"{first.signal}: {first.part}" if first.part else first.signal
     return (
-        f"{first.signal} {_DIRECTIONS[first.aspect.value, first.is_more]} ({format_change(first.size)}) "
+        f"{name} {_DIRECTIONS[first.aspect.value, first.is_more]} ({format_change(first.size)}) "
         f"since {moment(first.onset)}"
     )
 

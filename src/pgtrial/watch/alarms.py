@@ -142,7 +142,7 @@ def _alarms(signals: Signals, calm: Window, one_in: float) -> Iterator[ServerAla
     for place in range(calm.minutes, signals.window.minutes):
         feed, raised = take(feed, first + place, signals.values[:, place])
         for alarm in raised:
-            yield _server_alarm(signals, alarm)
+            yield _server_alarm(signals, calm, alarm)
 
 
 def _number(t: int) -> int:
@@ -154,28 +154,28 @@ def _time(block: int) -> int:
     return block * _BLOCK + _MONDAY
 
 
-def _server_alarm(signals: Signals, alarm: Alarm) -> ServerAlarm:
-    return ServerAlarm(
-        at=_time(alarm.block + 1), shifts=tuple(_shift(signals.columns, change) for change in alarm.changes)
-    )
+def _server_alarm(signals: Signals, calm: Window, alarm: Alarm) -> ServerAlarm:
+    at = _time(alarm.block + 1)
+    return ServerAlarm(at=at, shifts=tuple(_shift(signals, calm, at, change) for change in alarm.changes))
 
 
-def _shift(columns: tuple[Column, ...], change: Change) -> Shift:
-    column, aspect = columns[change.stream.column], change.stream.aspect
+def _shift(signals: Signals, calm: Window, at: int, change: Change) -> Shift:
+    column, aspect = signals.columns[change.stream.column], change.stream.aspect
+    onset = _time(change.onset)
     # A part against the geometric mean of all k parts is one against that of the others, to the power of (k - 1) / k.
-    parts = sum(each.signal == column.signal for each in columns)
+    parts = sum(each.signal == column.signal for each in signals.columns)
     power = parts / (parts - 1) if aspect is Aspect.SHARE else 1.0
     size, low, high = (math.exp(min(power * log, _LARGEST)) for log in (change.size, change.low, change.high))
     return Shift(
         signal=column.signal,
-        part=column.part,
+        part=signals.part_of(column, calm, Window(onset, at)),
         text=column.text,
         aspect=aspect,
         is_more=change.direction > 0,
         size=size,
         low=low,
         high=high,
-        onset=_time(change.onset),
+        onset=onset,
     )
 
 

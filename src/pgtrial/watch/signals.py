@@ -1,10 +1,12 @@
 """What alarms of a watched server may be about: the minutes of its folder as the signals of a detector.
 
 Commits, active sessions, time at work per commit and CPU are those of ``watch.compare``; errors, devices, memory and
-work per commit are those of ``watch.quotients``. Each of the usual statements has its time per call. Waits by type, and
-the share of each statement in the time of all, are mixes. A minute in which no session was seen waiting for something
-may have missed it, so half a poll of a usual minute is added to each (Martin-Fernandez et al., Stat. Model. 15 (2015)
-134-158, for zeros of counts); to the time of statements a thousandth of the usual time of all.
+work per commit are those of ``watch.quotients``. Each of the usual statements has its time per call. Waits by type,
+those of each type by event, and the share of each statement in the time of all, are mixes. A minute in which no session
+was seen waiting for something may have missed it, so half a poll of a usual minute is added to each (Martin-Fernandez
+et al., Stat. Model. 15 (2015) 134-158, for zeros of counts); to the time of statements a thousandth of the usual time
+of all. Events are a mix within their type (Aitchison, "The Statistical Analysis of Compositional Data" (1986), on
+partitions), so that the noise of rare ones is not in the shares of types.
 
 All but the mixes change by ratios: what a load's rhythm multiplies it goes on to multiply after a change.
 """
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.collectors.sessions import shown_query
-from pgtrial.stats.alarms.blocks import Scale, Signal
+from pgtrial.stats.alarms.blocks import Scale, Signal, mean_known
 from pgtrial.watch.layout import DAY, MINUTE, SAMPLES, STATEMENTS, Look, day_of, retry_once
 from pgtrial.watch.quotients import METRICS, NAMES, PER_CALL_NAME, WORK, as_signals, read_quotients
 from pgtrial.watch.series import (
@@ -48,7 +50,7 @@ _METRICS = tuple(dict.fromkeys([COMMITS, *(each for _, metrics in _CPU_RATES for
 _POLLS, _READ = "polls", "was read"
 _MOST_STATEMENTS = 5
 _USUAL = 0.5  # share of calm minutes in which there is a signal, or a statement of its own
-_SMALL = 0.01  # share of sessions at work; a type of waits below that in calm time is among others
+_SMALL = 0.01  # share of sessions at work; a type or event of waits below that in calm time is among others
 _HALF = 0.5  # polls
 _THOUSANDTH = 1e-3
 
@@ -70,12 +72,30 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """``values`` (columns, minutes of the window), NaN where not known."""
+    """``values`` (columns, minutes of the window), NaN where not known; ``others``: by mix of waits the sessions of
+    those that are its others.
+    """
 
     window: Window
     columns: tuple[Column, ...]
     signals: tuple[Signal, ...]
     values: Array
+    others: Mapping[str, Mapping[str, Array]]
+
+    def part_of(self, column: Column, calm: Window, since: Window) -> str:
+        """The part of a mix; of others with the one whose mean in ``since`` is most above that in ``calm``, if any."""
+        if column.part != OTHERS:
+            return column.part
+        before, after = (
+            slice((each.start - self.window.start) // MINUTE, (each.end - self.window.start) // MINUTE)
+            for each in (calm, since)
+        )
+        risen = {
+            name: float(mean_known(series[after]) - mean_known(series[before]))
+            for name, series in self.others.get(column.signal, {}).items()
+        }
+        most = max(risen, key=lambda name: risen[name], default="")
+        return f"{OTHERS} ({most})" if risen.get(most, 0.0) > 0 else OTHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +157,7 @@ def _read_day(sums: Sums, statements: Sequence[str]) -> dict[_Key, Array]:
     for name, metrics in _CPU_RATES:
         found[name, ""] = rate_of(rates, metrics, sums.steps)
     found |= {(name, ""): series for name, series in read_quotients(sums, rates).items()}
-    for event, sessions in waits.items():
-        key = (WAITS_NAME, event.partition("/")[0])
-        found[key] = found.get(key, np.zeros(sums.steps)) + sessions
+    found |= {(WAITS_NAME, event): sessions for event, sessions in waits.items()}
     found[_READ, ""] = statements_read(sums)
     return found | _of_statements(sums, statements)
 
@@ -210,14 +228,19 @@ def choose_signals(minutes: Minutes, calm: Window, statements: Mapping[str, str]
     for column, group, is_lifted, series in _plain(minutes, here, statements, server):
         if _tells(series[here], least=least):
             add(Scale.RATIO, [(column, series)], group, has_spread=not is_lifted)
-    for parts in (_waits(minutes, here), _shares(minutes, here, statements)):
+    others: dict[str, Mapping[str, Array]] = {}
+    for parts, small in _waits(minutes, here):
         if len(parts) > 1:
             add(Scale.MIX, parts)
+            others[parts[0][0].signal] = small
+    if len(shares := _shares(minutes, here, statements)) > 1:
+        add(Scale.MIX, shares)
     return Signals(
         window=minutes.window,
         columns=tuple(columns),
         signals=tuple(signals),
         values=np.stack(values) if values else np.empty((0, minutes.window.minutes)),
+        others=others,
     )
 
 
@@ -241,18 +264,40 @@ def _tells(calm: Array, *, least: float) -> bool:
     return known.size > least and bool(np.ptp(known) > _NOTHING)
 
 
-def _waits(minutes: Minutes, here: slice) -> list[tuple[Column, Array]]:
-    """Types of waits with a part worth mention in calm time, and all others together."""
+def _waits(minutes: Minutes, here: slice) -> Iterator[tuple[list[tuple[Column, Array]], Mapping[str, Array]]]:
+    """The mix of types, and of each type with several usual waits the one of these; and what the others of a mix are.
+
+    What is small in calm time is one of the others of its type, where these together are worth mention, or else of all.
+    So an event that begins is found there, and those that go up with their type are no change of its mix.
+    """
     polls = minutes.of(_POLLS)
     zero = np.where(np.isfinite(polls), 0.0, np.nan)
-    types = {name: np.nan_to_num(minutes.of(WAITS_NAME, name)) + zero for name in minutes.parts(WAITS_NAME)}
-    sessions = {name: float(np.nansum(series[here])) for name, series in types.items()}
-    large = [name for name in types if sessions[name] >= _SMALL * sum(sessions.values()) > 0]
-    others = sum((series for name, series in types.items() if name not in large), zero)
-    parts = [*((name, types[name]) for name in large), (OTHERS, others)]
+    waits = {part: np.nan_to_num(minutes.of(WAITS_NAME, part)) + zero for part in minutes.parts(WAITS_NAME)}
+    least = _SMALL * sum(float(np.nansum(series[here])) for series in waits.values())
     # Of a usual minute: of one that was polled less it would be more, and a network that goes now and then a change.
-    usual = float(np.nanmedian(polls[here])) if np.isfinite(polls[here]).any() else 1.0
-    return [(Column(signal=WAITS_NAME, part=name), series + _HALF / usual) for name, series in parts]
+    background = _HALF / (float(np.nanmedian(polls[here])) if np.isfinite(polls[here]).any() else 1.0)
+
+    def is_large(series: Array) -> bool:
+        return float(np.nansum(series[here])) >= least > 0
+
+    def mix(signal: str, parts: Mapping[str, Array]) -> list[tuple[Column, Array]]:
+        return [(Column(signal=signal, part=name), series + background) for name, series in parts.items()]
+
+    types: dict[str, dict[str, Array]] = {}
+    small: dict[str, dict[str, Array]] = {}
+    for wait, series in waits.items():
+        kind, _, event = wait.partition("/")
+        (types if is_large(series) else small).setdefault(kind, {})[event] = series
+    others: dict[str, Array] = {}
+    for kind, events in small.items():
+        if is_large(together := sum(events.values(), zero)):
+            types.setdefault(kind, {})[OTHERS] = together
+        else:
+            others |= {f"{kind} {event}".strip(): series for event, series in events.items()}
+    sums = {kind: sum(types[kind].values(), zero) for kind in sorted(types)}
+    yield mix(WAITS_NAME, {**sums, OTHERS: sum(others.values(), zero)}), others
+    for kind in sums:
+        yield mix(f"{WAITS_NAME} of {kind}", types[kind]), small.get(kind, {})
 
 
 def _shares(minutes: Minutes, here: slice, statements: Mapping[str, str]) -> list[tuple[Column, Array]]:

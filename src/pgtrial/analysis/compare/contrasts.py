@@ -223,7 +223,7 @@ class Study:
         Also of one that went on to its last block: that it might have ended belongs to how it was chosen.
         """
         rule = self.subject.findings.stopping
-        if rule is None or rule.rule != "decision":
+        if rule is None or rule.rule == "precision":
             return 0.0
         return most_lean(rule.looks) * self.known.error
 
@@ -367,7 +367,7 @@ def find_caveats(pooled: Pooled, studies: Sequence[Study]) -> Iterator[CaveatFin
 
 def _has_stopped(subject: Subject) -> bool:
     rule = subject.findings.stopping
-    return rule is not None and rule.ended is not None and rule.rule == "decision"
+    return rule is not None and rule.ended is not None and rule.rule != "precision"
 
 
 def make_caveat(code: str, severity: Severity, text: str, hint: str = "") -> CaveatFinding:

@@ -203,6 +203,8 @@ def compare_metric(
 
     ``comparisons`` as for ``compare_when_due``; ``pairs`` where they are read already.
     """
+    if arm in evidence.settled:
+        evidence = replace(evidence, is_provisional=False)  # the last look at it was a planned one
     control, treated = read_pairs(evidence, values, arm, key) if pairs is None else pairs
     after = places(evidence, evidence.pairs(arm))
     blocks = blocks_of(evidence.pairs(arm))

@@ -4,7 +4,7 @@ This is the only module of the analysis that the engine imports; pyproject.toml 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,7 +63,8 @@ class StopDecision:
     ``blocks`` are the complete ones of the arm that the claim is about. ``look`` is the number of the look that was
     made after them, from 1; None where none was planned, and then there is no stop. ``forecast`` has the further blocks
     until the look at which it will probably end, if what was seen so far is the truth; reachable without blocks where
-    it ends now, not reachable where no look is likely to end it before the last block.
+    it ends now, not reachable where no look is likely to end it before the last block. ``settled``: of a rule for each
+    arm the last block of those that are decided.
     """
 
     stop: bool
@@ -71,6 +72,7 @@ class StopDecision:
     blocks: int
     look: int | None
     forecast: MoreBlocks
+    settled: Mapping[str, int] = field(default_factory=dict)
 
 
 def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
@@ -80,10 +82,58 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
-    named = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
-    compared = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
+    if evidence.experiment.design.stop == "each-arm" and evidence.candidates:
+        return _decide_each(evidence)
+    compared = _take_arm(evidence, evidence.hypothesis_arm)
     values = index_values(_observe(compared))
     return decide(compared, estimate_primary(compared, values), estimate_parts(compared, values))
+
+
+def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
+    """With the runs of the control and of these arms alone."""
+    named = {*arms, evidence.control.name if evidence.control else ""}
+    return replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
+
+
+def _decide_each(evidence: Evidence) -> StopDecision:
+    """Whether the claim is decided for each arm that is still run, as if it were about that one.
+
+    All intervals hold together, at all looks: it does not matter which of them an arm ends at, or what others did.
+    """
+    left = [arm.name for arm in evidence.candidates if arm.name not in evidence.settled]
+    values = index_values(_observe(_take_arm(evidence, *left)))
+    settled, open_ = dict(evidence.settled), list[StopDecision]()
+    look: int | None = None
+    for name in left:
+        hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
+        experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+        about = replace(_take_arm(evidence, name), experiment=experiment)
+        decision = decide(about, estimate_primary(about, values), estimate_parts(about, values))
+        if decision.stop:
+            settled[name], look = about.pairs(name)[-1][1].slot.block, decision.look
+        else:
+            open_.append(decision)
+    reason = _describe_arms(evidence, settled)
+    if not open_:
+        blocks = max(settled.values())
+        ended = MoreBlocks(blocks=None, reachable=True)
+        return StopDecision(stop=True, reason=reason, blocks=blocks, look=look, forecast=ended, settled=settled)
+    last = max(open_, key=lambda one: math.inf if one.forecast.blocks is None else one.forecast.blocks)
+    if not settled:
+        return replace(last, settled=settled)
+    if last.forecast.blocks is not None:
+        outlook = message("stopping.blocks", count=last.forecast.blocks)
+        reason = message("stopping.outlook", found=reason, forecast=outlook)
+    return replace(last, reason=reason, settled=settled)
+
+
+def _describe_arms(evidence: Evidence, settled: Mapping[str, int]) -> Message:
+    """After which block each arm was decided, and which were not."""
+    parts = [message("stopping.settled", arm=name, count=block) for name, block in settled.items()]
+    if left := tuple(arm.name for arm in evidence.candidates if arm.name not in settled):
+        is_open = evidence.complete_blocks()[-1:] < evidence.looks[-1:]
+        parts.append(message("stopping.open" if is_open else "stopping.to-the-end", arms=left, count=len(left)))
+    return message("stopping.arms", parts=tuple(parts))
 
 
 def _observe(evidence: Evidence) -> tuple[Observation, ...]:
@@ -136,16 +186,20 @@ def describe_stopping(
     decision = decide(evidence, primary, parts)
     due = evidence.confidence_at(decision.blocks)
     level = None if due is None else (1 - due) / evidence.comparisons
+    ended, done, reason = decision.blocks if decision.stop else None, decision.blocks, decision.reason
+    if design.stop == "each-arm" and evidence.candidates:
+        done, reason = len(evidence.complete_blocks()), _describe_arms(evidence, evidence.settled)
+        ended = done if len(evidence.settled) == len(evidence.candidates) else None
     return Stopping(
         rule=design.stop,
         precision=design.precision if design.stop == "precision" else None,
-        spending="obrien-fleming" if design.stop == "decision" else None,
+        spending=None if design.stop == "precision" else "obrien-fleming",
         looks=looks,
         blocks=decision.blocks,
-        ended=decision.blocks if decision.stop else None,
+        ended=ended,
         level=level,
         needed=decision.forecast.blocks,
-        text=message("stopping.after", count=looks[-1], done=decision.blocks, reason=decision.reason),
+        text=message("stopping.after", count=looks[-1], done=done, reason=reason),
     )
 
 

@@ -227,7 +227,7 @@ def _needed(
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=message("needed.none"))
     # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
-    if stopping is not None and stopping.rule == "decision" and stopping.blocks < stopping.looks[-1]:
+    if stopping is not None and stopping.rule != "precision" and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:
             return Needed(blocks=None, text=message("needed.no-look"))
         return _about(stopping.needed)

@@ -132,6 +132,13 @@ VERDICTS = {
     "stopping.undecided": Entry(text=N_("the claim is not decided")),
     "stopping.supported": Entry(text=N_("the claim is supported")),
     "stopping.refuted": Entry(text=N_("the claim is refuted")),
+    # Of arms that end one by one.
+    "stopping.arms": Entry(text="{parts:items}"),
+    "stopping.settled": Entry(
+        text=plural("{arm} was settled after {count} block", "{arm} was settled after {count} blocks")
+    ),
+    "stopping.open": Entry(text=plural("{arms:and} is not settled yet", "{arms:and} are not settled yet")),
+    "stopping.to-the-end": Entry(text=plural("{arms:and} ran to the last block", "{arms:and} ran to the last block")),
     "stopping.no-more-looks": Entry(text=N_("no look is planned any more")),
     "stopping.next-look": Entry(text=N_("the next look is after block {block}")),
     "stopping.too-early": Entry(text=N_("it is too early for a forecast")),
