@@ -16,6 +16,7 @@ from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.hypothesis_table import AndTable
 from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 
 TPS, READS = "pgbench.tps", "iostat.r"
@@ -144,3 +145,19 @@ def test_a_rule_for_stopping_waits_for_the_last_metric(reads_and_speed: Evidence
         values = simulate(asked, {READS: reads, TPS: 1.0})
         decision = decide(asked, estimate_primary(asked, values), estimate_parts(asked, values))
         assert decision.stop is stops
+
+
+def test_a_rule_for_stopping_goes_on_where_failures_allow_no_decision(reads_and_speed: Evidence) -> None:
+    design = reads_and_speed.experiment.design.model_copy(update={"stop": "decision", "looks": 1})
+    asked = replace(reads_and_speed, experiment=reads_and_speed.experiment.model_copy(update={"design": design}))
+    deaths = [
+        replace(run, id=1000 + run.id, state=RunState.INVALID, slices=(), phases=())
+        for run in asked.runs
+        if run.slot.arm == "off"
+    ]
+    failed = replace(asked, runs=(*asked.runs, *deaths, *(replace(run, id=2000 + run.id) for run in deaths)))
+    values = simulate(failed, {READS: 0.7, TPS: 1.0})
+    primary, parts = estimate_primary(failed, values), estimate_parts(failed, values)
+
+    assert judge_hypothesis(failed, primary, (), parts=parts)[0].verdict is Verdict.INCONCLUSIVE
+    assert not decide(failed, primary, parts).stop

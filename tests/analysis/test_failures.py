@@ -65,6 +65,21 @@ def test_an_arm_that_ends_badly_most_of_the_time_gets_no_verdict(alone: tuple[Ev
     assert judge(both, primary) == (Verdict.SUPPORTED, None)
 
 
+@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
+def test_what_ends_badly_after_the_last_block_of_an_arm_says_nothing_of_it(
+    alone: tuple[Evidence, Estimated], state: RunState
+) -> None:
+    evidence, primary = alone
+    settled = replace(evidence, settled={"off": max(run.slot.block for run in evidence.runs)})
+    later = replace(evidence.runs[0].slot, block=settled.settled["off"] + 1, arm="on")
+    ended = [replace(evidence.runs[0], id=2000 + number, slot=later, state=state) for number in range(12)]
+    assert judge(replace(settled, runs=(*settled.runs, *ended)), primary) == (Verdict.SUPPORTED, None)
+
+    failed = with_ended(settled, ("off",), 12, RunState.INVALID)
+    ended_as_often = [replace(run, state=RunState.INVALID) for run in ended]
+    assert judge(replace(failed, runs=(*failed.runs, *ended_as_often)), primary)[0] is Verdict.INCONCLUSIVE
+
+
 def test_interruptions_of_both_arms_count_alike_and_a_single_one_does_not_cost_a_clear_verdict(
     alone: tuple[Evidence, Estimated],
 ) -> None:

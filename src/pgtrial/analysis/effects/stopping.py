@@ -11,8 +11,8 @@ from pathlib import Path
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
-from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_part, judge_together
-from pgtrial.analysis.effects.verdict import judge_claim
+from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_together
+from pgtrial.analysis.effects.verdict import judge_bounded_part, judge_claim
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
@@ -214,7 +214,7 @@ def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[ClaimMetric
         code = "stopping.narrow" if is_narrow else "stopping.wide"
         return is_narrow, message(code, width=math.expm1(width), wished=design.precision)
     if parts:
-        verdict = judge_together([judge_part(evidence, part) for part in parts])
+        verdict = judge_together([judge_bounded_part(evidence, part) for part in parts])
     else:
         claim = claims_of(evidence)[0]
         _, better = claim.judged

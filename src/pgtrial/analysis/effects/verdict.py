@@ -169,6 +169,16 @@ def _judge_part(evidence: Evidence, part: ClaimMetric, stopping: Stopping | None
     )
 
 
+def judge_bounded_part(evidence: Evidence, part: ClaimMetric) -> Verdict:
+    """What a metric says of the whole, where neither failures nor the number of blocks forbid a decision."""
+    verdict = judge_part(evidence, part)
+    if part.estimated is None:
+        return verdict
+    bounded, better = bound_primary(evidence, part.estimated), Better(part.estimated.effect.better)
+    _, code = judge_claim(evidence, part.estimated.comparison, better=better, bounded=bounded, claim=part.claim)
+    return verdict if code is None else Verdict.INCONCLUSIVE
+
+
 def _put_together(judged: Sequence[_Judged], *, claimed: Sequence[Claim]) -> _Judged:
     """What decides the whole is said of the parts that do: all of a supported claim, those that refute it, or fail."""
     verdict = judge_together([each.verdict for each in judged])
