@@ -73,7 +73,7 @@ CAUSES = (
         methods=_with_stopping("interleaved"),
         others="[time constants](statistics.md#what-comes-later) of 2, 4 and 8 slices: 40, 79 and 90 % of the "
         "intervals are without the truth (12 blocks of runs of 8 s), 12, 63 and 87 % of runs of 30 s; work that is "
-        "paid by a clock of its own: 10 of 40 experiments; one that fades "
+        "paid by a clock of its own: 10 of 40 experiments by rules 5; one that fades "
         "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
         "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
         "a fifth is missing",
