@@ -42,7 +42,7 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         LOAD + SHOP + "writes = true\n",
         LOAD + SHOP + 'settings = "role"\n',
         SYSBENCH,
-        results("go-tpc") + '[hypothesis]\nmetric = "pgbench.latency_mean"\n',
+        results("go-tpc") + SHOP + 'writes = true\n[hypothesis]\nmetric = "pgbench.latency_mean"\n',
         results("hammerdb") + '[hypothesis]\nmetric = "pgbench.tps"\n',
         results("k6") + '[hypothesis]\nmetric = "pgbench.latency_p99"\n',
     ],
@@ -90,6 +90,7 @@ def test_what_is_right_is_not_refused(text: str) -> None:
             "it tells all at its end, and nothing of any one second",
         ),
         (results("benchbase"), "workload.results", "BenchBase cannot reach a throw-away server, which has no port"),
+        (results("go-tpc"), "workload.results", "go-tpc cannot reach a throw-away server, which has no port"),
         (results("jmeter"), "workload.results", "jmeter"),
         (SYSBENCH.replace("oltp_read_write", "--tables=4"), "workload.command", "names no script behind the program"),
         (SYSBENCH.replace(', "oltp_read_write"', ""), "workload.command", "names no script behind the program"),
@@ -238,7 +239,7 @@ def test_what_is_not_put_together_by_turns_is_refused_with_the_reason(method: st
         make_plan(experiment, None)
 
 
-@pytest.mark.parametrize("results", ["hdr", "openmetrics", "go-tpc"])
+@pytest.mark.parametrize("results", ["hdr", "openmetrics"])
 def test_turns_of_results_that_do_not_tell_of_each_request_are_refused(results: str) -> None:
     text = f'{HEAD}{LOAD}results = "{results}"\n{ARMS}[design]\nmethod = "interleaved"\n'
     experiment = parse_experiment(text, "x", Path("/")).experiment

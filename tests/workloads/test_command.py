@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.command import CommandLoad
+from pgtrial.engine.loads.command import CommandLoad, refuse_missing
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.errors import SettingError, SpecError, WorkloadError
+from pgtrial.errors import PreflightError, SettingError, SpecError, WorkloadError
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import find_marked
@@ -380,6 +380,32 @@ def open_place():
         place = Path(name)
         place.chmod(0o755)
         yield place
+
+
+@pytest.mark.parametrize("word", ["sh", "own", "./own", "/nowhere/own"])
+def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, word):
+    """A path is not: it may be that of a file which is put where the program starts."""
+    closed = open_place / "closed"
+    closed.mkdir(mode=0o700)
+    (open_place / "own").write_text("#!/bin/sh\n")
+    (open_place / "own").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
+
+    asyncio.run(refuse_missing(command(word), LocalHost(mark=str(open_place))))
+
+
+@pytest.mark.parametrize("name", ["no-such-program-at-all", "a-directory", "not-executable"])
+def test_a_program_that_is_not_in_the_path_is_named(open_place, monkeypatch, name):
+    """The error of whatever starts it would be that a directory of PATH is closed to its account."""
+    (open_place / "closed").mkdir(mode=0o700)
+    (open_place / "a-directory").mkdir()
+    (open_place / "not-executable").touch()
+    monkeypatch.setenv("PATH", f"{open_place}/closed:{open_place}:{os.environ['PATH']}")
+
+    with pytest.raises(PreflightError, match=f"^the program {name} is not found$") as caught:
+        asyncio.run(refuse_missing(command(name), LocalHost(mark=str(open_place))))
+
+    assert "PATH" in caught.value.hint
 
 
 @needs_compiler

@@ -247,8 +247,10 @@ def test_statements_that_are_called_as_often_as_there_were_commits_are_transacti
     assert told.explained == 1500
 
 
-def test_without_commits_every_statement_is_alone():
-    assert tell([10, 10, 10], commits=0).groups == ()
+@pytest.mark.parametrize("calls", [10, 4, 1])
+def test_without_commits_every_statement_is_alone(calls):
+    """However near to none the calls are."""
+    assert tell([calls, calls, calls], commits=0).groups == ()
 
 
 def test_rows_of_a_call_tell_how_much_keys_with_more_rows_are_preferred():

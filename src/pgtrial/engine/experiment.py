@@ -20,6 +20,7 @@ from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.keeper import is_wanted, keeper
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
+from pgtrial.engine.loads.command import refuse_missing
 from pgtrial.engine.loads.machines import LoadMachine, make_entrance, open_machines
 from pgtrial.engine.pages import are_about_pages
 from pgtrial.engine.restore import refuse_unrestored, undo_own
@@ -42,6 +43,7 @@ from pgtrial.errors import ConnectError, PgTrialError, SpecError, StoreError, Ta
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.reach import find_outside
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -218,6 +220,8 @@ async def _run_schedule(
                 ):
                     await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
+                if experiment.workload.kind == COMMAND:
+                    await refuse_missing(experiment.workload, here)
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     Preparation(

@@ -20,7 +20,7 @@ PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "d
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
 _CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
-_SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
+_SYSBENCH, _PGREPLAY = "sysbench", "pgreplay"
 _TELL = (
     'Have a script of files read PGTRIAL_CLIENTS, or write "-e", "PGTRIAL_CLIENTS={clients}" behind "run" in the '
     "command."
@@ -137,8 +137,8 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     for index, criterion in enumerate(experiment.criteria):
         if reason := known.lacks(criterion.metric):
             yield ("criteria", index, "metric"), *_cannot_be_had(criterion.metric, workload.results, reason)
-    if workload.results == _BENCHBASE and target.kind != "server":
-        message = "BenchBase cannot reach a throw-away server, which has no port"
+    if known.needs_port and target.kind != "server":
+        message = f"{known.program} cannot reach a throw-away server, which has no port"
         yield ("workload", "results"), message, 'Use kind = "server" in [target], with a host and a port.'
 
 

@@ -22,7 +22,8 @@ class ResultFormat:
     """``no_rate`` says why a load with it cannot have a rate, "" if it can. One that ``is_told_at_end`` says nothing of
     any one second; one that ``tells_each`` can say of each request when it ended. One that ``keeps_clients`` works with
     as many at a time as the file says, and not with those of a script or log; one that ``may_correct`` its latencies
-    may tell of some that no request had. With a ``program`` it is of this one alone.
+    may tell of some that no request had. With a ``program`` it is of this one alone, which ``needs_port`` if it cannot
+    reach a server by a Unix socket.
     """
 
     latencies: Latencies = Latencies.EACH
@@ -32,6 +33,7 @@ class ResultFormat:
     keeps_clients: bool = True
     may_correct: bool = False
     program: str = ""
+    needs_port: bool = False
 
     def lacks(self, metric: str) -> str:
         """Why a metric cannot be had, "" if it can."""
@@ -57,9 +59,10 @@ FORMATS: dict[str, ResultFormat] = {
     "hammerdb": ResultFormat(program="HammerDB", latencies=Latencies.NONE, no_rate="HammerDB knows no rate"),
     "benchbase": ResultFormat(
         program="BenchBase",
+        needs_port=True,
         no_rate="BenchBase times a transaction from when it is taken up, and drops what queues beyond 10,000",
     ),
-    "go-tpc": ResultFormat(program="go-tpc", latencies=Latencies.MEAN, no_rate="go-tpc knows no rate"),
+    "go-tpc": ResultFormat(program="go-tpc", needs_port=True, latencies=Latencies.MEAN, no_rate="go-tpc knows no rate"),
     "k6": ResultFormat(program="k6", keeps_clients=False, no_rate="k6 has the rate that its script says"),
     "pgreplay": ResultFormat(
         program="pgreplay",

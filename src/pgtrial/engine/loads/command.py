@@ -17,9 +17,10 @@ from pgtrial.engine.loads.generators import Conduct, LoadOutcome, run_generators
 from pgtrial.engine.loads.pgbench import check_connections, drop_page_cache, pooling, prewarm
 from pgtrial.engine.slicer.task import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.errors import HostCommandError, PreflightError, WorkloadError
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.local import server_account
 from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import find_of_role
 from pgtrial.knobs.slowdown import library_of, require_generator_loaded
@@ -38,6 +39,32 @@ from pgtrial.workloads.standstill import FIRST, Standstill, StandstillFinding, j
 _TRIAL = 1.0  # s
 _MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
 _HINT = "docs/command.md says what the program has to print. Nothing has been measured."
+
+# What env would find: it says "Permission denied" if there is nothing, and a directory of PATH is closed to its user.
+_FIND = """
+set -f
+IFS=:
+for directory in $PATH; do
+    test -f "$directory/$1" && test -x "$directory/$1" && exit 0
+done
+exit 1
+"""
+
+
+async def refuse_missing(workload: WorkloadTable, here: Host) -> None:
+    """Raise PreflightError if the account of the load finds no program of the command's name in its PATH.
+
+    A program that is named by its path is not looked for: it may lie among the files of the load.
+    """
+    program, account = str(program_of(workload)), server_account(here.ops)
+    if "/" in workload.command[0]:
+        return
+    found = await here.run(["sh", "-c", _FIND, "sh", program], account=account, directory=Path("/"), check=False)
+    if found.status != 0:
+        hint = "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
+        if account is not None:
+            hint += f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
+        raise PreflightError(f"the program {program} is not found", hint=hint)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,9 +28,10 @@ class Told:
 def tell(calls: Sequence[int], *, commits: int) -> Told:
     """The groups of the statements with so many ``calls`` that were sent in ``commits`` explicit transactions.
 
-    Where no choice of groups has as many calls as there were commits, the nearest one below is taken.
+    Where no choice of groups has as many calls as there were commits, the nearest one below is taken; without commits
+    there are none.
     """
-    groups = sorted(_equal(calls), key=lambda group: -calls[group[0]])[:_MOST_GROUPS]
+    groups = sorted(_equal(calls), key=lambda group: -calls[group[0]])[:_MOST_GROUPS] if commits else []
     best: tuple[tuple[int, ...], ...] = ()
     for size in range(1, len(groups) + 1):
         for chosen in combinations(groups, size):
