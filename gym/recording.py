@@ -52,6 +52,9 @@ LOADS = {
     ),
     "writes": RecordedLoad(text="a real server's writes, recorded", option=_UPDATE),
     "hours": RecordedLoad(text="a real server's writes, recorded for two hours", option=_UPDATE),
+    "more-hours": RecordedLoad(
+        text="a real server's mix of reads and writes, recorded for two hours", option="--builtin=tpcb-like"
+    ),
 }
 
 

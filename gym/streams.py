@@ -16,7 +16,7 @@ _STALLED = 0.1  # of its speed an arm keeps while it stalls
 _WORST = -0.05  # log speed below which an attempt fails, where failures tell something
 _BLOCK_NOISE = OWN_NOISE * math.sqrt(2 / RUN)  # of the ratio of two runs
 # s of a recording that stay together, on average
-_STRETCHES = {"hours": 3600.0}
+_STRETCHES = {"hours": 3600.0, "more-hours": 3600.0}
 _STRETCH = 120.0  # of the others
 
 
