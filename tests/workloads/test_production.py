@@ -327,8 +327,8 @@ COMMIT;
 """
 # The server keeps the constants of these: it has read them before its counts were reset.
 PREPARED = (
-    "SELECT note FROM orders WHERE customer = 83 AND id = %s",
-    "SELECT note FROM orders WHERE customer < 8e3 AND note <> 'planted' AND id = %s",
+    "SELECT note FROM orders WHERE customer = 8675309 AND id = %s",
+    "SELECT note FROM orders WHERE customer < 86753e3 AND note <> 'planted' AND id = %s",
 )
 ONCE = "SELECT wipe(7654321); CREATE ROLE planted PASSWORD 'planted'; COPY (SELECT 'planted') TO STDOUT"
 
@@ -406,7 +406,7 @@ def test_no_value_leaves_the_server(written):
     texts = {path: path.read_text() for path in written.rglob("*") if path.is_file()}
 
     assert len(texts) > 8
-    planted = re.compile(r"planted|7654321|= 83\b|8e3")
+    planted = re.compile(r"planted|7654321|8675309|86753e3")
     assert [path for path, text in texts.items() if planted.search(text)] == []
     left_out = json.loads(texts[written / "workload.json"])["left_out"]
     assert [each["statements"] for each in left_out if "values stay on the server" in each["reason"]] == [2]

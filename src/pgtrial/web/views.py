@@ -45,8 +45,8 @@ _FACTS: tuple[tuple[str, Callable[[Findings], str]], ...] = (
     ("caveats", lambda found: str(len(found.caveats))),
 )
 
-# Arm, metric, scenario or "", load level's label.
-_Key = tuple[str, str, str, str]
+# Arm, metric, scenario, load level's label.
+_Key = tuple[str, str, str | None, str]
 
 
 def describe(place: ServedFolder, summary: FolderSummary) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _index(findings: Findings) -> dict[_Key, Effect]:
         (
             arm_label(findings, effect.arm),
             effect.metric,
-            effect.scenario or "",
+            effect.scenario,
             level_label(findings, effect.load_level),
         ): effect
         for effect in (*findings.effects, *findings.placebo)
