@@ -26,6 +26,7 @@ class Place:
     databases: Mapping[str, Mapping[str, str]]
     failing: Mapping[str, str] = field(default_factory=dict)
     silent: Sequence[str] = ()
+    dropped: Sequence[str] = ()  # what cannot be prepared
     sessions: Sequence[str] = ()
     now: float = 100.0
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -58,9 +59,15 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Place:
                 raise LinkError(place.failing[self.database])
             place.open.add(self.database)
             place.connections += 1
-            place.statements |= statements
+            for name, statement in statements.items():
+                self.prepare(name, statement, deadline=deadline)
+
+        def settle(self, *, deadline: float) -> bool:
+            return True
 
         def prepare(self, name: str, statement: str, *, deadline: float) -> None:
+            if name in place.dropped:
+                raise LinkError(f"ERROR: {name} does not exist")
             place.statements[name] = statement
 
         def run(self, name: str, parameters: Sequence[bytes], *, deadline: float) -> PGresult | None:
@@ -214,6 +221,24 @@ def test_a_connection_that_is_lost_is_made_again_where_reading_lasts(place: Plac
     assert {"quiet", "pg_stat_statements", "pg_wait_sampling"} <= set(place.statements)
     opened.close()
     assert place.open == set()
+
+
+def test_one_that_is_dropped_takes_no_other_with_it_where_reading_lasts(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    reader = Reader()
+    opened = reader.open("control", "shop", pace=LASTING)
+    opened.start()
+    place.open.clear()  # the server was started again, without the library of one of them
+    place.statements.clear()
+    place.dropped = ["pg_wait_sampling"]
+    read = len(of(place, "pg_stat_statements"))
+    assert seconds_of(place, "pg_wait_sampling", opened, seconds=200) == []
+    assert len(of(place, "pg_stat_statements")) >= read + 3
+    assert reader.remarks == ["pg_wait_sampling cannot be read: ERROR: pg_wait_sampling does not exist."]
+
+    place.dropped = []
+    assert len(seconds_of(place, "pg_wait_sampling", opened, seconds=300)) >= 1
+    opened.close()
 
 
 def test_one_that_owes_two_answers_in_a_row_gets_another_connection_where_reading_lasts(place: Place) -> None:

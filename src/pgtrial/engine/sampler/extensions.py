@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from psycopg.pq.abc import PGresult
+
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import NO_EXTENSION, ExtensionCollector, find_statement, in_schema
 from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
@@ -34,6 +36,7 @@ class _Reading:
     link: ServerLink
     statement: str
     due: float  # time of the monotonic clock
+    is_prepared: bool = True  # on the connection as it is now
     owes: bool = False  # the last answer has not come in time
 
 
@@ -161,11 +164,8 @@ class ExtensionReader:
             one.due = time.monotonic() + max(collector.every, self._pace.least if collector.every else 0.0)
             if self._resting.get(collector.extension, (0.0, 0.0))[0] > time.monotonic():
                 continue
-            parameters = [self._parameters[name] for name in collector.parameters]
             try:
-                if self._pace.rest is not None and not one.link.is_connected:
-                    self._connect_again(one.link, deadline)
-                result = one.link.run(collector.name, parameters, deadline=deadline)
+                result = self._ask(one, deadline)
             except LinkError as err:
                 self._leave_alone(collector.extension, str(err))
                 continue
@@ -179,10 +179,29 @@ class ExtensionReader:
             if "sessions" in collector.parameters:
                 self._parameters["sessions"] = _sessions(columns, rows)
 
+    def _ask(self, one: _Reading, deadline: float) -> PGresult | None:
+        """The answer; None where it does not come in time. Raises LinkError."""
+        if self._pace.rest is not None and not one.link.is_connected:
+            self._connect_again(one.link, deadline)
+        if not one.is_prepared:
+            if not one.link.settle(deadline=0.0):
+                return None
+            try:
+                one.link.prepare(one.collector.name, one.statement, deadline=deadline)
+            except LinkError:
+                if not one.link.settle(deadline=0.0):
+                    one.link.close()  # whether it is prepared by now is not known there
+                raise
+            one.is_prepared = True
+        parameters = [self._parameters[name] for name in one.collector.parameters]
+        return one.link.run(one.collector.name, parameters, deadline=deadline)
+
     def _connect_again(self, link: ServerLink, deadline: float) -> None:
-        """Raises LinkError."""
-        of_link = {one.collector.name: one.statement for one in self._readings if one.link is link}
-        link.connect({_QUIET: _DO_NOT_TRACK, **of_link}, deadline=deadline)
+        """Each statement is prepared when it is due, so that what is gone by then fails alone. Raises LinkError."""
+        link.connect({_QUIET: _DO_NOT_TRACK}, deadline=deadline)
+        for one in self._readings:
+            if one.link is link:
+                one.is_prepared = False
         with suppress(LinkError):
             link.run(_QUIET, (), deadline=deadline)
 
