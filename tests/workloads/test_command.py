@@ -410,7 +410,7 @@ def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, wor
     (open_place / "own").chmod(0o755)
     monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
 
-    asyncio.run(refuse_missing(command(word), LocalHost(mark=str(open_place))))
+    asyncio.run(refuse_missing(command(word), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
 
 
 def test_an_arm_may_name_another_program(open_place):
@@ -453,7 +453,7 @@ def test_a_program_that_is_not_in_the_path_is_named(open_place, monkeypatch, nam
     monkeypatch.setenv("PATH", f"{open_place}/closed:{open_place}:{os.environ['PATH']}")
 
     with pytest.raises(PreflightError, match=f"^the program {name} is not found$") as caught:
-        asyncio.run(refuse_missing(command(name), LocalHost(mark=str(open_place))))
+        asyncio.run(refuse_missing(command(name), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
 
     assert "PATH" in caught.value.hint
 
