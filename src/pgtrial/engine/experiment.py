@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.design.levels import over_arms
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
@@ -350,7 +351,7 @@ async def _try_and_plan(
     context = RunContext(
         workload=experiment.workload,
         load=load,
-        levels=plan.levels,
+        levels=tuple(over_arms(arms, level) for level in plan.levels),
         seed=plan.seed,
         client_host=here,
         machines=machines,
