@@ -435,7 +435,7 @@ def test_an_arm_may_name_another_program(open_place):
     )
     arms = [
         Arm(name="old", role=Role.CONTROL),
-        Arm(name="new", role=Role.CANDIDATE, knobs={"workload": {"command": write_command([f"{open_place}/new"])}}),
+        Arm(name="new", role=Role.CANDIDATE, knobs={"workload": {"command": write_command((f"{open_place}/new",))}}),
     ]
 
     for arm in arms:
