@@ -316,6 +316,18 @@ def test_unknown_cpu_times_say_nothing(assess: Assess) -> None:
     assert list(runs.check_generator(blind)) == []
 
 
+def test_behind_a_pooler_the_load_has_no_more_sessions_than_the_pool(
+    assess: Assess, evidence: Evidence, reduction: Reduction
+) -> None:
+    reduced = with_increases(reduction, {4}, {"proc_stat.cpu_idle": {"all": 0.1}, "proc_stat.cpu_iowait": {"all": 0.0}})
+    waits = {**reduction.waits, (4, 0): (Wait(wait_type="", wait_event="", sessions=1.0),)}
+    pooled = tuple(replace(arm, knobs={**arm.knobs, "pgbouncer": {"pool_size": "2"}}) for arm in evidence.arms)
+
+    found = runs.check_generator(assess(arms=pooled, reduced={**reduced, "waits": waits}))
+
+    assert list(found) == []  # half of the two sessions
+
+
 @pytest.mark.parametrize(("active", "is_saturated"), [(1.0, True), (3.5, False)])
 def test_a_generator_that_takes_the_last_cpu_is_told(
     assess: Assess, evidence: Evidence, reduction: Reduction, active: float, is_saturated: bool

@@ -1,4 +1,6 @@
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -296,3 +298,35 @@ def test_longer_pauses_need_a_script_that_pauses(file: Path, capsys: pytest.Capt
     if "file" in workload:
         Path("a.sql").write_text("SELECT 1; \\sleep 5 ms\n")
         assert main(["check", "--no-host", str(file)]) == 0
+
+
+ORM = Path(__file__).parents[2] / "examples" / "orm" / "experiment.toml"
+
+
+def test_programs_of_arms_are_looked_for_and_what_to_do_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of two versions of SQLAlchemy, where its environments have not been made."""
+    assert main(["check", str(ORM)]) == 1
+
+    out = capsys.readouterr().out
+    assert out.startswith(f"not ready: {ORM}: the programs sqlalchemy-1.4, sqlalchemy-2.0 are not found. Correct")
+    assert "install it" in out
+    assert "it is looked for in PATH" in out
+    assert main(["check", "--no-host", str(ORM)]) == 0
+
+
+def test_an_experiment_whose_programs_are_in_the_path_is_ready(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-") as name:  # the account of the load can enter it
+        place = Path(name)
+        place.chmod(0o755)
+        for program in ("sqlalchemy-1.4", "sqlalchemy-2.0"):
+            (place / program).write_text("#!/bin/sh\ntouch was-started\n")
+            (place / program).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+        monkeypatch.chdir(place)
+
+        assert main(["check", str(ORM)]) == 0
+
+        assert sorted(path.name for path in place.iterdir()) == ["sqlalchemy-1.4", "sqlalchemy-2.0"]  # none was started
+    assert capsys.readouterr().out.startswith(f"ok: {ORM}\n")

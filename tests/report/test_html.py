@@ -11,6 +11,7 @@ from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.markdown import render_summary
 from pgtrial.report.sections import SECTIONS
+from pgtrial.report.sections.effects import EFFECTS
 from pgtrial.report.sections.verdict import VERDICT
 from pgtrial.report.text import render_text
 from pgtrial.report.words import scenario_latencies
@@ -114,6 +115,17 @@ def test_a_gain_that_is_not_sure_beside_all_others_is_left_out_and_a_loss_is_sai
     assert {each["doubt"] for each in losses["elsewhere"]} == {
         f"perhaps by chance, as {len(sample.effects)} were looked at"
     }
+
+
+def test_the_only_load_level_is_all_of_them_and_its_effects_are_told_once(sample):
+    """Findings have those of each level beside those over all."""
+    effects = sample.effects + tuple(effect.model_copy(update={"load_level": 0}) for effect in sample.effects)
+    one_level = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
+
+    context = EFFECTS.build(sample.model_copy(update={"experiment": one_level, "effects": effects}))
+
+    rows = [(row["arm"], row["metric"], row["scenario"], row["level"]) for row in context["rows"]]
+    assert len(rows) == len(set(rows)) > 0
 
 
 def test_all_that_got_worse_is_said_in_a_scenario_or_at_a_level_too(sample):

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.design.levels import level_of
+from pgtrial.design.duration import guard_time
+from pgtrial.design.levels import level_of, over_arms
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.scenarios import of_arm, read_arm_scripts, scenarios_of
@@ -120,6 +123,16 @@ def test_an_arm_may_have_other_clients(folder):
 
     assert level_of(old, level) == level
     assert level_of(new, level) == LoadLevel(index=0, clients=7)
+    both = over_arms((old, new), level)
+    assert both.label == say(name_level(both)) == "2 to 7 clients, by arm"
+    assert over_arms((new,), level) == level_of(new, both) == LoadLevel(index=0, clients=7)
+
+
+def test_all_arms_have_the_time_of_the_one_with_most_clients_to_connect(folder):
+    (folder / "e.toml").write_text(TEXT.replace('connect = "each', 'clients = 400\nconnect = "each'))
+    arms = resolve_arms(load_experiment(folder / "e.toml").experiment)
+
+    assert guard_time(over_arms(arms, LoadLevel(index=0, clients=2))) == 8.0
 
 
 def test_pauses_of_an_arm_are_longer_in_its_own_scripts_too(folder: Path) -> None:

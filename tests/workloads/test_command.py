@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import find_marked
 from pgtrial.knobs.slowdown import build_library, generator_environment
+from pgtrial.knobs.workload import write_command
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
@@ -45,6 +46,24 @@ def plan(workload: WorkloadTable, *, clients: int = 3, rate: float | None = None
 
 def command(*words: str, **others: object) -> WorkloadTable:
     return WorkloadTable.model_validate({"kind": "command", "command": list(words), **others})
+
+
+def a_server(environment: Mapping[str, str] | None = None) -> RunningServer:
+    """What a load is told of one that is up, though there is none."""
+    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
+    return RunningServer(
+        settings={most.name: most},
+        changes=(),
+        version="16.2",
+        version_num=160000,
+        database="x",
+        control="",
+        conninfo=lambda database: database,
+        environment={**SERVER, **(environment or {})},
+        directories=(),
+        groups=(),
+        confirmed=frozenset(),
+    )
 
 
 def test_a_word_of_the_command_may_name_what_is_known():
@@ -391,7 +410,38 @@ def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, wor
     (open_place / "own").chmod(0o755)
     monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
 
-    asyncio.run(refuse_missing(command(word), LocalHost(mark=str(open_place))))
+    asyncio.run(refuse_missing(command(word), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
+
+
+def test_an_arm_may_name_another_program(open_place):
+    """Not that of the load with the arguments of the arm."""
+    host, server = LocalHost(mark=str(open_place)), a_server()
+    tell = """echo '{"t": '$(date +%s.%N)', "latency": 0.001}'; exec sleep 60"""
+    for name in ("old", "new"):
+        (open_place / name).write_text(f"#!/bin/sh\necho {name} >> {open_place}/began\n{tell}\n")
+        (open_place / name).chmod(0o755)
+    (open_place / "began").touch()
+    (open_place / "began").chmod(0o666)
+    load = CommandLoad(
+        account=server_account(),
+        workload=command(f"{open_place}/old"),
+        files={},
+        seed=1,
+        clients=1,
+        here=host,
+        there=host,
+        work=open_place,
+        mark=str(open_place),
+    )
+    arms = [
+        Arm(name="old", role=Role.CONTROL),
+        Arm(name="new", role=Role.CANDIDATE, knobs={"workload": {"command": write_command((f"{open_place}/new",))}}),
+    ]
+
+    for arm in arms:
+        asyncio.run(load.try_out(arm, server))
+
+    assert (open_place / "began").read_text().split() == ["old", "new"]
 
 
 @pytest.mark.parametrize("name", ["no-such-program-at-all", "a-directory", "not-executable"])
@@ -403,7 +453,7 @@ def test_a_program_that_is_not_in_the_path_is_named(open_place, monkeypatch, nam
     monkeypatch.setenv("PATH", f"{open_place}/closed:{open_place}:{os.environ['PATH']}")
 
     with pytest.raises(PreflightError, match=f"^the program {name} is not found$") as caught:
-        asyncio.run(refuse_missing(command(name), LocalHost(mark=str(open_place))))
+        asyncio.run(refuse_missing(command(name), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
 
     assert "PATH" in caught.value.hint
 
@@ -430,20 +480,7 @@ def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_r
         work=open_place,
         mark=mark,
     )
-    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
-    server = RunningServer(
-        settings={most.name: most},
-        changes=(),
-        version="16.2",
-        version_num=160000,
-        database="x",
-        control="",
-        conninfo=lambda database: database,
-        environment={**SERVER, **generator_environment({"generator": "1.5"}, library, host)},
-        directories=(),
-        groups=(),
-        confirmed=frozenset(),
-    )
+    server = a_server(generator_environment({"generator": "1.5"}, library, host))
 
     with contextlib.nullcontext() if is_loaded else pytest.raises(SettingError, match='varied: "static" does not load'):
         asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.design.levels import over_arms
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.errors import SpecError, StoreError
@@ -268,7 +269,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             experiment=plan.experiment,
             meta=meta,
             arms=plan.arms,
-            levels=plan.levels,
+            levels=tuple(over_arms(plan.arms, level) for level in plan.levels),
             slots=plan.slots,
             method=plan.method,
             seed=plan.seed,

@@ -1,5 +1,6 @@
 """Turn arguments, a file or options, into a checked experiment."""
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ from pgtrial.experiment_file.load import (
     refuse,
 )
 from pgtrial.experiment_file.reach import files_in, find_outside
+from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
@@ -103,6 +105,19 @@ class Checked:
         """Which extensions that it creates its servers here do not have. All data are read for it: only who asks."""
         return tuple(_lacking_extensions(self.plan, self.loaded.folder, self.servers))
 
+    @cached_property
+    def without_program(self) -> str:
+        """Why the programs of a load cannot be started here, "" if they can or there are none. Only who asks looks."""
+        from pgtrial.engine.loads.command import refuse_missing
+
+        if self.there.workload.kind != COMMAND or not self.place.is_here:
+            return ""
+        try:
+            asyncio.run(refuse_missing(self.there.workload, self.plan.arms, LocalHost()))
+        except PreflightError as error:
+            return f"{error.message}. {error.hint}".rstrip(".")
+        return ""
+
     @property
     def version(self) -> int:
         """The control's major version; the newest known version if there is no server."""
@@ -114,6 +129,7 @@ class Checked:
         reasons = (
             *(server.missing for server in self.servers if not server.is_unknown),
             self.without_fio,
+            self.without_program,
             *self.lacking,
         )
         return "; ".join(reason for reason in reasons if reason)

@@ -11,7 +11,7 @@ from pgtrial.cli.plan_method import detectable_effect, method_data, windows_text
 from pgtrial.cli.plan_target import counts_statements, host_changes_data, own_settings
 from pgtrial.design.budget import is_open
 from pgtrial.design.effect_timing import find_differences
-from pgtrial.design.levels import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, over_arms, split_clients
 from pgtrial.engine.consent import uses_of, writes_of
 from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
@@ -50,7 +50,7 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         "experiment": experiment.experiment.name,
         **({} if is_soak else {"claim": claim_sentence(checked)}),
         "arms": ", ".join(arm.name if is_soak else _arm_label(arm) for arm in plan.arms),
-        "load levels": _shorten(level.label for level in plan.levels),
+        "load levels": _shorten(over_arms(plan.arms, level).label for level in plan.levels),
         **({"soak": f"{windows_text(plan)}{' for each arm' * (len(plan.arms) > 1)}"} if is_soak else {}),
         "runs": f"{len(plan.slots)} {'windows' if is_soak else blocks}, about {format_duration(plan.estimate.total)}",
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
-from pgtrial.design.levels import load_levels
+from pgtrial.design.levels import load_levels, over_arms
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
@@ -71,7 +71,8 @@ class TotalEstimate:
 def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> RunEstimate:
     """One run; where the runs of a block share its time, an equal part of the block for each."""
     size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
-    workload, levels = experiment.workload, load_levels(experiment.workload)
+    workload = experiment.workload
+    levels = tuple(over_arms(arms, level) for level in load_levels(workload))
     restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
     servers, start = 1.0, SERVER_SECONDS
     if experiment.design.soak is not None:
@@ -194,7 +195,8 @@ def longest_measurement(experiment: Experiment, arms: Sequence[Arm], choice: Met
     """Seconds from the start of a run's first load level to the end of its last: of all runs of a block together where
     they share its time, and of the longer kind of block.
     """
-    workload, levels = experiment.workload, load_levels(experiment.workload)
+    workload = experiment.workload
+    levels = tuple(over_arms(arms, level) for level in load_levels(workload))
     if choice.method == "blocks":
         return _own_seconds(workload, levels)
     steps = max(_kinds_of_blocks(choice, [arm.name for arm in arms], workload.duration))
@@ -208,7 +210,7 @@ def _warmup_seconds(workload: WorkloadTable) -> float:
 
 def guard_time(level: LoadLevel) -> float:
     """Seconds at the start of a level that are not counted: the sessions connect and fill their caches."""
-    return max(1.0, level.clients / 50)
+    return max(1.0, (level.clients if level.by_arm is None else level.by_arm[1]) / 50)
 
 
 def longest_gap(rate: float) -> int:

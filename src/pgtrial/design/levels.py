@@ -1,6 +1,6 @@
 """The load levels of a run, with arrival rates where the loop is open; and how scenarios divide the clients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -31,7 +31,14 @@ def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
 def level_of(arm: Arm, level: LoadLevel) -> LoadLevel:
     """A load level as an arm has it, which may have other clients."""
     clients = own_clients(arm.knobs.get(WORKLOAD, {}))
-    return level if clients is None else replace(level, clients=clients)
+    return replace(level, clients=level.clients if clients is None else clients, by_arm=None)
+
+
+def over_arms(arms: Iterable[Arm], level: LoadLevel) -> LoadLevel:
+    """A load level as several arms have it, which may have different clients."""
+    clients = [level_of(arm, level).clients for arm in arms]
+    fewest, most = min(clients, default=level.clients), max(clients, default=level.clients)
+    return replace(level, clients=fewest) if fewest == most else replace(level, by_arm=(fewest, most))
 
 
 def part_of(level: LoadLevel, number: int, *, of: int) -> LoadLevel:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.design.levels import over_arms
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
@@ -221,7 +222,7 @@ async def _run_schedule(
                     await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
                 if experiment.workload.kind == COMMAND:
-                    await refuse_missing(experiment.workload, here)
+                    await refuse_missing(experiment.workload, plan.arms, here)
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     Preparation(
@@ -350,7 +351,7 @@ async def _try_and_plan(
     context = RunContext(
         workload=experiment.workload,
         load=load,
-        levels=plan.levels,
+        levels=tuple(over_arms(arms, level) for level in plan.levels),
         seed=plan.seed,
         client_host=here,
         machines=machines,

@@ -34,7 +34,9 @@ _PARTS = {
 
 
 def name_level(level: LoadLevel) -> Message:
-    """ "8 clients", "500 tps, 8 clients"."""
+    """ "8 clients", "500 tps, 8 clients", "40 to 400 clients, by arm"."""
+    if level.by_arm is not None:
+        return message("level.clients-by-arm", fewest=level.by_arm[0], most=level.by_arm[1])
     if level.rate is None:
         return message("level.clients", count=level.clients)
     return message("level.rate", count=level.clients, rate=level.rate)

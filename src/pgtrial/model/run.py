@@ -75,15 +75,21 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadLevel:
-    """``index`` counts from 0; ``rate`` is the arrival rate in transactions per second, None for a closed loop."""
+    """``index`` counts from 0; ``rate`` is the arrival rate in transactions per second, None for a closed loop.
+
+    ``by_arm`` are the fewest and the most clients that arms have, where some have their own.
+    """
 
     index: int
     clients: int
     rate: float | None = None
+    by_arm: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:
         """The label in English, for messages and for recognising a level."""
+        if self.by_arm is not None:
+            return f"{self.by_arm[0]} to {self.by_arm[1]} clients, by arm"
         clients = f"{self.clients} client{'' if self.clients == 1 else 's'}"
         return clients if self.rate is None else f"{self.rate:g} tps, {clients}"
 

@@ -128,6 +128,12 @@ def format_metric(metric: str, value: float | None) -> str:
     return format_value(value, known.metric.unit if known else "")
 
 
+def told_effects(findings: Findings) -> tuple[Effect, ...]:
+    """Those of the candidates and of the placebo; where there is one load level, it is all of them, and told once."""
+    every = (*findings.effects, *findings.placebo)
+    return every if len(findings.experiment.levels) > 1 else tuple(each for each in every if each.load_level == ALL)
+
+
 def level_label(findings: Findings, level: int | str) -> str:
     """The level's own label ("8 clients"); "all load levels" for all of them, where there are several."""
     levels = findings.experiment.levels

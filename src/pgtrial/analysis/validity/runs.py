@@ -16,6 +16,7 @@ from pgtrial.experiment_file.workload_table import COMMAND, TPCC
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.findings.record import ALL
+from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
@@ -252,6 +253,8 @@ def _steal_share(assessment: Assessment, run: RunRow, window: Phase) -> float | 
 def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
     """No CPU is left, and yet most of the load's sessions have nothing to do: the load generator holds them up.
 
+    Behind a pooler the load has no more sessions than the pool.
+
     Those of a replay wait for the times of their log.
     """
     evidence = assessment.evidence
@@ -268,11 +271,11 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
             waits = assessment.reduction.waits.get((run.id, level))
             if level not in closed or waits is None or busy is None or idle is None or busy + idle == 0:
                 continue
-            active = sum(wait.sessions for wait in waits)
-            if (
-                busy / (busy + idle) > BUSY_SHARE
-                and active < ACTIVE_SHARE * level_of(arms[run.slot.arm], closed[level]).clients
-            ):
+            active, arm = sum(wait.sessions for wait in waits), arms[run.slot.arm]
+            sessions = level_of(arm, closed[level]).clients
+            if (pooler := arm.knobs.get(PGBOUNCER)) is not None:
+                sessions = min(sessions, pool_size(pooler))
+            if busy / (busy + idle) > BUSY_SHARE and active < ACTIVE_SHARE * sessions:
                 saturated.append(run.id)
     if saturated:
         runs = tuple(dict.fromkeys(saturated))

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -51,20 +51,29 @@ exit 1
 """
 
 
-async def refuse_missing(workload: WorkloadTable, here: Host) -> None:
-    """Raise PreflightError if the account of the load finds no program of the command's name in its PATH.
+async def refuse_missing(workload: WorkloadTable, arms: Iterable[Arm], here: Host) -> None:
+    """Raise PreflightError if the account of the load finds no program of the name in an arm's command in its PATH.
 
     A program that is named by its path is not looked for: it may lie among the files of the load.
     """
-    program, account = str(program_of(workload)), server_account(here.ops)
-    if "/" in workload.command[0]:
-        return
-    found = await here.run(["sh", "-c", _FIND, "sh", program], account=account, directory=Path("/"), check=False)
-    if found.status != 0:
+    account, missing = server_account(here.ops), []
+    for name in dict.fromkeys(_workload_of(workload, arm).command[0] for arm in arms):
+        if "/" not in name:
+            find = ["sh", "-c", _FIND, "sh", name]
+            found = await here.run(find, account=account, directory=Path("/"), check=False)
+            missing += [name] if found.status != 0 else []
+    if missing:
         hint = "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
         if account is not None:
             hint += f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
-        raise PreflightError(f"the program {program} is not found", hint=hint)
+        names = f"program {missing[0]} is" if len(missing) == 1 else f"programs {', '.join(missing)} are"
+        raise PreflightError(f"the {names} not found", hint=hint)
+
+
+def _workload_of(workload: WorkloadTable, arm: Arm) -> WorkloadTable:
+    """The load with the command of an arm, which may have its own."""
+    words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
+    return workload if words is None else workload.model_copy(update={"command": read_command(words)})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +125,7 @@ class CommandLoad:
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
         check_connections(arm, server.settings, clients=self.clients if own is None else own)
         library = library_of(server.environment)
-        what = (server.version, pooling(arm), self._workload(arm).command, own, library is None)
+        what = (server.version, pooling(arm), _workload_of(self.workload, arm).command, own, library is None)
         if what in self.tried:
             return
         self.tried.add(what)
@@ -241,7 +250,7 @@ class CommandLoad:
         except OSError as err:
             raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
         return plan_command(
-            self._workload(arm),
+            _workload_of(self.workload, arm),
             level,
             files=self.files,
             environment=server.environment,
@@ -250,10 +259,6 @@ class CommandLoad:
             record=record,
             seed=f"{self.seed}/{block}",
         )
-
-    def _workload(self, arm: Arm) -> WorkloadTable:
-        words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
-        return self.workload if words is None else self.workload.model_copy(update={"command": read_command(words)})
 
     def logs(
         self,

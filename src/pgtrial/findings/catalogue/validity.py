@@ -18,6 +18,7 @@ VALIDITY_PARTS = {
     "arm-count": Entry(text="{arm} {number}"),
     "arm-checkpoints": Entry(text=N_("{arm} {number:decimal1} per run")),
     "level.clients": Entry(text=plural("{count} client", "{count} clients")),
+    "level.clients-by-arm": Entry(text=N_("{fewest} to {most} clients, by arm")),
     "level.rate": Entry(
         text=plural("{rate:significant6} tps, {count} client", "{rate:significant6} tps, {count} clients")
     ),
@@ -376,7 +377,8 @@ VALIDITY_CAVEATS = {
             "than it is."
         ),
         hint=N_("Use fewer clients, the prepared protocol, or heavier transactions; end other programs."),
-        when="closed loop: CPUs more than 95 % busy while fewer than half of the clients have an active session",
+        when="closed loop: CPUs more than 95 % busy while fewer than half of the clients, or of the sessions of their "
+        "pooler, are active",
     ),
     "not-engaged": Entry(
         severity=Severity.WARNING,

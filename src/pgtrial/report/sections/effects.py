@@ -27,6 +27,7 @@ from pgtrial.report.words import (
     metric_label,
     p_of,
     scenario_latencies,
+    told_effects,
 )
 from pgtrial.units import format_decimal, format_percent, format_share
 
@@ -41,10 +42,9 @@ def _build_effects(findings: Findings) -> dict[str, object]:
     ]
     if scenario_latencies(findings):  # what is the same of all by construction says less
         charts.insert(0, charts.pop(2))
-    effects = [*findings.effects, *findings.placebo]
     return {
         "charts": [chart for chart in charts if chart is not None],
-        "rows": [_row(findings, effect) for effect in effects],
+        "rows": [_row(findings, effect) for effect in told_effects(findings)],
         "margin": format_share(asked.margin),
         "confidence": format_share(asked.confidence),
         "control": asked.control,
