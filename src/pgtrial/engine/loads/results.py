@@ -230,7 +230,7 @@ class Listener:
             return
         if not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
             raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
-        longest = max((latency for latency, count in told.latencies if count), default=told.mean or 0.0)
+        longest = max([latency for latency, count in told.latencies if count], default=told.mean or 0.0)
         if longest > told.t - self.started + _CLOCKS:
             raise LineError(
                 f"a request that took {format_duration(longest)} would have begun before the program; "
