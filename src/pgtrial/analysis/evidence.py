@@ -288,7 +288,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             is_provisional=was_harmed or (plan.rules.is_provisional and is_open),
             hosts=hosts,
             settled=plan.settled,
-            lacks_record=lacks_record(state),
+            lacks_record=lacks_record(state, folder),
         )
     finally:
         state.close()
