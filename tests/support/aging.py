@@ -11,8 +11,7 @@ WITH_PARTS = 9  # rules from which on transactions have a column of their parts 
 # Keys of the record by the rules that brought them.
 _KEYS = {2: ("seed", "rules", "digest", "attempts_before"), 3: ("digest_rest", "contents"), 4: ("attempts_digest",)}
 _OLD_TABLES = (
-    "CREATE TABLE process (pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, boot_id TEXT NOT NULL, "
-    "role TEXT NOT NULL, started REAL NOT NULL, PRIMARY KEY (pid, start_ticks, boot_id)) STRICT",
+    "CREATE TABLE process (pid INTEGER, start_ticks INTEGER, boot_id TEXT, role TEXT, started REAL) STRICT",
     "CREATE TABLE work_directory (path TEXT PRIMARY KEY, variant TEXT NOT NULL) STRICT",
 )
 

@@ -48,8 +48,6 @@ LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
 
 
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
     """What a claim is about, beside what its file says: digests of the ``programs``, and the user's name for it all."""

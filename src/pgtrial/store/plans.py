@@ -174,7 +174,8 @@ def _recorded_attempts(meta: Mapping[str, str]) -> int | None:
 
 
 def lacks_record(state: State, folder: Path) -> bool:
-    """Whether a folder says that it is of older rules than it shows: what it was to be judged by was taken out.
+    """Whether a folder says that it is of older rules than it shows: what it is to be judged by was altered or taken
+    out.
 
     Raises StoreError, and ValueError where its rules are no number.
     """

@@ -32,8 +32,8 @@ VALIDITY_CAVEATS = {
     ),
     "post-hoc.no-record": Entry(
         text=N_(
-            "The record of claim and rules is missing, although the pgtrial that made this folder kept one: whatever "
-            "it claims now is post hoc."
+            "This folder is younger than its record of claim and rules says, so that was altered or taken out: "
+            "whatever it claims now is post hoc."
         ),
         hint=N_("Ask for the folder as it was, or run the experiment anew."),
     ),
