@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.evidence import read_evidence
 from pgtrial.design.registration import attempts_digest, plan_digest, register
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
@@ -157,3 +158,15 @@ def test_a_record_that_is_written_anew_shows_in_its_digest_alone(folder: Path) -
 
     assert findings.hypothesis.verdict is Verdict.SUPPORTED
     assert findings.experiment.digest != published
+
+
+def test_what_no_rule_has_stopped_is_provisional_whatever_the_record_says(tmp_path: Path) -> None:
+    """Else whoever likes the first blocks takes the others off, and has a verdict as of one look."""
+    folder = write_result_folder(
+        tmp_path / "r", text=EXPERIMENT.replace("blocks = 6", "blocks = 12"), simulation=NEAR, runs=8 * 3
+    )
+    before = analyze(folder).hypothesis
+    change_record(folder, "INSERT INTO meta VALUES ('stopped', 'It is decided.')")
+
+    assert analyze(folder).hypothesis == before
+    assert read_evidence(folder).is_provisional

@@ -261,7 +261,9 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
         caveats = state.caveats()
         # What was censored by the arm itself is never done: the block in which it was at its worst is missing.
         was_harmed = any(caveat.code == STOPPED_FOR_HARM for _, caveat in caveats)
-        is_open = STOPPED not in meta and _is_unfinished(plan.slots, runs)
+        # The record may say that a rule ended it; the plan has to have one. What a guardrail ends is harm, as above.
+        has_ended = STOPPED in meta and plan.experiment.design.stop != "never"
+        is_open = not has_ended and _is_unfinished(plan.slots, runs)
         runs = tuple(replace(run, is_switched=is_switched) for run in runs)
         return Evidence(
             folder=folder,
