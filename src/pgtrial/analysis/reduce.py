@@ -339,10 +339,11 @@ def _read_counters(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Map
 
 
 def _is_foreign(run: RunRow, readings: Readings) -> bool:
-    """Whether there are readings, and all are of before a run or after it."""
-    if not readings or run.started is None or run.ended is None:
+    """Whether there are readings, and all are of before the phases of a run or after them."""
+    if not readings or not run.phases:
         return False
-    return all(t[-1] < run.started or t[0] > run.ended for t, _ in readings.values())
+    start, end = min(phase.start for phase in run.phases), max(phase.end for phase in run.phases)
+    return all(t[-1] < start or t[0] > end for t, _ in readings.values())
 
 
 def _add_increases(counters: _Counters, run: RunRow, readings: Readings) -> None:

@@ -374,7 +374,8 @@ VALIDITY_CAVEATS = {
             "The readings of {count} runs are all of another time than the run: their files are not their own.",
         ),
         hint=N_("Ask for the folder as it was, or run the experiment anew."),
-        when="no reading in samples.parquet of a run is from between its beginning and its end",
+        when="no reading in samples.parquet of a run is from between the beginning of its first phase and the end of "
+        "its last",
     ),
     "sampler-gaps": Entry(
         severity=Severity.WARNING,
