@@ -7,6 +7,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.design.registration import attempts_digest, plan_digest, register
+from pgtrial.errors import StoreError
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
@@ -134,6 +135,9 @@ def test_a_claim_that_was_recorded_after_the_first_run_is_post_hoc(folder: Path)
     change_record(folder, "UPDATE meta SET value = (SELECT min(started) + 3600 FROM run) WHERE key = 'created'")
 
     assert caveats(analyze(folder)) == {"post-hoc": Severity.INVALID}
+    change_record(folder, "UPDATE meta SET value = 'before' WHERE key = 'created'")
+    with pytest.raises(StoreError, match="damaged"):
+        analyze(folder)
 
 
 def test_readings_of_another_time_than_the_runs_are_data_of_another_folder(folder: Path) -> None:

@@ -18,7 +18,9 @@ from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import nominal_confidence, precision_confidence
+from pgtrial.store import layout
 from pgtrial.store.plans import lacks_record, plan_of
+from pgtrial.store.rows import damaged
 from pgtrial.store.state import STOPPED, State
 
 
@@ -56,6 +58,7 @@ class Evidence:
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
     hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
     settled: Mapping[str, int] = field(default_factory=dict)  # last block of arms that were decided before the others
+    created: float | None = None  # when claim and plan were recorded, as the record has it: s since the epoch
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
     @property
@@ -290,10 +293,18 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             is_provisional=was_harmed or (plan.rules.is_provisional and is_open),
             hosts=hosts,
             settled=plan.settled,
+            created=_created(meta, folder),
             lacks_record=lacks_record(state, folder),
         )
     finally:
         state.close()
+
+
+def _created(meta: Mapping[str, str], folder: Path) -> float | None:
+    try:
+        return float(meta["created"]) if "created" in meta else None
+    except ValueError as err:
+        raise damaged(folder / layout.STATE, f"table meta: {err}") from err
 
 
 def _is_unfinished(slots: Sequence[Slot], runs: Sequence[RunRow]) -> bool:

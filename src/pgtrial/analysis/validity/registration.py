@@ -85,9 +85,8 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
 
 def _is_registered_late(evidence: Evidence) -> bool:
     """Whether the record is dated after a run. Hosts have clocks of their own."""
-    created = evidence.meta.get("created")
     first = min((run.started for run in evidence.runs if run.started is not None), default=math.inf)
-    return created is not None and not evidence.hosts and float(created) > first + _CLOCK_STEP
+    return evidence.created is not None and not evidence.hosts and evidence.created > first + _CLOCK_STEP
 
 
 def _has_attempts(meta: Mapping[str, str]) -> bool:
