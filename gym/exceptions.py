@@ -26,7 +26,10 @@ Exceptional = tuple[str, str, Falsehood, int]  # as of tables.exceptions
 _METHODS = {"blocks": "runs one after the other", "interleaved": "turns", "duet": "duet"}
 _STOPPING = ", stopping"
 BOTH = ("", _STOPPING)
-_HEAD = ("", "What happens", "False verdicts, or intervals without the truth", "What pgtrial says", "What helps")
+_HEAD = (
+    *("", "What happens", "False verdicts, or intervals without the truth", "Why it is not prevented"),
+    *("What pgtrial says", "What helps"),
+)
 _WORST = (
     "## Each stream and method of the gym\n\nThe worst cell of each, as in [the gym](gym.md#verdicts-of-pgtrial), and "
     "the line above that says why."
@@ -36,8 +39,8 @@ _WORST = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """What makes verdicts false too often: the gym's ``streams`` and ``methods`` and the ``lines`` of the calibration
-    that show it, and ``others``, figures of docs/statistics.md. ``says`` is what a user learns of it, ``helps`` what
-    there is to do.
+    that show it, and ``others``, figures of docs/statistics.md. ``why`` no method can prevent it that has these data
+    alone, or what it would cost; ``says`` is what a user learns of it, ``helps`` what there is to do.
     """
 
     what: str
@@ -45,6 +48,7 @@ class Cause:
     methods: Sequence[str] = ()
     lines: Sequence[int] = ()
     others: str = ""
+    why: str
     says: str
     helps: str
 
@@ -63,6 +67,8 @@ CAUSES = (
         what="Both arms are at work at the same time, and what one leaves for the machine to do slows both",
         streams=("debt-short", "debt-long", "debt-slow", "debt-late", "debt-next"),
         methods=_with_stopping("duet"),
+        why="it cannot be: what slows both arms at the same moment is in no ratio of the two, so the data are those "
+        "of an arm that leaves nothing",
         says="`shared-device` where the arms share a disk that they wait for; `left-behind` where the ratio changes "
         "inside the slices, and then the verdict is invalid where that may be all of the effect",
         helps='`method = "blocks"` or turns: a duet is for loads that need nothing but processors',
@@ -77,6 +83,9 @@ CAUSES = (
         "[within two washouts](statistics.md#what-an-arm-leaves-behind): 27 to 29 %; "
         "[switched servers](statistics.md#one-server-switched-back-and-forth): of an effect that takes 15 s to come, "
         "a fifth is missing",
+        why="it cannot be by turns of one length: what outlasts them lies on the turns of both arms alike, so their "
+        "difference is that of an arm that leaves nothing; slices of a second length show it only where it "
+        "changes between the two",
         says="`effect-grows-with-slices` where slices of two lengths do not agree, and the verdict is invalid where "
         "they contradict each other; `comes-late` and `left-behind` where it is seen",
         helps='`method = "blocks"`; a longer `slice` (5 s and more is usual for settings that are known for it)',
@@ -85,6 +94,8 @@ CAUSES = (
         what="What an arm leaves behind fades as slowly as the washout is long, and somebody looks after each block",
         streams=("debt-long",),
         methods=("interleaved, stopping",),
+        why="it could be, by an interval that bears the most that is possible at every look instead of an estimate, "
+        "which makes all of them wider; of one look, at the end, it holds",
         says="`left-behind` where it is seen; the interval bears an estimate of it, which has an error of its own",
         helps="a longer `slice`",
     ),
@@ -92,6 +103,8 @@ CAUSES = (
         what="Runs end before what the arm did is paid for",
         streams=("debt-slow",),
         methods=_with_stopping("blocks"),
+        why="it cannot be: what is paid for after the last second of a run, and taken away with the data that are "
+        "restored, is in no reading",
         says="`left-for-next-run` where it is seen",
         helps="longer runs, or a longer warm-up",
     ),
@@ -100,6 +113,8 @@ CAUSES = (
         streams=("debt-next",),
         methods=_with_stopping("blocks"),
         lines=(16,),
+        why="it cannot be: an effect on the next run that is smaller than what runs scatter by is told from none only "
+        "by more runs, and one that is always taken for possible leaves few verdicts to experiments without it",
         says="`left-for-next-run` where it is seen; “inconclusive” then asks for more blocks or a longer warm-up",
         helps="a longer warm-up, a pause in a hook before each run, or more blocks",
     ),
@@ -110,6 +125,9 @@ CAUSES = (
         others="[slowed by little mostly, and by much at times](statistics.md#effect-and-interval): 5 to 14 %; of an "
         "arm of which one run in ten stalls 53 % of six blocks and 26 % of twelve, and none where one of them did; "
         "[what was tried](statistics.md#skewed-ratios)",
+        why="it cannot be: of runs that did not stall the data are those of an arm that never does (one run in ten: "
+        "53 % of six blocks, 28 % of twelve), and no interval for a mean holds for every distribution with such a "
+        "tail unless it is of no use (Bahadur & Savage, Ann. Math. Statist. 27 (1956) 1115–1122)",
         says="`methods-disagree` where a stall is among the blocks and turns the result; the report draws every block",
         helps="runs so long that each has several stalls, then more blocks",
     ),
@@ -117,6 +135,10 @@ CAUSES = (
         what="Few attempts of an arm die, hardly more than by chance, where it is slow or of something that no good "
         "run has",
         lines=(4,),
+        why="in part: where no attempt died, which is 8.8 % of six blocks and 0.8 % of twelve, the data are those of "
+        "an arm that never does. The rest could be, with no verdict as soon as one attempt more of an arm fails, "
+        "which takes it from 10 and 17 % of the experiments of 6 and 12 blocks in which 2 % of all attempts of both "
+        "arms fail by chance; as soon as two do, from 1 and 2 %, and about half of the false ones stay",
         says="`unequal-failures`, and the attempts that failed by arm; no verdict where chance does as much in less "
         "than 20 %",
         helps="to find out why they fail",
@@ -124,6 +146,8 @@ CAUSES = (
     Cause(
         what="Somebody stops pgtrial while a run looks bad for what he wants, and resumes",
         others="[at most 4.5 %](statistics.md#interruptions) (70 cases of 4 000 experiments), and line 14 there",
+        why="it could be, with no verdict after any interruption, so that one restart of the machine costs the whole "
+        "experiment",
         says="`interrupted-runs`, and the verdict has to hold with what these runs may hide; `torn-blocks`",
         helps="not to interrupt; more blocks",
     ),
@@ -132,6 +156,9 @@ CAUSES = (
         lines=(20,),
         others="[five times the scatter](statistics.md#effect-and-interval): 10.2 % (6 blocks), 7.5 % (8); 25 times: "
         "6.2 % (6); none from 12 blocks on (12 000 experiments)",
+        why="it could be, by the interval for variances of which nothing is known (Mickey & Brown, Ann. Math. "
+        "Statist. 37 (1966) 639–642): 1.55, 1.30 and 1.15 times as wide with 6, 8 and 12 blocks, of all "
+        "experiments",
         says="nothing where few blocks do not show it; where it is seen the interval is wider",
         helps="12 blocks",
     ),
@@ -140,6 +167,9 @@ CAUSES = (
         others="[a wave of ±10 % over 3.7 blocks](statistics.md#arms-that-take-turns-arms-at-the-same-time): 8.3 % "
         "(6 blocks), 7.3 % (12) of 2 400; [one of five to six runs](statistics.md#effect-and-interval) in little other "
         "noise: 8 to 10 %, 5 to 8 %; a neighbour for 3 s in every three runs: 9.8 %, 7.4 %",
+        why="with six blocks it cannot be: only the draw of the order holds against any wave, and there are 42 orders "
+        "of two arms, so that the most extreme result and its mirror have 4.8 % already; of more blocks it could "
+        "be, at a width that was not measured",
         says="nothing: it looks like noise",
         helps="turns, which it does not touch, or runs of another length",
     ),
@@ -147,6 +177,8 @@ CAUSES = (
         what="The effect itself wanders from block to block, because something is carried over that no run begins anew",
         lines=(22,),
         others="[what was tried](statistics.md#order-of-the-blocks-drift-and-autocorrelation)",
+        why="it cannot be with few blocks: ten of them do not tell 0.4 from none, and an interval for the worst is "
+        "twice as wide for all",
         says="`data-not-restored` of each experiment in which that can be; `autocorrelated-blocks` where it is seen, "
         "which is rare with ten blocks",
         helps='`restore = "each-run"`, which is usual',
@@ -154,6 +186,8 @@ CAUSES = (
     Cause(
         what="Somebody takes a provisional verdict for one, and where there was none the last",
         others="[5.9 to 6.3 %](statistics.md#stopping-at-a-decision) misled, instead of 5 %",
+        why="nobody can be kept from it: each provisional verdict holds by itself whenever one looks, and the last "
+        "one by itself; who takes either has two chances",
         says="“provisional”, in every output",
         helps="to wait for the rule, or for the last block",
     ),
@@ -161,18 +195,23 @@ CAUSES = (
         what="Somebody tries one claim again until it is decided: the attempts after the first, however many, may err "
         "as often as the first alone",
         lines=(13,),
+        why="it is what is promised: the attempts after the first share what the first may err, since without a share "
+        "of their own none could ever decide",
         says="`another-attempt`, with the share that this one has of what they may err",
         helps="one experiment with more blocks and a rule for stopping",
     ),
     Cause(
         what='`stop = "precision"` at a confidence above 99 % for each arm',
         others="[1.1 times](statistics.md#stopping-at-a-precision) the nominal rate",
+        why="it could be, by a wider interval: none was looked for, as such confidences have other needs",
         says="nothing",
         helps="to have it end at a decision, or not at all",
     ),
     Cause(
         what="Transactions take most of the measured time",
         others="[an effect is told too small](statistics.md#what-a-throughput-counts) by less than a tenth of it",
+        why="it cannot be from the counts alone: how much faster a transaction becomes while fewer run beside it is "
+        "not in them",
         says="nothing",
         helps="a longer `duration`",
     ),
@@ -195,7 +234,7 @@ def render(found: Results) -> str:
     ]
     calibration = told_by_calibration()
     rows = [
-        [str(number), cause.what, _figures(cause, exceptions, calibration), cause.says, cause.helps]
+        [str(number), cause.what, _figures(cause, exceptions, calibration), cause.why, cause.says, cause.helps]
         for number, cause in enumerate(CAUSES, start=1)
     ]
     return "\n\n".join([table(_HEAD, rows), _WORST, "\n".join(lines)])

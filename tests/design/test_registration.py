@@ -21,6 +21,7 @@ from pgtrial.stats.sequential import nominal_confidence
 from pgtrial.store.attempts import ATTEMPTS, note_attempt
 from pgtrial.store.journal_file import VARIABLE
 from support import EXPERIMENT, Simulation, write_result_folder
+from support.aging import change_record, make_old
 
 CLEAR = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01)
 
@@ -33,13 +34,6 @@ def digests(text: str, *, rules: int = CURRENT.version) -> tuple[str, str]:
     arms = resolve_arms(experiment)
     registered = register(experiment, arms, rules=rules, contents={})
     return registered.digest, claim_key(experiment, arms, contents={})
-
-
-def change_record(folder: Path, *statements: str) -> None:
-    with sqlite3.connect(folder / "state.sqlite") as db:
-        for statement in statements:
-            db.execute(statement)
-    db.close()
 
 
 def is_post_hoc(folder: Path) -> bool:
@@ -213,8 +207,7 @@ def test_a_folder_without_its_record_is_no_old_one(tmp_path: Path, statements: t
 
 def test_a_folder_from_before_there_were_rules_is_judged_by_those_of_its_time(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", simulation=CLEAR)
-    # Its record of started processes was still in it.
-    change_record(folder, WITHOUT_RECORD, "DELETE FROM meta WHERE key = 'plan'", "CREATE TABLE process (pid INTEGER)")
+    change_record(make_old(folder, rules=1), "DELETE FROM meta WHERE key = 'plan'")
     findings = analyze(folder)
 
     assert findings.experiment.rules == 1
@@ -437,7 +430,7 @@ def test_the_number_of_attempts_cannot_be_changed_in_the_record(tmp_path: Path, 
 
 def test_folders_of_older_rules_are_only_warned_of(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", simulation=CLEAR, rules=3, attempts_before=4)
-    change_record(folder, "DELETE FROM meta WHERE key = 'attempts_digest'")  # which came with rules 4
+    make_old(folder, rules=3)
     findings = analyze(folder)
 
     assert findings.hypothesis.confidence == 0.95

@@ -5,9 +5,13 @@ import re
 import tomllib
 from pathlib import Path
 
+import numpy as np
 from gym.scores import exceeds
+from scipy.stats import nbinom, t
 
 from gym import exceptions, results, tables
+from pgtrial.design.plan import plan_schedule
+from pgtrial.model.arm import Arm, Role
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -65,3 +69,29 @@ def test_what_the_page_names_is_there():
 
     assert [code for code in sorted(said) if f"| `{code}` |" not in caveats] == []
     assert set(re.findall(r"\(statistics\.md#([^)]+)\)", text)) <= anchors
+
+
+def test_what_the_page_says_of_costs_and_chances_is_so():
+    """Of attempts that die, of the draw of the order, and of variances of which nothing is known."""
+    why = " ".join(cause.why for cause in exceptions.CAUSES)
+
+    assert f"{(2 / 3) ** 6:.1%}" == "8.8%"
+    assert f"{(2 / 3) ** 12:.1%}" == "0.8%"
+    assert "8.8 % of six blocks and 0.8 % of twelve" in why
+    # Attempts of each arm, until all blocks are done, that fail by chance.
+    failed = {blocks: nbinom(blocks, 0.98).pmf(np.arange(50)) for blocks in (6, 12)}
+    more = {
+        (blocks, least): sum(np.outer(each, each)[i, j] for i in range(50) for j in range(i - least + 1))
+        for blocks, each in failed.items()
+        for least in (1, 2)
+    }
+    assert {key: round(100 * share) for key, share in more.items()} == {(6, 1): 10, (12, 1): 17, (6, 2): 1, (12, 2): 2}
+    assert "10 and 17 % of the experiments of 6 and 12 blocks" in why
+    assert "from 1 and 2 %" in why
+    arms = [Arm(name=name, role=role) for name, role in (("a", Role.CONTROL), ("b", Role.CANDIDATE))]
+    orders = {tuple(slot.arm for slot in plan_schedule(arms, blocks=6, seed=seed)) for seed in range(2000)}
+    assert len(orders) == 42
+    assert f"{2 / len(orders):.1%}" == "4.8%"
+    widths = [float(t.ppf(0.975, n // 2 - 1) / t.ppf(0.975, n - 2)) for n in (6, 8, 12)]
+    assert [f"{width:.2f}" for width in widths] == ["1.55", "1.30", "1.15"]
+    assert "1.55, 1.30 and 1.15 times as wide with 6, 8 and 12 blocks" in why

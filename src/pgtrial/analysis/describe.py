@@ -48,7 +48,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         seed=evidence.seed,
         rules=evidence.rules.version,
         digest=evidence.meta.get(DIGEST, ""),
-        registered=float(evidence.meta["created"]) if "created" in evidence.meta else None,
+        registered=evidence.created,
         attempts_before=evidence.attempts_before,
         revision=evidence.meta.get(REVISION, ""),
         blocks_planned=len({slot.block for slot in evidence.slots}),

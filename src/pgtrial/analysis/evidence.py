@@ -19,7 +19,9 @@ from pgtrial.model.metrics import LOADS, LoadMetrics
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import nominal_confidence, precision_confidence
+from pgtrial.store import layout
 from pgtrial.store.plans import lacks_record, plan_of
+from pgtrial.store.rows import damaged
 from pgtrial.store.state import STOPPED, State
 
 
@@ -57,6 +59,7 @@ class Evidence:
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
     hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
     settled: Mapping[str, int] = field(default_factory=dict)  # last block of arms that were decided before the others
+    created: float | None = None  # when claim and plan were recorded, as the record has it: s since the epoch
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
     @property
@@ -262,7 +265,9 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
         caveats = state.caveats()
         # What was censored by the arm itself is never done: the block in which it was at its worst is missing.
         was_harmed = any(caveat.code == STOPPED_FOR_HARM for _, caveat in caveats)
-        is_open = STOPPED not in meta and _is_unfinished(plan.slots, runs)
+        # The record may say that a rule ended it; the plan has to have one. What a guardrail ends is harm, as above.
+        has_ended = STOPPED in meta and plan.experiment.design.stop != "never"
+        is_open = not has_ended and _is_unfinished(plan.slots, runs)
         runs = tuple(replace(run, is_switched=is_switched) for run in runs)
         return Evidence(
             folder=folder,
@@ -289,10 +294,18 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             is_provisional=was_harmed or (plan.rules.is_provisional and is_open),
             hosts=hosts,
             settled=plan.settled,
-            lacks_record=lacks_record(state),
+            created=_created(meta, folder),
+            lacks_record=lacks_record(state, folder),
         )
     finally:
         state.close()
+
+
+def _created(meta: Mapping[str, str], folder: Path) -> float | None:
+    try:
+        return float(meta["created"]) if "created" in meta else None
+    except ValueError as err:
+        raise damaged(folder / layout.STATE, f"table meta: {err}") from err
 
 
 def _is_unfinished(slots: Sequence[Slot], runs: Sequence[RunRow]) -> bool:

@@ -86,6 +86,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 widths=widths,
                 increases=counters.increases,
                 gaps=counters.gaps,
+                foreign=tuple(counters.foreign),
                 waits=found_waits,
                 autovacuum=autovacuum,
                 sessions=sessions,
@@ -317,6 +318,7 @@ class _Counters:
 
     increases: dict[tuple[int, int, str], dict[str, float]] = field(default_factory=dict)
     gaps: dict[int, float] = field(default_factory=dict)
+    foreign: list[int] = field(default_factory=list)
     wait_counts: dict[tuple[int, int], dict[tuple[str, str], float]] = field(default_factory=dict)
 
 
@@ -329,9 +331,19 @@ def _read_counters(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Map
         found = fetch_readings(db, _query("readings"), [[run.id for run in runs], [*COUNTERS, WAIT_COUNTS]])
         for run in runs:
             readings = found.get(run.id, {})
+            if _is_foreign(run, readings):
+                counters.foreign.append(run.id)
             _add_increases(counters, run, {key: mine for key, mine in readings.items() if key[0] != WAIT_COUNTS})
             _add_wait_counts(counters, run, {key: mine for key, mine in readings.items() if key[0] == WAIT_COUNTS})
     return counters
+
+
+def _is_foreign(run: RunRow, readings: Readings) -> bool:
+    """Whether there are readings, and all are of before the phases of a run or after them."""
+    if not readings or not run.phases:
+        return False
+    start, end = min(phase.start for phase in run.phases), max(phase.end for phase in run.phases)
+    return all(t[-1] < start or t[0] > end for t, _ in readings.values())
 
 
 def _add_increases(counters: _Counters, run: RunRow, readings: Readings) -> None:

@@ -120,12 +120,12 @@ class Reduction:
 
     ``increases`` maps (run, level, counter) to {object: increase over the measured window}; ``gaps`` maps a run to the
     longest time between two readings of one counter inside a window, without the time in which the run's arm stood
-    still; ``waits`` has an empty tuple where sessions were sampled and none was active, and ``autovacuum`` is the
-    average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
-    ``scatter`` by (wait type, event) the variance of how often they were found in it, by batches of seconds, with
-    "idle in transaction" for a type; ``background`` the server's own processes, ``polls`` the number of polls that
-    found them, and ``wait_counts`` how often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the
-    width in seconds of a run's bins.
+    still; ``foreign`` are runs whose readings are all of another time; ``waits`` has an empty tuple where sessions were
+    sampled and none was active, and ``autovacuum`` is the average number of autovacuum workers there. ``sessions`` has
+    the load's sessions in all states, by statement too, ``scatter`` by (wait type, event) the variance of how often
+    they were found in it, by batches of seconds, with "idle in transaction" for a type; ``background`` the server's own
+    processes, ``polls`` the number of polls that found them, and ``wait_counts`` how often pg_wait_sampling found one
+    in a wait, by (type, event). ``widths`` is the width in seconds of a run's bins.
     ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's
     slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the transactions of all scenarios
     by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
@@ -138,6 +138,7 @@ class Reduction:
     widths: Mapping[int, int] = field(default_factory=dict)
     increases: Mapping[tuple[int, int, str], Mapping[str, float]] = field(default_factory=dict)
     gaps: Mapping[int, float] = field(default_factory=dict)
+    foreign: tuple[int, ...] = ()
     waits: Mapping[tuple[int, int], tuple[Wait, ...]] = field(default_factory=dict)
     autovacuum: Mapping[tuple[int, int], float] = field(default_factory=dict)
     sessions: Mapping[tuple[int, int], tuple[SessionGroup, ...]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from pgtrial.store.attempts import note_attempt, note_runs, runs_noted, withdraw
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.own_place import refuse_changeable
-from pgtrial.store.plans import ATTEMPTS, LOADED_DATA, REVISION, read_plan, write_plan
+from pgtrial.store.plans import ATTEMPTS, LOADED, LOADED_DATA, REVISION, read_plan, write_plan
 from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 from pgtrial.workloads.command import files_of
@@ -46,9 +46,6 @@ SPOOL = "spool"  # of its sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 LOGS = "pgbench"
 RECORDED = "recorded"  # what a program has told that keeps no log
-
-
-LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

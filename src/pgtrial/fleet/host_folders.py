@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.plan import Plan
-from pgtrial.engine.folder import LOADED
 from pgtrial.errors import StoreError
 from pgtrial.fleet.fit import refuse_host
 from pgtrial.fleet.hosts_file import MOST_HOSTS, Fleet, FleetHost
@@ -22,7 +21,7 @@ from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings
 from pgtrial.store.journal_file import make_state_directory, state_directory
-from pgtrial.store.plans import CONTENTS, read_plan, write_plan
+from pgtrial.store.plans import CONTENTS, LOADED, read_plan, write_plan
 from pgtrial.store.state import State
 
 DIRECTORY = "fleet"  # in the state directory

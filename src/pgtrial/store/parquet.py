@@ -258,11 +258,16 @@ def _definition(table: str) -> str:
     return definition.partition("\n);")[0]
 
 
-def text_columns(path: Path) -> list[str]:
-    """Names of a file's text columns. Raises StoreError."""
+def columns(path: Path) -> dict[str, str]:
+    """A file's columns, and their types as DuckDB calls them. Raises StoreError."""
     with _reading(path) as db:
         rows = db.execute(f"DESCRIBE SELECT * FROM read_parquet({_listed([path])})").fetchall()
-    return [name for name, kind, *_ in rows if kind == "VARCHAR"]
+    return {name: kind for name, kind, *_ in rows}
+
+
+def text_columns(path: Path) -> list[str]:
+    """Names of a file's text columns. Raises StoreError."""
+    return [name for name, kind in columns(path).items() if kind == "VARCHAR"]
 
 
 def distinct_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -28,9 +28,9 @@ from pgtrial.experiment_file.load import LARGEST_FILE
 from pgtrial.experiment_file.values import LONGEST_TIME
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, RULES, Rules
-from pgtrial.safe_files import read_file
+from pgtrial.safe_files import is_plain, read_file
 from pgtrial.safe_text import check_json, parse_toml
-from pgtrial.store import layout
+from pgtrial.store import layout, parquet
 from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 from pgtrial.units import read_count
@@ -44,10 +44,13 @@ REGISTERED = 3  # rules from which on a folder has all of them
 # Keys of the record: how often the claim was tried before, "" where that is not known, with a digest of both; and what
 # was tested, as whoever ran it names it.
 ATTEMPTS, ATTEMPTS_DIGEST, REVISION = "attempts_before", "attempts_digest", "revision"
+LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
-# Keys of the record, by the rules with which they came; what is older than rules has a table that nothing newer has.
-_SINCE = {"seed": 2, DIGEST: 2, ATTEMPTS: 2, REST: 3, CONTENTS: 3, ATTEMPTS_DIGEST: 4}
-_BEFORE_RULES = "process"
+# What tells the age of a folder. Keys of the record, by the rules that were current when they came; tables that all
+# folders had which are older than rules, and no other one; and a column of transactions.
+_SINCE = {"seed": 2, DIGEST: 2, ATTEMPTS: 2, LOADED: 2, REST: 3, CONTENTS: 3, ATTEMPTS_DIGEST: 4, REVISION: 4}
+_BEFORE_RULES = {"process", "work_directory"}
+_COLUMN, _COLUMN_SINCE = "inside", 9
 _LEAST_GUARD = 1e-4  # s; guards are rounded to it
 _MOST_SLICES = 200_000  # of an arm in a run: a day of slices of half a second
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
@@ -156,7 +159,7 @@ def _plan_of(state: State, folder: Path) -> Plan:
         method=method,
         seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
-        rules=CURRENT if lacks_record(state) else _recorded_rules(meta, folder),
+        rules=CURRENT if lacks_record(state, folder) else _recorded_rules(meta, folder),
         attempts_before=_recorded_attempts(meta),
     )
 
@@ -170,13 +173,25 @@ def _recorded_attempts(meta: Mapping[str, str]) -> int | None:
     return count
 
 
-def lacks_record(state: State) -> bool:
-    """Whether a folder says that it is of older rules than it shows: what it was to be judged by was taken out."""
+def lacks_record(state: State, folder: Path) -> bool:
+    """Whether a folder says that it is of older rules than it shows: what it is to be judged by was altered or taken
+    out.
+
+    Raises StoreError, and ValueError where its rules are no number.
+    """
     meta = state.meta()
+    rules = int(meta.get("rules", 1))
     shown = [since for key, since in _SINCE.items() if key in meta]
-    if _BEFORE_RULES not in state.tables():
+    if not state.tables() >= _BEFORE_RULES:
         shown.append(2)
-    return int(meta.get("rules", 1)) < max(shown, default=1)
+    return rules < max(shown, default=1) or (rules < _COLUMN_SINCE and _first_has_column(state, folder))
+
+
+def _first_has_column(state: State, folder: Path) -> bool:
+    """Of the first run alone: a newer version may have gone on with the others."""
+    files = (layout.run_folder(folder, run.folder) / layout.TRANSACTIONS for run in state.runs())
+    first = next((file for file in files if is_plain(file)), None)
+    return first is not None and _COLUMN in parquet.columns(first)
 
 
 def _recorded_rules(meta: Mapping[str, str], folder: Path) -> Rules:

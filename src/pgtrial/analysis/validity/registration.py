@@ -1,6 +1,7 @@
 """Is the claim the one that was recorded before the first run, how often was it tried, and who chose the order?"""
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +25,7 @@ from pgtrial.store.plans import (
 )
 
 _LARGEST = 1 << 28  # bytes of a script or set-up
+_CLOCK_STEP = 60.0  # s by which a clock may be set back before the first run
 
 
 def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -35,11 +37,14 @@ def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("post-hoc.no-record")
         return
     rules = int(evidence.meta.get("rules", 1))
-    if rules > 1 or DIGEST in evidence.meta:
-        if not _is_as_registered(evidence, rules):
-            yield caveat("post-hoc")
-        elif PLAN not in evidence.meta:
-            yield caveat("plan-redacted")
+    if rules == 1 or (rules < REGISTERED and PLAN not in evidence.meta):
+        yield caveat("unregistered", rules=rules)
+    elif not _is_as_registered(evidence, rules):
+        yield caveat("post-hoc")
+    elif _is_registered_late(evidence):
+        yield caveat("post-hoc.late")
+    elif PLAN not in evidence.meta:
+        yield caveat("plan-redacted")
     if rules != evidence.rules.version:
         yield caveat("other-rules", rules=evidence.rules.version, recorded=rules)
     if evidence.experiment.design.seed is not None:
@@ -63,7 +68,7 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     if RULES[rules].registers_seed and chosen is not None and meta.get("seed") != str(chosen):
         return False
     if rules < REGISTERED:
-        return recorded == plan_digest(experiment, evidence.arms) if PLAN in meta else REST not in meta
+        return recorded == plan_digest(experiment, evidence.arms)
     if PLAN not in meta:
         return recorded == digest_with(experiment, rules=rules, rest=meta.get(REST, ""))
     try:
@@ -76,6 +81,12 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     return recorded == register(experiment, evidence.arms, rules=rules, contents=contents).digest and all(
         _has_digest(folder, name, str(digest)) for name, digest in contents.items() if not name.startswith(LOADED_DATA)
     )
+
+
+def _is_registered_late(evidence: Evidence) -> bool:
+    """Whether the record is dated after a run. Hosts have clocks of their own."""
+    first = min((run.started for run in evidence.runs if run.started is not None), default=math.inf)
+    return evidence.created is not None and not evidence.hosts and evidence.created > first + _CLOCK_STEP
 
 
 def _has_attempts(meta: Mapping[str, str]) -> bool:

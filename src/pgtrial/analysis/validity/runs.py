@@ -218,6 +218,8 @@ def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
     ):
         if runs:
             yield caveat("no-samples", about=runs, count=len(runs), file=what)
+    if foreign := assessment.reduction.foreign:
+        yield caveat("foreign-data", about=foreign, count=len(foreign))
 
 
 def check_gaps(assessment: Assessment) -> Iterator[CaveatFinding]:

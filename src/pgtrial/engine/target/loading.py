@@ -17,7 +17,6 @@ from pathlib import Path
 
 from pgtrial.design.data_size import made_data
 from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.folder import LOADED
 from pgtrial.engine.target.base import way_to_log_in
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
@@ -28,6 +27,7 @@ from pgtrial.postgres.connect import execute, execute_script, fetch, find_roles,
 from pgtrial.postgres.programs import Programs
 from pgtrial.safe_files import open_file
 from pgtrial.store.belongings import Belongings, Made
+from pgtrial.store.plans import LOADED
 from pgtrial.store.state import State
 from pgtrial.workloads.data_files import DataFile, DumpFormat, data_files
 from pgtrial.workloads.pgbench import initialize_argv

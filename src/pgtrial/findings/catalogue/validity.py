@@ -33,16 +33,30 @@ VALIDITY_CAVEATS = {
     ),
     "post-hoc.no-record": Entry(
         text=N_(
-            "The record of claim and rules is missing, although the pgtrial that made this folder kept one: whatever "
-            "it claims now is post hoc."
+            "This folder is younger than its record of claim and rules says, so that was altered or taken out: "
+            "whatever it claims now is post hoc."
         ),
         hint=N_("Ask for the folder as it was, or run the experiment anew."),
     ),
-    "plan-redacted": Entry(
-        severity=Severity.INFO,
+    "post-hoc.late": Entry(
+        text=N_("The record of claim and plan is dated after the first run had begun."),
+        hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
+    ),
+    "unregistered": Entry(
+        severity=Severity.WARNING,
         text=N_(
-            "The plan of this copy was redacted: the claim's metric, margin, rules and design are those that were "
-            "recorded before the first run; whether settings and scripts are cannot be checked here."
+            "Whether the claim is older than the data cannot be told: the folder is from before claims were recorded "
+            "in a way that can be checked here (rules {rules})."
+        ),
+        hint=N_("Trust it as far as whoever made the folder, or run the experiment anew."),
+        when="the folder is from before claims were recorded (rules 1), or a redacted copy of one of rules 2",
+    ),
+    "plan-redacted": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The plan of this copy was redacted: the claim's metric, margin, rules and design fit the digest that is "
+            "recorded; whether the arms, their settings and scripts do, and which arm is the control, cannot be "
+            "checked here."
         ),
         hint=N_("Compare the digest with the one that was published, and ask for the original folder."),
         when="the folder is a redacted copy, made without the recorded plan",
@@ -353,6 +367,16 @@ VALIDITY_CAVEATS = {
             "{count} runs have no {file}; what would be read from it is left out.",
         ),
         when="a run has no samples.parquet or waits.parquet, or, with slices, no slices.parquet",
+    ),
+    "foreign-data": Entry(
+        severity=Severity.INVALID,
+        text=plural(
+            "The readings of {count} run are all of another time than the run: its files are not its own.",
+            "The readings of {count} runs are all of another time than the run: their files are not their own.",
+        ),
+        hint=N_("Ask for the folder as it was, or run the experiment anew."),
+        when="no reading in samples.parquet of a run is from between the beginning of its first phase and the end of "
+        "its last",
     ),
     "sampler-gaps": Entry(
         severity=Severity.WARNING,
