@@ -68,6 +68,7 @@ class Case:
     text: str
     more: int = 1
     blocks: int = 12
+    looks: int | None = 4  # after 6, 9 and 12 of 12 blocks; None: after every block from the sixth
     expect: str = "not-worse"
     effects: Mapping[str, float] = field(default_factory=dict)
     others: float = ON_BOUND
@@ -83,7 +84,7 @@ class Case:
         design = {"blocks": self.blocks, "method": "blocks", "placebo": "false", "stop": "each-arm"}
         claim = {"expect": self.expect, "margin": f"{100 * MARGIN:g}", "confidence": 0.95}
         found = tomllib.loads(TEXT.format(**claim, **design, duration=10, more=more))
-        found["design"] |= {"seed": seed, "repeats": 20}
+        found["design"] |= {"seed": seed, "repeats": 20, **({} if self.looks is None else {"looks": self.looks})}
         if self.also:
             found["hypothesis"]["and"] = [{"metric": P99, "expect": "not-worse", "margin": "5%"}]
             found["workload"]["clients"] = [4, 8]
@@ -93,7 +94,7 @@ class Case:
         return 0.0 if arm == "a" else self.effects.get(arm, self.others)
 
 
-NULL = Case(text="two arms")
+NULL = Case(text="two arms, a look after every block", looks=None)
 SOON = Case(text="two arms, b slower by 20 %", effects={"b": math.log(0.8)})
 CASES = (
     NULL,
@@ -105,7 +106,7 @@ CASES = (
     Case(text="pgtrial is killed once", is_killed=True),
     Case(text="throughput and 99th percentile, at two loads", also=True),
 )
-_EQUIVALENT = Case(text="", expect="equivalent", effects={"b": math.log(0.9)}, others=0.0, blocks=20)
+_EQUIVALENT = Case(text="", expect="equivalent", effects={"b": math.log(0.9)}, others=0.0, blocks=20, looks=None)
 SAVINGS = (
     replace(_EQUIVALENT, text="two arms, one slower by 10 %, 20 blocks"),
     replace(_EQUIVALENT, text="likewise, by intervals that hold at any time", looks_always=True),
@@ -195,7 +196,7 @@ class Count:
 
 def count(case: Case, experiments: int) -> Count:
     """Every arm that was settled has the verdict of the report that ended it, whatever came later."""
-    seeds, found = random.Random(f"{case}"), Count()
+    seeds, found = random.Random(case.text), Count()
     for _ in range(experiments):
         evidence, machine = run_one_by_one(case, seeds.randrange(2**31))
         names = [arm.name for arm in evidence.candidates]
