@@ -285,7 +285,7 @@ def test_a_method_with_twice_the_nominal_rate_fails() -> None:
 def test_an_arm_that_is_soon_decided_saves_its_later_runs_and_keeps_its_verdict(case: Case) -> None:
     found = count(case, QUICK)
 
-    assert found.verdicts >= QUICK
+    assert found.verdicts >= 0.75 * QUICK
     assert found.runs < 0.9 * found.to_the_end
     assert found.false <= most(QUICK, NOMINAL)
 
