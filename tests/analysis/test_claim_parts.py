@@ -30,7 +30,7 @@ def claim(evidence: Evidence, *, also: Sequence[dict[str, object]] = (), **first
 
 
 def simulate(evidence: Evidence, ratios: dict[str, float], noise: dict[str, Sequence[float]] | None = None) -> Values:
-    found = {}
+    found: dict[tuple[int, str, str | None, int | str], float] = {}
     for metric, ratio in ratios.items():
         factors = (noise or {}).get(metric, NOISE)
         for (control, run), factor in zip(evidence.pairs("off"), factors, strict=True):
