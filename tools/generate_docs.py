@@ -366,14 +366,19 @@ _END = "<!-- End of the table of {}. -->\n"
 _NOISES = "| Noise of the machine | runs one after the other | SD | interleaved | SD | duet | SD |\n" + "|---" * 7 + "|"
 _WORLDS = "| How times add up | × 0.5 | × 0.67 | × 0.8 | × 1.25 | × 1.5 |\n" + "|---" * 6 + "|"
 _DAYS = "| Load over the day, of the usual one | slices of 30 s | 2 min | 10 min |\n" + "|---" * 4 + "|"
+_ARMS = (
+    "| Arms | supported falsely | refuted falsely | arms with a verdict | runs | fewer than all "
+    "| fewer than to the end |\n" + "|---" * 7 + "|"
+)
 _DEFECTS = "| | What goes wrong | In the audit | Before | Now |\n" + "|---" * 5 + "|"
 
 
 def render_statistics(page: str) -> str:
-    """The page with its tables of noises, predictions, days and defects, as they were last measured."""
+    """The page with its tables of noises, predictions, days, arms and defects, as they were last measured."""
     noises = [f"| {row['noise']} | {row['cells']} |" for _, row in _measured("noise-*.toml")]
     worlds = [f"| {row['world']} | {row['cells']} |" for _, row in _measured("predict-*.toml")]
     days = [f"| {row['day']} | {row['cells']} |" for _, row in _measured("daily-*.toml")]
+    arms = [f"| {row['case']} | {row['cells']} |" for _, row in _measured("arms-*.toml")]
     defects = [
         f"| {int(name)} | {row['defect']} | {row.get('audit', '')} | {row['before']} | {row['after']} |"
         for name, row in _measured("[0-9]*.toml")
@@ -381,6 +386,7 @@ def render_statistics(page: str) -> str:
     page = _put_in(page, "noise-*.toml", "noises", (_NOISES, *noises))
     page = _put_in(page, "predict-*.toml", "predictions", (_WORLDS, *worlds))
     page = _put_in(page, "daily-*.toml", "days", (_DAYS, *days))
+    page = _put_in(page, "arms-*.toml", "arms", (_ARMS, *arms))
     return _put_in(page, "", "defects", (_DEFECTS, *defects))
 
 

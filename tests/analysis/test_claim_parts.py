@@ -8,9 +8,9 @@ import pytest
 
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import estimate_primary
-from pgtrial.analysis.effects.parts import estimate_parts, judge_part, judge_together
+from pgtrial.analysis.effects.parts import estimate_parts, judge_together
 from pgtrial.analysis.effects.stopping import decide
-from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.effects.verdict import judge_hypothesis, judge_part
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.hypothesis_table import AndTable
@@ -30,7 +30,7 @@ def claim(evidence: Evidence, *, also: Sequence[dict[str, object]] = (), **first
 
 
 def simulate(evidence: Evidence, ratios: dict[str, float], noise: dict[str, Sequence[float]] | None = None) -> Values:
-    found = {}
+    found: dict[tuple[int, str, str | None, int | str], float] = {}
     for metric, ratio in ratios.items():
         factors = (noise or {}).get(metric, NOISE)
         for (control, run), factor in zip(evidence.pairs("off"), factors, strict=True):
@@ -65,7 +65,7 @@ def test_a_claim_of_two_metrics_holds_if_both_do(
     finding, needed = judge_hypothesis(reads_and_speed, estimate_primary(reads_and_speed, values), (), parts=parts)
 
     assert finding.verdict is verdict
-    assert finding.verdict is judge_together([judge_part(reads_and_speed, part) for part in parts])
+    assert finding.verdict is judge_together([judge_part(reads_and_speed, part)[0] for part in parts])
     assert [part.metric for part in finding.parts] == [READS, TPS]
     assert "of the 2 metrics" in say(finding.reason).lower() or "all 2 metrics" in say(finding.reason).lower()
     assert (needed.blocks is not None) == (verdict is Verdict.INCONCLUSIVE)
@@ -101,7 +101,7 @@ def test_neither_verdict_is_given_by_chance_more_often_than_the_level(reads_and_
         for verdict, shift in ((Verdict.SUPPORTED, {READS: 1.0, TPS: 2.0}), (Verdict.REFUTED, {READS: 1.0, TPS: 1.0})):
             truth = {metric: ratio * shift[metric] for metric, ratio in at_margin.items()}
             parts = estimate_parts(reads_and_speed, simulate(reads_and_speed, truth, noise))
-            verdict_ = judge_together([judge_part(reads_and_speed, part) for part in parts])
+            verdict_ = judge_together([judge_part(reads_and_speed, part)[0] for part in parts])
             wrong[verdict] += verdict_ is verdict
 
     # One-sided at 2.5 % each: four standard errors above it.

@@ -260,12 +260,12 @@ def read_carry_over(
 
 def read_late(evidence: Evidence, values: Values, arm: str) -> Late | None:
     """What comes later than in the arms' own turns; None where they did not take turns, or by older rules."""
-    rules = evidence.rules
-    if not rules.bears_late:
+    rules, pairs = evidence.rules, evidence.pairs(arm)
+    if not rules.bears_late or not any(run.slices for _, run in pairs):
         return None
     shapes = slice(None if rules.bears_all_that_is_left else len(NEAR))
     sides = (LATE, LATE_OF_CONTROL) if rules.bears_late_of_control else (LATE,)
-    runs = [run.id for _, run in evidence.pairs(arm)]
+    runs = [run.id for _, run in pairs]
     change, error = (
         np.array(
             [

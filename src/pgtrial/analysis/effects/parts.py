@@ -16,7 +16,6 @@ from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.equivalence import judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +46,6 @@ def _estimate_part(evidence: Evidence, values: Values, claim: Claim, *, number: 
     comparisons = evidence.comparisons * number
     refuting = compare_metric(evidence, values, evidence.hypothesis_arm, key, comparisons=comparisons)
     return ClaimMetric(claim=claim, estimated=estimated, refuting=refuting)
-
-
-def judge_part(evidence: Evidence, part: ClaimMetric) -> Verdict:
-    """What a metric says of the whole: supported at the full level, refuted at its share of it."""
-    if part.estimated is None or part.refuting is None:
-        return Verdict.INVALID
-    expect, better = part.claim.judged
-    bounds = evidence.rules.log_bounds(part.claim.margin)
-    full, shared = (
-        judge(each, expect=expect, bounds=bounds, better=better) for each in (part.estimated.comparison, part.refuting)
-    )
-    return full if full is Verdict.SUPPORTED or shared is Verdict.REFUTED else Verdict.INCONCLUSIVE
 
 
 def judge_together(verdicts: Sequence[Verdict]) -> Verdict:

@@ -12,9 +12,9 @@ from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_together
-from pgtrial.analysis.effects.verdict import judge_bounded_part, judge_claim
+from pgtrial.analysis.effects.verdict import judge_claim, judge_part
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import index_values, observe_runs, observe_steps, observe_turns
+from pgtrial.analysis.observations import Values, index_values, observe_runs, observe_steps, observe_turns
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples, observe_scenarios
 from pgtrial.analysis.timelines.read import read_timelines
@@ -83,10 +83,14 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
     if evidence.experiment.design.stop == "each-arm" and evidence.candidates:
-        return _decide_each(evidence)
+        return decide_each(evidence, index_values(_observe(_take_arm(evidence, *_undecided(evidence)))))
     compared = _take_arm(evidence, evidence.hypothesis_arm)
     values = index_values(_observe(compared))
     return decide(compared, estimate_primary(compared, values), estimate_parts(compared, values))
+
+
+def _undecided(evidence: Evidence) -> tuple[str, ...]:
+    return tuple(arm.name for arm in evidence.candidates if arm.name not in evidence.settled)
 
 
 def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
@@ -95,16 +99,14 @@ def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
     return replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
 
 
-def _decide_each(evidence: Evidence) -> StopDecision:
-    """Whether the claim is decided for each arm that is still run, as if it were about that one.
+def decide_each(evidence: Evidence, values: Values) -> StopDecision:
+    """Whether the claim is decided for each arm that is still run, as if it were about that one; ``values`` of these.
 
     All intervals hold together, at all looks: it does not matter which of them an arm ends at, or what others did.
     """
-    left = [arm.name for arm in evidence.candidates if arm.name not in evidence.settled]
-    values = index_values(_observe(_take_arm(evidence, *left)))
     settled, open_ = dict(evidence.settled), list[StopDecision]()
     look: int | None = None
-    for name in left:
+    for name in _undecided(evidence):
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
         about = replace(_take_arm(evidence, name), experiment=experiment)
@@ -214,7 +216,7 @@ def _reached(evidence: Evidence, primary: Estimated, parts: Sequence[ClaimMetric
         code = "stopping.narrow" if is_narrow else "stopping.wide"
         return is_narrow, message(code, width=math.expm1(width), wished=design.precision)
     if parts:
-        verdict = judge_together([judge_bounded_part(evidence, part) for part in parts])
+        verdict = judge_together([judge_part(evidence, part)[0] for part in parts])
     else:
         claim = claims_of(evidence)[0]
         _, better = claim.judged

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
-from pgtrial.analysis.effects.parts import ClaimMetric, judge_part, judge_together
+from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
 from pgtrial.findings.caveat import CaveatFinding
@@ -69,13 +69,21 @@ def judge_hypothesis(
     if invalid:
         found = _invalid(invalid[0].message)
     elif parts:
-        judged = [_judge_part(evidence, part, stopping) for part in parts]
+        judged = [
+            _explain(evidence, part.claim, part.estimated, judge_part(evidence, part), stopping=stopping)
+            for part in parts
+        ]
         found = _put_together(judged, claimed=[part.claim for part in parts])
     elif evidence.is_soak:
         needed = Needed(blocks=None, text=message("needed.unknown"))
         found = _Judged(verdict=Verdict.INCONCLUSIVE, reason=message("verdict.soak"), needed=needed)
     else:
-        found = _judge(evidence, next(iter(claims_of(evidence)), None), primary, stopping=stopping, bounded=bounded)
+        claim = next(iter(claims_of(evidence)), None)
+        verdict: tuple[Verdict, str | None] = (Verdict.INVALID, None)
+        if primary is not None:
+            better = Better(primary.effect.better)
+            verdict = judge_claim(evidence, primary.comparison, better=better, bounded=bounded, claim=claim)
+        found = _explain(evidence, claim, primary, verdict, stopping=stopping)
     reason = found.reason
     if evidence.is_provisional and found.verdict is not Verdict.INVALID and primary is not None:
         planned = len({slot.block for slot in evidence.slots})
@@ -125,30 +133,21 @@ def _invalid(why: Message) -> _Judged:
     )
 
 
-def _judge(
+def _explain(
     evidence: Evidence,
     claim: Claim | None,
     estimated: Estimated | None,
+    judged: tuple[Verdict, str | None],
     *,
     stopping: Stopping | None,
-    bounded: Bounded | None,
-    verdict: Verdict | None = None,
 ) -> _Judged:
-    """Of one metric; ``verdict`` where it is known already."""
+    """Of one metric that was judged so."""
     ratio = estimated.comparison.ratio if estimated else None
     if claim is None or estimated is None or ratio is None:
         metric = claim.metric.name if claim else evidence.experiment.hypothesis.metric
         return _invalid(message("verdict.no-ratio", metric=metric))
     size = _size(evidence, estimated.effect, ratio)
-    found, code = judge_claim(
-        evidence,
-        estimated.comparison,
-        better=Better(estimated.effect.better),
-        bounded=bounded,
-        claim=claim,
-    )
-    if verdict is not None and code is None:
-        found = verdict
+    found, code = judged
     needed = _needed(evidence, claim, estimated, found, stopping=stopping, code=code)
     if code is None:
         reason = _against_margin(claim, found, needed, size=size)
@@ -158,25 +157,16 @@ def _judge(
     return _Judged(verdict=found, reason=reason, needed=needed)
 
 
-def _judge_part(evidence: Evidence, part: ClaimMetric, stopping: Stopping | None) -> _Judged:
-    return _judge(
-        evidence,
-        part.claim,
-        part.estimated,
-        stopping=stopping,
-        bounded=bound_primary(evidence, part.estimated),
-        verdict=judge_part(evidence, part),
-    )
-
-
-def judge_bounded_part(evidence: Evidence, part: ClaimMetric) -> Verdict:
-    """What a metric says of the whole, where neither failures nor the number of blocks forbid a decision."""
-    verdict = judge_part(evidence, part)
-    if part.estimated is None:
-        return verdict
-    bounded, better = bound_primary(evidence, part.estimated), Better(part.estimated.effect.better)
-    _, code = judge_claim(evidence, part.estimated.comparison, better=better, bounded=bounded, claim=part.claim)
-    return verdict if code is None else Verdict.INCONCLUSIVE
+def judge_part(evidence: Evidence, part: ClaimMetric) -> tuple[Verdict, str | None]:
+    """What a metric says of the whole, as ``judge_claim``: supported at the full level, refuted at its share of it."""
+    if part.estimated is None or part.refuting is None:
+        return Verdict.INVALID, None
+    better = Better(part.estimated.effect.better)
+    bounded = bound_primary(evidence, part.estimated)
+    found, code = judge_claim(evidence, part.estimated.comparison, better=better, bounded=bounded, claim=part.claim)
+    if found is Verdict.REFUTED:
+        found, _ = judge_claim(evidence, part.refuting, better=better, claim=part.claim)
+    return found, code
 
 
 def _put_together(judged: Sequence[_Judged], *, claimed: Sequence[Claim]) -> _Judged:
