@@ -90,6 +90,7 @@ name = "trial"
 [hypothesis]
 claim = "b is not worse than a"
 arm = "b"
+metric = "{metric}"
 expect = "{expect}"
 margin = "{margin}%"
 confidence = {confidence}
@@ -98,6 +99,7 @@ confidence = {confidence}
 mix = "simple-update"
 clients = 8
 duration = "{duration}s"
+{rate}
 
 [arms.a.postgresql]
 commit_delay = 0
@@ -156,8 +158,12 @@ def plan_trial(
     stop: str = "never",
     attempts_before: int | None = None,
     more: int = 0,
+    metric: str = TPS,
+    rate: float | None = None,
 ) -> Evidence:
-    """An experiment with all its runs done, ``more`` arms beside a and b; what was measured is up to the test."""
+    """An experiment with all its runs done, ``more`` arms beside a and b, in closed loop or at a ``rate`` of transactions
+    per second; what was measured is up to the test.
+    """
     template = _template(
         expect=expect,
         margin=f"{100 * margin:g}",
@@ -167,6 +173,8 @@ def plan_trial(
         placebo=str(placebo).lower(),
         duration=duration,
         stop=stop,
+        metric=metric,
+        rate="" if rate is None else f"rate = {rate:g}",
         more="".join(f"\n[arms.c{number}.postgresql]\ncommit_delay = {20 + number}\n" for number in range(more)),
     )
     seed = seeds.randrange(2**31)
