@@ -99,7 +99,6 @@ confidence = {confidence}
 mix = "simple-update"
 clients = 8
 duration = "{duration}s"
-{rate}
 
 [arms.a.postgresql]
 commit_delay = 0
@@ -159,11 +158,8 @@ def plan_trial(
     attempts_before: int | None = None,
     more: int = 0,
     metric: str = TPS,
-    rate: float | None = None,
 ) -> Evidence:
-    """An experiment with all its runs done, ``more`` arms beside a and b, in closed loop or at a ``rate`` of transactions
-    per second; what was measured is up to the test.
-    """
+    """An experiment with all its runs done, ``more`` arms beside a and b; what was measured is up to the test."""
     template = _template(
         expect=expect,
         margin=f"{100 * margin:g}",
@@ -174,7 +170,6 @@ def plan_trial(
         duration=duration,
         stop=stop,
         metric=metric,
-        rate="" if rate is None else f"rate = {rate:g}",
         more="".join(f"\n[arms.c{number}.postgresql]\ncommit_delay = {20 + number}\n" for number in range(more)),
     )
     seed = seeds.randrange(2**31)

@@ -206,7 +206,10 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
     pairs = evidence.pairs(arm)
     growth, growth_low, growth_high = parts_of(
         carry_over(
-            *(np.array([_quarters(reduction.parts, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
+            *(
+                np.array([_quarters(reduction.parts, pair[side]) for pair in pairs]).reshape(-1, PARTS)
+                for side in (0, 1)
+            ),
             confidence=evidence.confidence,
         )
     )
@@ -294,23 +297,24 @@ def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, 
 def _speeds(
     evidence: Evidence, reduction: Reduction, series: Series, block: Sequence[tuple[int, RunRow]], level: int
 ) -> Speeds:
-    rows, turns = [], []
+    parts, turns = [], []
     for arm, run in block:
-        counts = reduction.parts[run.id, level]
+        own, counts = slices_of(run, level), reduction.parts[run.id, level]
+        edges = np.linspace([each.counted for each in own], [each.ended for each in own], PARTS + 1)
         if series is THROUGHPUT:
-            rates = counts * PARTS / np.array([[each.seconds] for each in slices_of(run, level)])
+            rates = counts * PARTS / np.array([[each.seconds] for each in own])
         else:
             rates = reduction.part_latencies[run.id, level] / np.where(counts > 0, counts, math.nan)
-        for each, own in zip(slices_of(run, level), rates, strict=True):
-            edges = np.linspace(each.counted, each.ended, PARTS + 1)
-            rows += [(*place, rate, arm) for place, rate in zip(pairwise(edges), own, strict=True)]
-            turns.append((each.started, each.ended, arm))
-    started, ended, rate, arms = np.array(rows, dtype=np.float64).T
+        parts.append(
+            (edges[:-1].T.ravel(), edges[1:].T.ravel(), rates.ravel(), np.full(rates.size, arm, dtype=np.intp))
+        )
+        turns += [(each.started, each.ended, arm) for each in own]
+    started, ended, rate, arms = map(np.concatenate, zip(*parts, strict=True))
     return Speeds(
         started=started,
         ended=ended,
         rate=rate,
-        arm=arms.astype(np.intp),
+        arm=arms,
         turns=np.array(turns, dtype=np.float64),
         slice=evidence.method.slice,
     )
