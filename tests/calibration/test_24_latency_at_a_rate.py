@@ -98,7 +98,7 @@ def run_clients(seeds: random.Random, machine: Machine, *, expect: str, metric: 
         for side in (0.0, 1.0):
             begins, ends = mine[mine[:, 4] == side][:, [0, 2]].T
             used = np.concatenate([[0.0], np.cumsum(ends - begins)])  # the arm's own time
-            now = np.full(CLIENTS, rng.uniform(-TAKES, 0, CLIENTS))
+            now = rng.uniform(-TAKES, 0, CLIENTS)
             while (now < used[-1]).any():
                 place = np.clip(np.searchsorted(used, now, side="right") - 1, 0, begins.size - 1)
                 clock = begins[place] + now - used[place]
@@ -107,7 +107,7 @@ def run_clients(seeds: random.Random, machine: Machine, *, expect: str, metric: 
                 now = now + took
                 place = np.searchsorted(used, now, side="right") - 1
                 inside = (place >= 0) & (now < used[-1])
-                ended.append((begins[place[inside]] + now[inside] - used[place[inside]]))
+                ended.append(begins[place[inside]] + now[inside] - used[place[inside]])
                 latencies.append(took[inside])
     start, begin, end, block_of, is_arm = np.array(rows, dtype=np.float64).T
     turns = Turns(start=start, begin=begin, end=end, block=block_of.astype(np.intp), is_arm=is_arm == 1)

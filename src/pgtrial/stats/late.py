@@ -62,8 +62,9 @@ class Speeds:
     """What arms that take turns got done in one block, or how quickly.
 
     ``started``, ``ended`` (parts,) in seconds and ``rate`` (parts,), transactions per second or their mean latency in
-    seconds, NaN or 0 where there was none, of the parts of what counts; ``arm`` (parts,): 0 is the control, 1 the arm that is compared with it, larger ones others. ``turns``,
-    (turns, 3): start and end of each slice, and its arm. ``slice``: a slice's usual length.
+    seconds, NaN or 0 where there was none, of the parts of what counts; ``arm`` (parts,): 0 is the control, 1 the arm
+    that is compared with it, larger ones others. ``turns``, (turns, 3): start and end of each slice, and its arm.
+    ``slice``: a slice's usual length.
     """
 
     started: _Array
