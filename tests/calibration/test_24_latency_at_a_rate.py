@@ -236,7 +236,7 @@ def test_what_is_left_behind_of_a_latency_is_seen_at_a_rate() -> None:
             defect="a probe at a rate on a server that is switched every 30 s; b makes latencies 15 % longer, late and "
             "whoever is at work by then (“not worse by 5 %”)",
             before="; ".join(texts[BEFORE]),
-            after="; ".join(texts[NOW]),
+            after=f"{'; '.join(texts[NOW])}. Of {EXPERIMENTS} experiments each, and {AT_REST} where nothing is late",
         )
     )
 
