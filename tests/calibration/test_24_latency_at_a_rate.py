@@ -28,7 +28,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.stats.slices import PARTS
 
 BEFORE, NOW = 13, 14  # rules
-EXPERIMENTS, AT_REST, IN_CLOSED_LOOP = 30, 120, 8
+EXPERIMENTS, AT_REST, IN_CLOSED_LOOP = 30, 120, 20
 SLICE = 30.0  # s
 LONGER = math.log(1.15)
 MARGIN = 0.05  # of the example's claim
@@ -39,7 +39,7 @@ MEAN, P99 = LATENCY_MEAN.name, QUANTILES[2][0].name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """Latencies are longer by ``effect``, a log ratio, where the work of b lies on them, or of a if not ``is_of_b``,
-    which it does after a ``delay`` and with a time constant of ``fade``, both in slices: whoever is at work by then.
+    which it does after a ``delay`` and with a time constant of ``fade``, both in slices, whoever is at work by then.
     """
 
     effect: float = 0.0
@@ -254,4 +254,4 @@ def test_in_a_closed_loop_latencies_tell_what_throughput_does(machine: Machine) 
     found = judge(machine, experiments=IN_CLOSED_LOOP, run_trial=run_clients)
 
     assert found[NOW].missed <= most(IN_CLOSED_LOOP, 0.05)
-    assert found[NOW].width == pytest.approx(found[BEFORE].width, rel=0.1)
+    assert found[NOW].width == pytest.approx(found[BEFORE].width, rel=0.1, abs=0.3)  # points
