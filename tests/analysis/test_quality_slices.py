@@ -12,7 +12,7 @@ from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Histogram, Reduction, SessionGroup, Wait
-from pgtrial.analysis.slices import LATE, describe_slices
+from pgtrial.analysis.slices import THROUGHPUT, describe_slices
 from pgtrial.analysis.validity import slices as slice_checks
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.blocks import check_invalid_runs, check_restore
@@ -104,7 +104,7 @@ def test_what_comes_later_than_in_its_own_slices_is_told(turns: tuple[Evidence, 
     late = {
         (run.id, name, None, ALL): value * (1 + run.slot.block / 100)
         for run in evidence.valid
-        for changes, errors in [LATE]
+        for changes, errors in [THROUGHPUT.late]
         for names, value in ((changes, -0.2), (errors, 0.001))
         for name in names
     }

@@ -259,7 +259,9 @@ def test_the_parts_of_slices_add_up_to_the_transactions(shared: Evidence, reduct
         for window in windows(run):
             parts = reduction.parts[run.id, window.level]
             assert parts.shape == (6, 4)
-            assert np.sum(parts) == reduction.totals[run.id, window.level, None].count
+            totals = reduction.totals[run.id, window.level, None]
+            assert np.sum(parts) == totals.count
+            assert np.sum(reduction.part_latencies[run.id, window.level]) == pytest.approx(totals.latency_sum)
 
 
 def test_a_clean_interleaved_experiment_has_no_warning(findings: Findings) -> None:

@@ -29,7 +29,10 @@ def read(folder: Path, text: str) -> tuple[Evidence, Reduction]:
     evidence = read_evidence(write_result_folder(folder, text=text, simulation=EQUAL))
     reduction = reduce_runs(evidence)
     # As many as in what counts, which is as long.
-    return evidence, replace(reduction, washout={key: counts.sum() for key, counts in reduction.parts.items()})
+    washouts = (
+        {key: sums.sum() for key, sums in parts.items()} for parts in (reduction.parts, reduction.part_latencies)
+    )
+    return evidence, replace(reduction, **dict(zip(("washout", "washout_latencies"), washouts, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,9 @@ def turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Reduction
 
 
 def left_behind(evidence: Evidence, reduction: Reduction) -> Reduction:
-    """The arm is as fast as the control at first, and by 10 and 15 % slower in the halves of what counts."""
+    """The arm is as fast as the control at first, and by 10 and 15 % slower in the halves of what counts. Its clients
+    wait for answers, so latencies have the same sums.
+    """
     mine = {run.id for run in evidence.valid if run.slot.arm == "off"}
     slower = np.array([0.9, 0.9, 0.85, 0.85])
     parts = {key: counts * slower if key[0] in mine else counts for key, counts in reduction.parts.items()}
@@ -67,6 +72,25 @@ def test_the_interval_bears_what_may_be_left_of_the_other_arm(turns: tuple[Evide
     assert speed[1].high == speed[0].high
     assert time[1].low == time[0].low
     assert time[1].high > time[0].high + 0.02
+
+
+def test_at_a_rate_the_interval_of_a_latency_bears_what_latencies_tell(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    mine = {run.id for run in evidence.valid if run.slot.arm == "off"}
+    longer = {
+        key: sums / np.array([0.9, 0.9, 0.85, 0.85]) if key[0] in mine else sums
+        for key, sums in reduction.part_latencies.items()
+    }
+    late = replace(reduction, part_latencies=longer)
+    old = replace(evidence, rules=RULES[13])
+    plain, borne = (estimate(evidence, told)[0] for told in (reduction, late))
+    of_old, before = (estimate(old, told)[0] for told in (reduction, late))
+
+    for time in ("pgbench.latency_mean", "pgbench.latency_p99"):
+        assert borne[time].high > plain[time].high + 0.02
+        assert borne[time].low == plain[time].low
+        assert before[time] == of_old[time]
+    assert borne["pgbench.tps"] == plain["pgbench.tps"]
 
 
 def test_other_metrics_and_older_rules_bear_nothing(turns: tuple[Evidence, Reduction]) -> None:

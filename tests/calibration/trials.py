@@ -90,6 +90,7 @@ name = "trial"
 [hypothesis]
 claim = "b is not worse than a"
 arm = "b"
+metric = "{metric}"
 expect = "{expect}"
 margin = "{margin}%"
 confidence = {confidence}
@@ -156,6 +157,7 @@ def plan_trial(
     stop: str = "never",
     attempts_before: int | None = None,
     more: int = 0,
+    metric: str = TPS,
 ) -> Evidence:
     """An experiment with all its runs done, ``more`` arms beside a and b; what was measured is up to the test."""
     template = _template(
@@ -167,6 +169,7 @@ def plan_trial(
         placebo=str(placebo).lower(),
         duration=duration,
         stop=stop,
+        metric=metric,
         more="".join(f"\n[arms.c{number}.postgresql]\ncommit_delay = {20 + number}\n" for number in range(more)),
     )
     seed = seeds.randrange(2**31)

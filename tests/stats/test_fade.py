@@ -1,6 +1,7 @@
 """What an arm leaves behind for the next turn, against experiments whose truth is known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,10 +75,11 @@ def test_blocks_without_all_windows_and_slices_without_a_washout_tell_nothing() 
     assert unfaded(Turns(washout=-there, early=there, late=there, guard=0.0, counted=COUNTED)) == 0
 
 
-def test_the_interval_is_extended_to_one_side_and_of_times_to_the_other() -> None:
+def test_the_interval_is_extended_to_the_side_of_what_is_left_behind() -> None:
     turns = draw(np.random.default_rng(2), 12, truth=-0.1, left=0.1, time=0.5)
     plain = compare_blocks(np.ones(12), np.exp((turns.early + turns.late) / 2))
-    borne, of_times = bound_fade(plain, turns), bound_fade(plain, turns, is_inverse=True)
+    mirrored = replace(turns, washout=-turns.washout, early=-turns.early, late=-turns.late)
+    borne, of_times = bound_fade(plain, turns), bound_fade(plain, mirrored)
 
     assert borne.high == pytest.approx(plain.high)
     assert borne.low < plain.low

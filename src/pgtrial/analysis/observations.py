@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
-from pgtrial.analysis.slices import Window, late_turns, turn_rates, windows
+from pgtrial.analysis.slices import Window, late_turns, turn_means, windows
 from pgtrial.findings.findings import Observation
 from pgtrial.findings.record import ALL
 from pgtrial.knobs.fio import FIO
@@ -39,15 +39,15 @@ def observe_runs(evidence: Evidence, reduction: Reduction) -> tuple[Observation,
 
 
 def observe_turns(evidence: Evidence, reduction: Reduction) -> tuple[Observation, ...]:
-    """Throughput at the beginning of slices and in what counts of them, of runs whose arms took turns, and by how much
-    the log ratio of an arm would change for what comes later.
+    """Throughput and mean latency at the beginning of slices and in what counts of them, of runs whose arms took turns,
+    and by how much the log ratio of an arm would change for what comes later.
 
     They tell what an arm leaves behind for the next ones, and are no results of their own.
     """
     if evidence.is_duet:
         return ()
     runs = {run.id: run for run in evidence.valid if run.slices}
-    told = [(run.id, turn_rates(reduction, run)) for run in runs.values()]
+    told = [(run.id, turn_means(reduction, run)) for run in runs.values()]
     for arm in evidence.arms:
         if runs and evidence.rules.bears_late and arm != evidence.control:
             told += late_turns(evidence, reduction, arm.name).items()

@@ -76,7 +76,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             sessions, polls = _sessions(db) if waits else ({}, {})
             scatter = _scatter(db) if waits else {}
             background = _background(db) if waits else {}
-            parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
+            turns = _turns(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
                 histograms=latencies.histograms,
@@ -94,8 +94,10 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 background=background,
                 polls=polls,
                 wait_counts=counters.wait_counts,
-                parts=parts,
-                washout=washout,
+                parts=turns.parts,
+                washout=turns.washout,
+                part_latencies=turns.part_latencies,
+                washout_latencies=turns.washout_latencies,
                 without_samples=without_samples,
                 without_waits=without_waits,
                 without_slices=tuple(run for run in absent if run in sliced),
@@ -437,12 +439,21 @@ def _scatter(db: duckdb.DuckDBPyConnection) -> dict[Cell, dict[tuple[str, str], 
     return found
 
 
-def _parts(
-    db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]
-) -> tuple[dict[tuple[int, int], NDArray[np.float64]], dict[tuple[int, int], float]]:
-    """Transactions by slice and quarter, and in all guard time; a slice without a row had none."""
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """See Reduction."""
+
+    parts: dict[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
+    washout: dict[tuple[int, int], float] = field(default_factory=dict)
+    part_latencies: dict[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
+    washout_latencies: dict[tuple[int, int], float] = field(default_factory=dict)
+
+
+def _turns(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]) -> _Turns:
+    """A slice without a row had no transactions."""
+    turns = _Turns()
     if not files:
-        return {}, {}
+        return turns
     _create_source(db, evidence, "slices", files)
     places = {
         (run.id, window.level): {each.number: place for place, each in enumerate(slices_of(run, window.level))}
@@ -450,16 +461,18 @@ def _parts(
         for window in windows(run)
         if run.id in files
     }
-    found = {key: np.zeros((len(numbers), PARTS)) for key, numbers in places.items()}
-    washout: dict[tuple[int, int], float] = {}
-    for run, level, number, part, count in db.execute(
-        "SELECT run, level, slice, part, sum(count) FROM slices GROUP BY ALL"
+    for found in (turns.parts, turns.part_latencies):
+        found.update((key, np.zeros((len(numbers), PARTS))) for key, numbers in places.items())
+    for run, level, number, part, count, latencies in db.execute(
+        "SELECT run, level, slice, part, sum(count), coalesce(sum(latency_sum), 0) FROM slices GROUP BY ALL"
     ).fetchall():
         if part == WASHOUT_PART:
-            washout[run, level] = washout.get((run, level), 0.0) + count
+            turns.washout[run, level] = turns.washout.get((run, level), 0.0) + count
+            turns.washout_latencies[run, level] = turns.washout_latencies.get((run, level), 0.0) + latencies
         elif number in places.get((run, level), {}):
-            found[run, level][places[run, level][number], part] = count
-    return found, washout
+            place = places[run, level][number], part
+            turns.parts[run, level][place], turns.part_latencies[run, level][place] = count, latencies
+    return turns
 
 
 def _rows(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

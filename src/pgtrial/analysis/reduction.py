@@ -127,7 +127,8 @@ class Reduction:
     processes, ``polls`` the number of polls that found them, and ``wait_counts`` how often pg_wait_sampling found one
     in a wait, by (type, event). ``widths`` is the width in seconds of a run's bins.
     ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's
-    slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the transactions of all scenarios
+    slices at that level, ``washout`` those of their guard time, ``part_latencies`` and ``washout_latencies`` the sums
+    of their latencies in seconds, likewise. ``latency_rows`` are the transactions of all scenarios
     by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
     ``stalls`` has the longest stall, where any transaction ended; of no second in a window without one.
     """
@@ -148,6 +149,8 @@ class Reduction:
     wait_counts: Mapping[tuple[int, int], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
     washout: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    part_latencies: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
+    washout_latencies: Mapping[tuple[int, int], float] = field(default_factory=dict)
     latency_rows: Mapping[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
     stalls: Mapping[tuple[int, int], Stall] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """The measured time of a run: its windows, or the counted parts of its slices if arms shared a block's time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 
@@ -151,12 +151,33 @@ def spans(run: RunRow) -> tuple[Window | Stretch, ...]:
 # Slices -> findings: how arms shared a block's time, whether one leaks into the other, where the noise comes from.
 
 
-TURNS = ("turn.washout", "turn.early", "turn.late")  # names of the observations that tell how a slice begins
-# Of what comes later than they do, as ``late_changes`` gives it; of the control's among more than two arms.
-LATE, LATE_OF_CONTROL = (
-    tuple(tuple(f"turn.late.{side}.{what}.{number}" for number in range(len(SHAPES))) for what in ("change", "error"))
-    for side in ("arm", "control")
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Names of the observations by which one series of the slices tells how they begin and what comes later than they
+    do.
+
+    ``turns``: in the washouts, and in the first and the second half of what counts. ``late``: changes and errors as
+    ``late_changes`` gives them; ``late_of_control`` of the control's among more than two arms.
+    """
+
+    turns: tuple[str, str, str]
+    late: tuple[tuple[str, ...], tuple[str, ...]]
+    late_of_control: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _name_series(name: str) -> Series:
+    late, late_of_control = (
+        (
+            tuple(f"{name}.late.{side}.change.{number}" for number in range(len(SHAPES))),
+            tuple(f"{name}.late.{side}.error.{number}" for number in range(len(SHAPES))),
+        )
+        for side in ("arm", "control")
+    )
+    turns = (f"{name}.washout", f"{name}.early", f"{name}.late")
+    return Series(turns=turns, late=late, late_of_control=late_of_control)
+
+
+THROUGHPUT, LATENCY = _name_series("turn"), _name_series("turn.latency")
 _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
@@ -185,14 +206,17 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
     pairs = evidence.pairs(arm)
     growth, growth_low, growth_high = parts_of(
         carry_over(
-            *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
+            *(
+                np.array([_quarters(reduction.parts, pair[side]) for pair in pairs]).reshape(-1, PARTS)
+                for side in (0, 1)
+            ),
             confidence=evidence.confidence,
         )
     )
     behind, behind_low, behind_high = parts_of(
         left_behind(
             np.array([[_washout_rate(reduction, run) for run in pair] for pair in pairs]),
-            np.array([[_quarters(reduction, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
+            np.array([[_quarters(reduction.parts, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
             confidence=evidence.confidence,
         )
     )
@@ -222,59 +246,75 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
     )
 
 
-def turn_rates(reduction: Reduction, run: RunRow) -> dict[str, float]:
-    """Transactions per second in the washouts of a run's slices and in both halves of what counts; {} if not known."""
-    quarters = _quarters(reduction, run)
+def turn_means(reduction: Reduction, run: RunRow) -> dict[str, float]:
+    """Transactions per second and their mean latency in the washouts of a run's slices and in both halves of what
+    counts, named by THROUGHPUT and LATENCY; without what is not known.
+    """
+    counts, latencies = (
+        np.append(_add_up(washout, run), _quarters(parts, run).reshape(2, -1).sum(axis=1))
+        for washout, parts in (
+            (reduction.washout, reduction.parts),
+            (reduction.washout_latencies, reduction.part_latencies),
+        )
+    )
     half = _seconds(run) / 2
-    rates = (_washout_rate(reduction, run), *(quarters.reshape(2, -1).sum(axis=1) / half))
-    return {name: float(rate) for name, rate in zip(TURNS, rates, strict=True) if math.isfinite(rate)}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.append(counts / (_washout_seconds(run), half, half), latencies / counts)
+    names = (*THROUGHPUT.turns, *LATENCY.turns)
+    return {name: float(mean) for name, mean in zip(names, means, strict=True) if math.isfinite(mean)}
 
 
 def late_turns(evidence: Evidence, reduction: Reduction, arm: str) -> dict[int, dict[str, float]]:
-    """By run of the arm what ``late_changes`` gives for its block, the mean over load levels, named by LATE; where more
-    than two arms take turns, of what the control leaves as well, by LATE_OF_CONTROL.
+    """By run of the arm what ``late_changes`` gives for its block, the mean over load levels, of both series; where
+    more than two arms take turns, of what the control leaves as well.
     """
     control, others = evidence.control, [each.name for each in evidence.arms if each.name != arm]
     numbers = {arm: 1} | {
         name: 0 if control and name == control.name else 2 + place for place, name in enumerate(others)
     }
-    found = {}
+    found: dict[int, dict[str, float]] = {}
     for _, run in evidence.pairs(arm):
         block = [each for each in evidence.valid if each.slot.block == run.slot.block]
-        speeds = [
-            _speeds(evidence, reduction, [(numbers[each.slot.arm], each) for each in block], window.level)
-            for window in windows(run)
-            if all((each.id, window.level) in reduction.parts for each in block)
-        ]
-        if speeds:
-            sides = {1: LATE} if len(block) == 2 else {1: LATE, 0: LATE_OF_CONTROL}
-            found[run.id] = {
-                name: float(value)
-                for side, names in sides.items()
-                for name, value in zip(
-                    chain.from_iterable(names),
-                    np.mean([late_changes(each, of=side) for each in speeds], axis=0).ravel(),
-                    strict=True,
+        numbered = [(numbers[each.slot.arm], each) for each in block]
+        for series in (THROUGHPUT, LATENCY) if evidence.rules.reads_latencies else (THROUGHPUT,):
+            told = reduction.parts if series is THROUGHPUT else reduction.part_latencies
+            speeds = [
+                _speeds(evidence, reduction, series, numbered, window.level)
+                for window in windows(run)
+                if all((each.id, window.level) in told for each in block)
+            ]
+            sides = {1: series.late} if len(block) == 2 else {1: series.late, 0: series.late_of_control}
+            for side, names in sides.items() if speeds else ():
+                means = np.mean([late_changes(each, of=side) for each in speeds], axis=0).ravel()
+                found.setdefault(run.id, {}).update(
+                    (name, float(mean))
+                    for name, mean in zip(chain.from_iterable(names), means, strict=True)
+                    if math.isfinite(mean)
                 )
-                if math.isfinite(value)
-            }
     return found
 
 
-def _speeds(evidence: Evidence, reduction: Reduction, block: Sequence[tuple[int, RunRow]], level: int) -> Speeds:
-    rows, turns = [], []
+def _speeds(
+    evidence: Evidence, reduction: Reduction, series: Series, block: Sequence[tuple[int, RunRow]], level: int
+) -> Speeds:
+    parts, turns = [], []
     for arm, run in block:
-        for each, parts in zip(slices_of(run, level), reduction.parts[run.id, level], strict=True):
-            edges = np.linspace(each.counted, each.ended, PARTS + 1)
-            rates = parts * PARTS / each.seconds
-            rows += [(*place, rate, arm) for place, rate in zip(pairwise(edges), rates, strict=True)]
-            turns.append((each.started, each.ended, arm))
-    started, ended, rate, arms = np.array(rows, dtype=np.float64).T
+        own, counts = slices_of(run, level), reduction.parts[run.id, level]
+        edges = np.linspace([each.counted for each in own], [each.ended for each in own], PARTS + 1)
+        if series is THROUGHPUT:
+            rates = counts * PARTS / np.array([[each.seconds] for each in own])
+        else:
+            rates = reduction.part_latencies[run.id, level] / np.where(counts > 0, counts, math.nan)
+        parts.append(
+            (edges[:-1].T.ravel(), edges[1:].T.ravel(), rates.ravel(), np.full(rates.size, arm, dtype=np.intp))
+        )
+        turns += [(each.started, each.ended, arm) for each in own]
+    started, ended, rate, arms = map(np.concatenate, zip(*parts, strict=True))
     return Speeds(
         started=started,
         ended=ended,
         rate=rate,
-        arm=arms.astype(np.intp),
+        arm=arms,
         turns=np.array(turns, dtype=np.float64),
         slice=evidence.method.slice,
     )
@@ -289,7 +329,7 @@ def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], 
     limit = _LONGER * min(lengths, default=math.inf)
     found = []
     for (control, run), length in zip(pairs, lengths, strict=False):
-        rates = [_quarters(reduction, one).sum() / _seconds(one) for one in (control, run)]
+        rates = [_quarters(reduction.parts, one).sum() / _seconds(one) for one in (control, run)]
         if (length > limit) is is_long and min(rates) > 0:
             found.append(math.log(rates[1] / rates[0]))
     return np.array(found)
@@ -300,18 +340,26 @@ def _seconds(run: RunRow) -> float:
     return sum(each.seconds for each in run.slices)
 
 
+def _washout_seconds(run: RunRow) -> float:
+    return sum(each.counted - each.started for each in run.slices)
+
+
 def _washout_rate(reduction: Reduction, run: RunRow) -> float:
     """Transactions per second of guard time, over all slices and load levels; NaN where they are not known."""
-    found = [reduction.washout.get((run.id, window.level)) for window in windows(run)]
-    known = [count for count in found if count is not None]
-    seconds = sum(each.counted - each.started for each in run.slices)
-    return sum(known) / seconds if known and len(known) == len(found) and seconds > 0 else math.nan
+    seconds = _washout_seconds(run)
+    return _add_up(reduction.washout, run) / seconds if seconds > 0 else math.nan
 
 
-def _quarters(reduction: Reduction, run: RunRow) -> _Array:
-    """Transactions by quarter, over all slices and load levels; NaN where they are not known."""
-    found = [reduction.parts.get((run.id, window.level)) for window in windows(run)]
-    known = [parts.sum(axis=0) for parts in found if parts is not None]
+def _add_up(washout: Mapping[tuple[int, int], float], run: RunRow) -> float:
+    """Over all load levels; NaN where one is not known."""
+    found = [washout.get((run.id, window.level), math.nan) for window in windows(run)]
+    return sum(found) if found else math.nan
+
+
+def _quarters(parts: Mapping[tuple[int, int], _Array], run: RunRow) -> _Array:
+    """Sums by quarter, over all slices and load levels; NaN where they are not known."""
+    found = [parts.get((run.id, window.level)) for window in windows(run)]
+    known = [part.sum(axis=0) for part in found if part is not None]
     return np.sum(known, axis=0) if known and len(known) == len(found) else np.full(PARTS, math.nan)
 
 

@@ -25,7 +25,8 @@ class Rules:
     interval as well, and what a run leaves for the next one as large as it may be, not as it is estimated.
     ``bears_steps``: so is the step in which a load tells its latencies, where that is coarser than what is compared.
     ``tells_orders_apart``: blocks of both orders may scatter differently. ``registers_seed``: a seed that the file has
-    chosen is in the digest, and has to be that of the record.
+    chosen is in the digest, and has to be that of the record. ``reads_latencies``: what arms that take turns leave
+    behind and do later is told from the latencies of the slices where it is about a latency, not from their throughput.
     """
 
     version: int
@@ -48,6 +49,7 @@ class Rules:
     bears_steps: bool
     tells_orders_apart: bool
     registers_seed: bool
+    reads_latencies: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -96,6 +98,7 @@ _FIRST = Rules(
     bears_steps=False,
     tells_orders_apart=False,
     registers_seed=False,
+    reads_latencies=False,
 )
 _SECOND = Rules(
     version=2,
@@ -118,6 +121,7 @@ _SECOND = Rules(
     bears_steps=False,
     tells_orders_apart=False,
     registers_seed=False,
+    reads_latencies=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -130,11 +134,12 @@ _TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
 _ELEVENTH = replace(_TENTH, version=11, bears_steps=True)
 _TWELFTH = replace(_ELEVENTH, version=12, tells_orders_apart=True)
 _THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
+_FOURTEENTH = replace(_THIRTEENTH, version=14, reads_latencies=True)
 RULES = {
     rules.version: rules
     for rules in (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH),
-        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH),
+        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH),
     )
 }
 CURRENT = RULES[max(RULES)]

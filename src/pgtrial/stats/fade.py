@@ -56,12 +56,9 @@ def unfaded(turns: Turns) -> float:
     return change * _still_there(most / abs(change), turns.guard, turns.counted)
 
 
-def bound_fade(comparison: Comparison, turns: Turns, *, is_inverse: bool = False) -> Comparison:
-    """The comparison with an interval that also holds if what is left behind has not faded in what counts.
-
-    ``is_inverse``: of times, which become longer where throughput falls.
-    """
-    more = unfaded(turns) * (-1 if is_inverse else 1)
+def bound_fade(comparison: Comparison, turns: Turns) -> Comparison:
+    """The comparison with an interval that also holds if what is left behind has not faded in what counts."""
+    more = unfaded(turns)
     return extend(comparison, down=max(0.0, -more), up=max(0.0, more))
 
 

@@ -59,11 +59,12 @@ class Late:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speeds:
-    """What arms that take turns got done in one block.
+    """What arms that take turns got done in one block, or how quickly.
 
-    ``started``, ``ended`` (parts,) in seconds and ``rate`` (parts,), transactions per second, of the parts of what
-    counts; ``arm`` (parts,): 0 is the control, 1 the arm that is compared with it, larger ones others. ``turns``,
-    (turns, 3): start and end of each slice, and its arm. ``slice``: a slice's usual length.
+    ``started``, ``ended`` (parts,) in seconds and ``rate`` (parts,), transactions per second or their mean latency in
+    seconds, NaN or 0 where there was none, of the parts of what counts; ``arm`` (parts,): 0 is the control, 1 the arm
+    that is compared with it, larger ones others. ``turns``, (turns, 3): start and end of each slice, and its arm.
+    ``slice``: a slice's usual length.
     """
 
     started: _Array
@@ -137,13 +138,10 @@ def unseen(late: Late) -> tuple[float, float]:
     return float(down.max()), float(up.max())
 
 
-def bound_late(comparison: Comparison, late: Late, *, is_inverse: bool = False) -> Comparison:
-    """The comparison with an interval that also holds if part of the effect comes late.
-
-    ``is_inverse``: of times, which become longer where throughput falls.
-    """
+def bound_late(comparison: Comparison, late: Late) -> Comparison:
+    """The comparison with an interval that also holds if part of the effect comes late."""
     down, up = unseen(late)
-    return extend(comparison, down=up, up=down) if is_inverse else extend(comparison, down=down, up=up)
+    return extend(comparison, down=down, up=up)
 
 
 def _late_shares(turns: _Array, slice_length: float, begin: _Array, end: _Array, *, of: int) -> _Array:

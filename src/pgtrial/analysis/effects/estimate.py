@@ -12,7 +12,7 @@ from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import STEP, Values
-from pgtrial.analysis.slices import LATE, LATE_OF_CONTROL, TURNS
+from pgtrial.analysis.slices import LATENCY, THROUGHPUT, Series
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
@@ -214,16 +214,24 @@ def compare_metric(
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
     reach = max((read_step(values, [run.id for run in runs], key) for runs in sides), default=0.0)
     comparison = bound_steps(comparison, (control, treated), reach=reach)
-    load = evidence.load
-    is_speed = key[0] in {metric.name for metric in (load.throughput, load.bandwidth) if metric is not None}
-    is_time = key[0] in load.times
-    if not is_speed and not is_time:
-        return comparison
-    if (turns := _read_turns(evidence, values, arm)) is not None:
-        comparison = bound_fade(comparison, turns, is_inverse=is_time)
-    if (late := read_late(evidence, values, arm)) is not None:
-        comparison = bound_late(comparison, late, is_inverse=is_time)
+    if (turns := _read_turns(evidence, values, arm, key[0])) is not None:
+        comparison = bound_fade(comparison, turns)
+    if (late := read_late(evidence, values, arm, key[0])) is not None:
+        comparison = bound_late(comparison, late)
     return comparison
+
+
+def _told_by(evidence: Evidence, metric: str) -> tuple[Series, float] | None:
+    """The series of the slices that tells of a metric, and the sign with which it does; None where none tells.
+
+    Percentiles change as the mean latency does, for all that slices tell of them. At a fixed rate throughput says
+    nothing of latencies; in a closed loop it is their inverse, as older rules had it everywhere.
+    """
+    load = evidence.load
+    if metric in load.times:
+        return (LATENCY, 1.0) if evidence.rules.reads_latencies else (THROUGHPUT, -1.0)
+    is_speed = metric in {each.name for each in (load.throughput, load.bandwidth) if each is not None}
+    return (THROUGHPUT, 1.0) if is_speed else None
 
 
 def read_step(values: Values, runs: Sequence[int], key: tuple[str, str | None, int | str]) -> float:
@@ -258,13 +266,16 @@ def read_carry_over(
     return find_carry_over(log_ratios, np.array(after), np.array(differences))
 
 
-def read_late(evidence: Evidence, values: Values, arm: str) -> Late | None:
-    """What comes later than in the arms' own turns; None where they did not take turns, or by older rules."""
-    rules, pairs = evidence.rules, evidence.pairs(arm)
-    if not rules.bears_late or not any(run.slices for _, run in pairs):
+def read_late(evidence: Evidence, values: Values, arm: str, metric: str) -> Late | None:
+    """What comes later of a metric than in the arms' own turns; None where they did not take turns, where slices do not
+    tell of the metric, or by older rules.
+    """
+    rules, pairs, told = evidence.rules, evidence.pairs(arm), _told_by(evidence, metric)
+    if not rules.bears_late or told is None or not any(run.slices for _, run in pairs):
         return None
+    series, sign = told
     shapes = slice(None if rules.bears_all_that_is_left else len(NEAR))
-    sides = (LATE, LATE_OF_CONTROL) if rules.bears_late_of_control else (LATE,)
+    sides = (series.late, series.late_of_control) if rules.bears_late_of_control else (series.late,)
     runs = [run.id for _, run in pairs]
     change, error = (
         np.array(
@@ -277,22 +288,24 @@ def read_late(evidence: Evidence, values: Values, arm: str) -> Late | None:
     )
     if not np.isfinite(change).any():
         return None
-    return Late(change=change, error=error if rules.bears_all_that_is_left else None)
+    return Late(change=sign * change, error=error if rules.bears_all_that_is_left else None)
 
 
-def _read_turns(evidence: Evidence, values: Values, arm: str) -> Turns | None:
-    """How the slices of the arm and the control begin; None where the arms did not take turns."""
-    if not evidence.rules.bears_fade or evidence.is_duet:
+def _read_turns(evidence: Evidence, values: Values, arm: str, metric: str) -> Turns | None:
+    """How the slices of the arm and the control begin; None as for ``read_late``."""
+    told = _told_by(evidence, metric)
+    if not evidence.rules.bears_fade or evidence.is_duet or told is None:
         return None
+    series, sign = told
     pairs = evidence.pairs(arm)
     slices = [each for pair in pairs for run in pair for each in run.slices]
     if not slices:
         return None
     ratios = []
-    for name in TURNS:
+    for name in series.turns:
         rates = np.array([[values.get((run.id, name, None, ALL), np.nan) for run in pair] for pair in pairs])
         rates[rates <= 0] = np.nan
-        ratios.append(np.log(rates[:, 1]) - np.log(rates[:, 0]))
+        ratios.append(sign * (np.log(rates[:, 1]) - np.log(rates[:, 0])))
     washout, early, late = ratios
     return Turns(
         washout=washout,

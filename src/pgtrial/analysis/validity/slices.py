@@ -262,10 +262,14 @@ def _seen(latencies: Histogram) -> float:
 
 
 def check_late(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """What comes later than in an arm's own turn, as far as the interval of its throughput bears it."""
-    evidence = assessment.evidence
+    """What comes later than in an arm's own turn, as far as the interval bears it: of a latency if one is claimed, else
+    of throughput.
+    """
+    evidence, primary = assessment.evidence, assessment.primary
+    claimed = "" if primary is None else primary.effect.metric
+    metric = claimed if claimed in evidence.load.times else evidence.load.throughput.name
     for arm in evidence.arms:
-        late = read_late(evidence, assessment.values, arm.name)
+        late = read_late(evidence, assessment.values, arm.name, metric)
         down, up = (math.expm1(one) for one in unseen(late)) if late is not None else (0.0, 0.0)
         if _is_large(1 + max(down, up), evidence.margin):
             yield caveat("comes-late", arm=arm.name, down=1 / (1 + down), up=1 + up)
