@@ -82,7 +82,7 @@ class Case:
         """The tables of its file."""
         more = "".join(f"\n[arms.c{number}.postgresql]\ncommit_delay = {20 + number}\n" for number in range(self.more))
         design = {"blocks": self.blocks, "method": "blocks", "placebo": "false", "stop": "each-arm"}
-        claim = {"expect": self.expect, "margin": f"{100 * MARGIN:g}", "confidence": 0.95}
+        claim = {"metric": TPS, "expect": self.expect, "margin": f"{100 * MARGIN:g}", "confidence": 0.95}
         found = tomllib.loads(TEXT.format(**claim, **design, duration=10, more=more))
         found["design"] |= {"seed": seed, "repeats": 20, **({} if self.looks is None else {"looks": self.looks})}
         if self.also:
