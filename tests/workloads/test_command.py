@@ -1,15 +1,17 @@
 import asyncio
 import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.command import CommandLoad, refuse_missing
+from pgtrial.engine.loads.command import CommandLoad, command_of, refuse_missing
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError, SettingError, SpecError, WorkloadError
@@ -382,30 +384,64 @@ def open_place():
         yield place
 
 
-@pytest.mark.parametrize("word", ["sh", "own", "./own", "/nowhere/own"])
+def look_for(place: Path, *words: str, files: Sequence[str] = ()) -> None:
+    """The programs of arms, one each."""
+    arms = [
+        Arm(name=word, role=Role.CONTROL, knobs={"workload": {"command": json.dumps([word])}})
+        for word in words
+    ]
+    asyncio.run(refuse_missing(command("sh", files=[*files]), arms, LocalHost(mark=str(place))))
+
+
+@pytest.mark.parametrize("word", ["sh", "own", "{place}/own", "./added"])
 def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, word):
-    """A path is not: it may be that of a file which is put where the program starts."""
     closed = open_place / "closed"
     closed.mkdir(mode=0o700)
     (open_place / "own").write_text("#!/bin/sh\n")
     (open_place / "own").chmod(0o755)
     monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
 
-    asyncio.run(refuse_missing(command(word), LocalHost(mark=str(open_place))))
+    look_for(open_place, word.format(place=open_place), files=["tools/added"])
 
 
-@pytest.mark.parametrize("name", ["no-such-program-at-all", "a-directory", "not-executable"])
-def test_a_program_that_is_not_in_the_path_is_named(open_place, monkeypatch, name):
+@pytest.mark.parametrize(
+    "name",
+    ["no-such-program-at-all", "a-directory", "not-executable", "/nowhere/own", "{place}/not-executable", "./load.py"],
+)
+def test_a_program_that_is_not_there_is_named(open_place, monkeypatch, name):
     """The error of whatever starts it would be that a directory of PATH is closed to its account."""
     (open_place / "closed").mkdir(mode=0o700)
     (open_place / "a-directory").mkdir()
     (open_place / "not-executable").touch()
     monkeypatch.setenv("PATH", f"{open_place}/closed:{open_place}:{os.environ['PATH']}")
 
-    with pytest.raises(PreflightError, match=f"^the program {name} is not found$") as caught:
-        asyncio.run(refuse_missing(command(name), LocalHost(mark=str(open_place))))
+    name = name.format(place=open_place)
+    with pytest.raises(PreflightError, match=f"^the program {re.escape(name)} is not found$") as caught:
+        look_for(open_place, "sh", name, files=["loads/other.py"])  # it is that of one arm alone
 
-    assert "PATH" in caught.value.hint
+    assert ("nothing but files of [workload]" if name == "./load.py" else "PATH") in caught.value.hint
+
+
+def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):
+    """And not that of the load with the arguments of the arm."""
+    arm = Arm(
+        name="new",
+        role=Role.CONTROL,
+        knobs={"workload": {"command": json.dumps(["sh", "-c", "echo of the arm >&2; exit 3"])}},
+    )
+    workload = command_of(command("false"), arm)
+
+    outcome = runner.run(
+        run_generators(
+            LocalHost(mark=str(tmp_path)),
+            program_of(command("false")),
+            [plan(workload, directory=str(tmp_path))],
+            environment={},
+            output=OUTPUT,
+        )
+    )
+
+    assert outcome.errors == ("command: of the arm",)
 
 
 @needs_compiler

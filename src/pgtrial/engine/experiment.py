@@ -221,7 +221,7 @@ async def _run_schedule(
                     await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
                 if experiment.workload.kind == COMMAND:
-                    await refuse_missing(experiment.workload, here)
+                    await refuse_missing(experiment.workload, plan.arms, here)
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     Preparation(

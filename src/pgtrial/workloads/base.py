@@ -34,7 +34,7 @@ class Results:
 class Generator:
     """One process of a load generator.
 
-    ``argv_tail`` follows the program's name. The environment (PGHOST and the like) locates the server; ``environment``
+    ``argv_tail`` follows the program's name, which is that of all generators, or its own ``program``. The environment (PGHOST and the like) locates the server; ``environment``
     is added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where
     its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
     a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
@@ -51,6 +51,7 @@ class Generator:
     log_prefix: str | None
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    program: str = ""
     results: Results | None = None
     machine: int | None = None
     reduced: bool = False

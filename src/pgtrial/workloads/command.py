@@ -91,6 +91,7 @@ def plan_command(
     tells_at_end = adapter.ends_itself or FORMATS[workload.results].is_told_at_end
     filled = {name: _fill(text, facts) if adapter.fill(name) else text for name, text in files.items()}
     return Generator(
+        program=str(program_of(workload)),
         argv_tail=tuple(_fill(word, facts) for word in adapter.arrange(workload.command)[1:]),
         environment={
             NAME: f"{LOAD}{COMMAND}",

@@ -42,6 +42,7 @@ _HINT = "docs/command.md says what the program has to print. Nothing has been me
 
 # What env would find: it says "Permission denied" if there is nothing, and a directory of PATH is closed to its user.
 _FIND = """
+case $1 in */*) test -f "$1" && test -x "$1"; exit;; esac
 set -f
 IFS=:
 for directory in $PATH; do
@@ -51,20 +52,31 @@ exit 1
 """
 
 
-async def refuse_missing(workload: WorkloadTable, here: Host) -> None:
-    """Raise PreflightError if the account of the load finds no program of the command's name in its PATH.
-
-    A program that is named by its path is not looked for: it may lie among the files of the load.
+async def refuse_missing(workload: WorkloadTable, arms: Sequence[Arm], here: Host) -> None:
+    """Raise PreflightError if the account of the load finds no program of the name that the command has, or that of an
+    arm: in its PATH, or where a path leads from the directory in which the files of the load are put.
     """
-    program, account = str(program_of(workload)), server_account(here.ops)
-    if "/" in workload.command[0]:
-        return
-    found = await here.run(["sh", "-c", _FIND, "sh", program], account=account, directory=Path("/"), check=False)
-    if found.status != 0:
-        hint = "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
-        if account is not None:
-            hint += f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
-        raise PreflightError(f"the program {program} is not found", hint=hint)
+    account, files = server_account(here.ops), {Path(file).name for file in workload.files}
+    for program in dict.fromkeys(command_of(workload, arm).command[0] for arm in arms):
+        if "/" in program and os.path.normpath(program) in files:
+            continue
+        is_elsewhere = "/" in program and not Path(program).is_absolute()
+        words = ["sh", "-c", _FIND, "sh", program]
+        if is_elsewhere or (await here.run(words, account=account, directory=Path("/"), check=False)).status != 0:
+            hint = (
+                "A path begins in the directory in which the program starts, where nothing but files of [workload] is."
+                if is_elsewhere
+                else "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
+            )
+            if account is not None:
+                hint += f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
+            raise PreflightError(f"the program {program} is not found", hint=hint)
+
+
+def command_of(workload: WorkloadTable, arm: Arm) -> WorkloadTable:
+    """The load as the arm has it."""
+    words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
+    return workload if words is None else workload.model_copy(update={"command": read_command(words)})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +128,7 @@ class CommandLoad:
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
         check_connections(arm, server.settings, clients=self.clients if own is None else own)
         library = library_of(server.environment)
-        what = (server.version, pooling(arm), self._workload(arm).command, own, library is None)
+        what = (server.version, pooling(arm), command_of(self.workload, arm).command, own, library is None)
         if what in self.tried:
             return
         self.tried.add(what)
@@ -241,7 +253,7 @@ class CommandLoad:
         except OSError as err:
             raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
         return plan_command(
-            self._workload(arm),
+            command_of(self.workload, arm),
             level,
             files=self.files,
             environment=server.environment,
@@ -250,10 +262,6 @@ class CommandLoad:
             record=record,
             seed=f"{self.seed}/{block}",
         )
-
-    def _workload(self, arm: Arm) -> WorkloadTable:
-        words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
-        return self.workload if words is None else self.workload.model_copy(update={"command": read_command(words)})
 
     def logs(
         self,
