@@ -6,7 +6,7 @@ from pgtrial.workloads.adapters import hammerdb
 
 def test_a_count_is_of_the_second_before_it(tell, clock):
     # The first line of HammerDB's counter is of no time: it only says that it counts.
-    told = tell(hammerdb.translator({}, now=clock), "hammerdb.txt")
+    told = tell(hammerdb.translator({}, now=clock), "hammerdb-by-source.txt")
 
     assert told[0] is READY
     assert [(each.t, each.seconds, each.done, each.mean) for each in told[1:]] == [

@@ -6,7 +6,7 @@ from pgtrial.workloads.adapters import k6
 
 def test_an_iteration_is_a_request_and_a_check_that_fails_a_failure(tell):
     # The iteration of the set-up is none.
-    told = tell(k6.translate, "k6.txt")
+    told = tell(k6.translate, "k6-by-manual.txt")
 
     assert [(each.t, each.latencies, each.failed) for each in told] == [
         (pytest.approx(1748882695.879574, abs=1e-3), ((pytest.approx(0.0570746), 1),), 0),
