@@ -34,7 +34,7 @@ def test_the_scenarios_of_the_script_and_so_its_rate_are_kept():
     """k6 lets users, a duration, iterations or stages of the command replace all scenarios of the script."""
     words = k6.arrange(["k6", "run", "script.js"])
 
-    assert words[:3] == ("k6", "run", "script.js")
+    assert words[:5] == ("env", "--unset=PGHOSTADDR", "k6", "run", "script.js")
     assert words[words.index("--out") + 1] == "json=-"
     assert not {"--vus", "-u", "--duration", "-d", "--iterations", "-i", "--stage", "-s"} & {*words}
 

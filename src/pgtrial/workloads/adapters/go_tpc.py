@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from pgtrial.store.command_line import LONGEST_INTERVAL, LineError
-from pgtrial.workloads.adapters.base import Adapter, Files, Translate
+from pgtrial.workloads.adapters.base import WITHOUT_ADDRESS, Adapter, Files, Translate
 
 _FAILED = "_ERR"  # what the name of an operation ends with, for those that failed
 _INTERVAL = 0.5  # s
@@ -26,6 +26,7 @@ def arrange(command: Sequence[str]) -> tuple[str, ...]:
     """``command`` is go-tpc, the benchmark, and its options, without "run"."""
     program, *words = command
     return (
+        *WITHOUT_ADDRESS,
         program,
         *words,
         "run",
