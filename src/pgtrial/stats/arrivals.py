@@ -44,8 +44,8 @@ def find_pause(
     unseen: int = 0,
     false_alarm: float = FALSE_ALARM,
 ) -> Pause | None:
-    """The clearest pause before one of the ``arrivals`` (in seconds, in any order), which come at ``rate`` (1/s) from
-    ``begun`` on; None where chance may explain each.
+    """The first pause before one of the ``arrivals`` (in seconds, in any order), which come at ``rate`` (1/s) from
+    ``begun`` on, as far as it takes to be none of chance; None where chance may explain each.
 
     Each of ``clients`` may keep time by itself. ``unseen`` have arrived as well, nobody knows when.
     """
@@ -56,22 +56,20 @@ def find_pause(
     if ends.size == 0:
         return None
     gains = beyond / beyond.mean()
-    found: list[tuple[float, Pause]] = []
     for slowed in SLOWED:
         loss = -math.log(slowed)
-        sums = np.concatenate(([0.0], np.cumsum((1 - slowed) * gains - loss)))
-        lowest = np.minimum.accumulate(sums)[:-1]
-        ratios = sums[1:] + loss - lowest  # before the arrival that ends a gap is counted
-        last = int(ratios.argmax())
-        first = int(np.argmax(sums == lowest[last]))
-        pause = Pause(
-            begun=float(times[ends[first]]),
-            ended=float(times[ends[last] + 1]),
-            arrivals=int(ends[last] - ends[first]),
-        )
+        sums = np.concatenate(([0.0], np.cumsum((1 - slowed) * gains - loss)))[:-1]
+        lowest = np.minimum.accumulate(sums)
+        ratios = sums + (1 - slowed) * gains - lowest  # before the arrival that ends a gap is counted
+        first = np.maximum.accumulate(np.where(sums == lowest, np.arange(sums.size), 0))
+        since, until = times[ends[first]], times[ends + 1]
         # An arrival inside of a pause would have made it so much less likely.
-        chance = math.log(len(SLOWED) * ends.size / false_alarm)
-        chance += unseen * (loss + (1 - slowed) * SHORT / rate / float(beyond.mean()))
-        if ratios[last] > chance and pause.ended - pause.begun > clients / rate:
-            found.append((float(ratios[last]), pause))
-    return max(found, key=lambda each: each[0])[1] if found else None
+        unlikely = math.log(len(SLOWED) * ends.size / false_alarm)
+        unlikely += unseen * (loss + (1 - slowed) * SHORT / rate / float(beyond.mean()))
+        (found,) = np.nonzero((ratios > unlikely) & (until - since > clients / rate))
+        if found.size:
+            last = int(found[0])
+            return Pause(
+                begun=float(since[last]), ended=float(until[last]), arrivals=int(ends[last] - ends[first[last]])
+            )
+    return None
