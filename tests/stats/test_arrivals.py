@@ -1,6 +1,8 @@
 """Pauses in arrivals: the likelihood ratio of each stretch as the oracle, and the rate of false alarms."""
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,25 +10,25 @@ import pytest
 from pgtrial.stats.arrivals import FALSE_ALARM, SHORT, SLOWED, find_pause
 
 
-def at_random(rng: np.random.Generator, rate: float, seconds: float):
+def at_random(rng: np.random.Generator, rate: float, seconds: float) -> Any:
     return rng.uniform(0, seconds, rng.poisson(rate * seconds))
 
 
-def by_the_clock(rng: np.random.Generator, rate: float, seconds: float):
+def by_the_clock(rng: np.random.Generator, rate: float, seconds: float) -> Any:
     return (rng.uniform() + np.arange(rate * seconds)) / rate
 
 
-def in_batches(rng: np.random.Generator, rate: float, seconds: float):
+def in_batches(rng: np.random.Generator, rate: float, seconds: float) -> Any:
     return np.repeat(times := at_random(rng, rate / 20, seconds), rng.geometric(1 / 20, times.size))
 
 
-def by_their_clocks(rng: np.random.Generator, rate: float, seconds: float):
+def by_their_clocks(rng: np.random.Generator, rate: float, seconds: float) -> Any:
     """Eight clients that began together, each a little later than the one before."""
     own = np.arange(0, seconds, 8 / rate) + rng.uniform(0, 8 / rate)
     return (own[:, None] + np.arange(8) * 0.0003).ravel()
 
 
-def ratios(times, *, rate: float):
+def ratios(times: Any, *, rate: float) -> Iterator[tuple[float, int]]:
     """Of each stretch of long gaps, at its last one, and of each of the two paces."""
     gaps = np.diff(times)
     beyond = gaps[gaps > SHORT / rate] - SHORT / rate
@@ -56,7 +58,9 @@ def test_a_pause_is_where_some_stretch_is_so_unlikely(stops: float) -> None:
 
 @pytest.mark.parametrize("arrivals", [at_random, by_the_clock, in_batches, by_their_clocks])
 @pytest.mark.parametrize(("rate", "seconds", "series"), [(1.0, 60.0, 1000), (20.0, 30.0, 1000), (300.0, 10.0, 300)])
-def test_what_chance_explains_is_no_pause(arrivals, rate: float, seconds: float, series: int) -> None:
+def test_what_chance_explains_is_no_pause(
+    arrivals: Callable[..., Any], rate: float, seconds: float, series: int
+) -> None:
     """With a hundred times the probability that it has there is enough to count."""
     rng = np.random.default_rng(3)
     drawn = [arrivals(rng, rate, seconds) for _ in range(series)]
@@ -71,7 +75,7 @@ def test_what_chance_explains_is_no_pause(arrivals, rate: float, seconds: float,
     ("arrivals", "rate", "stops"),
     [(at_random, 20.0, 1.4), (by_the_clock, 20.0, 0.9), (at_random, 300.0, 0.12), (by_the_clock, 300.0, 0.08)],
 )
-def test_a_standstill_is_found(arrivals, rate: float, stops: float) -> None:
+def test_a_standstill_is_found(arrivals: Callable[..., Any], rate: float, stops: float) -> None:
     rng = np.random.default_rng(4)
     drawn = [np.sort(arrivals(rng, rate, 20.0)) for _ in range(100)]
     late = [np.where((each > 7) & (each < 7 + stops), 7 + stops, each) for each in drawn]
@@ -84,7 +88,8 @@ def test_a_standstill_is_found(arrivals, rate: float, stops: float) -> None:
 def test_a_server_that_is_slow_for_a_while_is_found() -> None:
     """One client that sends by the clock cannot send while it waits, and catches up."""
     due = np.arange(3000) / 100
-    sent, free = [], 0.0
+    sent: list[float] = []
+    free = 0.0
     for time in due:
         sent.append(max(time, free))
         free = sent[-1] + (0.02 if 10 < time < 13 else 0.004)

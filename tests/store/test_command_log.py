@@ -158,7 +158,7 @@ def stalled(due: Sequence[float], *, begun: float, ended: float, is_honest: bool
 
     One that is honest times them from when they were due.
     """
-    found = []
+    found: list[dict[str, Any]] = []
     for number, time in enumerate(due):
         sent = ended + number * 1e-5 if begun <= time < ended else time
         since = time if is_honest else sent
@@ -170,7 +170,7 @@ def stalled(due: Sequence[float], *, begun: float, ended: float, is_honest: bool
 def test_a_generator_that_stood_still_and_caught_up_is_refused(tmp_path: Path, arrivals: str) -> None:
     """All that was due has been sent in the end, and none of it was late by its own word."""
     rng = np.random.default_rng(1)
-    due = np.arange(3000) / 100 if arrivals == "even" else np.sort(rng.uniform(0, 30, 3000))
+    due = [each / 100 for each in range(3000)] if arrivals == "even" else sorted(rng.uniform(0, 30, 3000).tolist())
     late = stalled(due, begun=10.0, ended=11.0, is_honest=False)
     honest = stalled(due, begun=10.0, ended=11.0, is_honest=True)
 

@@ -386,10 +386,7 @@ def open_place():
 
 def look_for(place: Path, *words: str, files: Sequence[str] = ()) -> None:
     """The programs of arms, one each."""
-    arms = [
-        Arm(name=word, role=Role.CONTROL, knobs={"workload": {"command": json.dumps([word])}})
-        for word in words
-    ]
+    arms = [Arm(name=word, role=Role.CONTROL, knobs={"workload": {"command": json.dumps([word])}}) for word in words]
     asyncio.run(refuse_missing(command("sh", files=[*files]), arms, LocalHost(mark=str(place))))
 
 

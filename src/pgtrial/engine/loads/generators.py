@@ -121,7 +121,9 @@ async def run_generators(
         _put_all_scripts(host, local, account)
         started = time.time()
         for index, generator in enumerate(local):
-            start = partial(_start, host, [generator.program or program], generator, environment=environment, account=account)
+            start = partial(
+                _start, host, [generator.program or program], generator, environment=environment, account=account
+            )
             on_progress = partial(tell, index)
             if generator.results is None:
                 process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)

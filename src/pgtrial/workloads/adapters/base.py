@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Go's lib/pq panics at this variable, which pins the address of an existing server's host.
+# lib/pq of Go panics at this variable (1.10), which pins the address of an existing server's host.
 WITHOUT_ADDRESS = ("env", "--unset=PGHOSTADDR")
 
 # Of a line of a program's output one as store/command_line.py reads it, None of one that tells of no request.

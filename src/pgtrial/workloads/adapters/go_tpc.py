@@ -77,6 +77,4 @@ def _of_interval(operations: list[dict[str, str]], t: float) -> dict[str, float]
     return told | {"mean": sum(float(each["Sum(ms)"]) for each in done) / 1000 / count} if count else told
 
 
-ADAPTER = Adapter(
-    name="go-tpc", arrange=arrange, translator=translator, good_ends=frozenset({_ENDED_BY_FORCE})
-)
+ADAPTER = Adapter(name="go-tpc", arrange=arrange, translator=translator, good_ends=frozenset({_ENDED_BY_FORCE}))

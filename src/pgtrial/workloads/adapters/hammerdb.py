@@ -3,8 +3,9 @@
 It is the only figure that HammerDB gives while it works, and it has no latency. It counts what the server counts, of
 all its databases: commits, rollbacks, and the few transactions of whoever else is connected, such as pgtrial's sampler.
 A procedure that failed has a line of its own, as long as "pg_raiseerror" is false, and is among the rollbacks as well.
-Each line begins with a carriage return. The script has to set "tcset refreshrate 1" and to start the counter by "tcstart" before "vurun". Source: HammerDB,
-src/postgresql/pgoltp.tcl, and pgotc.tcl, where the number printed is the difference of two readings times 60.
+Each line begins with a carriage return. The script has to set "tcset refreshrate 1" and to start the counter by
+"tcstart" before "vurun". Source: HammerDB, src/postgresql/pgoltp.tcl, and pgotc.tcl, where the number printed is the
+difference of two readings times 60.
 """
 
 import json
