@@ -32,7 +32,7 @@ def test_the_times_of_keys_and_thoughts_are_no_transactions(tell, clock):
 def test_it_is_called_with_what_it_needs():
     words = go_tpc.arrange(["go-tpc", "tpcc", "--warehouses=4"])
 
-    assert words[:6] == ("env", "--unset=PGHOSTADDR", "go-tpc", "tpcc", "--warehouses=4", "run")
+    assert words[:6] == ("env", "--unset=PGHOSTADDR", "go-tpc", "tpcc", "run", "--warehouses=4")
     assert {"--host={host}", "--threads={clients}", "--output=json", "--interval=0.5s"} <= {*words}
     assert "--ignore-error" in words  # else a worker ends with its first one, and the load is less from then on
 

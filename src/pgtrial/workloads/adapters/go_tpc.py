@@ -23,13 +23,14 @@ _ENDED_BY_FORCE = 1
 
 
 def arrange(command: Sequence[str]) -> tuple[str, ...]:
-    """``command`` is go-tpc, the benchmark, and its options, without "run"."""
+    """``command`` is go-tpc, the benchmark, and its options, without "run", whose own options come behind it."""
     program, *words = command
     return (
         *WITHOUT_ADDRESS,
         program,
-        *words,
+        *words[:1],
         "run",
+        *words[1:],
         "--driver=postgres",
         "--host={host}",
         "--port={port}",
