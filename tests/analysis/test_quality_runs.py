@@ -125,6 +125,11 @@ def test_what_a_replay_adds_to_its_latencies_is_told(assess: Assess, evidence: E
     assert (caveat.code, caveat.severity) == ("own-lag", Severity.WARNING)
     assert caveat.text.startswith("25 % of the mean latency of off is the load's own delay")
     assert list(runs.check_own_lag(assess(experiment=experiment, reduced=late(0.05)))) == []
+    own = workload.model_copy(update={"command": ("python3", "load.py")})  # which has a rate of its own
+    (caveat,) = runs.check_own_lag(
+        assess(experiment=experiment.model_copy(update={"workload": own}), reduced=late(0.25))
+    )
+    assert caveat.text.startswith("25 % of the mean latency of off passed before its requests were sent: behind slow")
     assert list(runs.check_own_lag(assess(reduced=late(0.25)))) == []  # pgbench's, which has a rate then
     counted = {
         cell: replace(each, lag_sum=1.0, latency_sum=None) for cell, each in reduction.totals.items()

@@ -91,6 +91,16 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         ),
         (results("benchbase"), "workload.results", "BenchBase cannot reach a throw-away server, which has no port"),
         (results("go-tpc"), "workload.results", "go-tpc cannot reach a throw-away server, which has no port"),
+        (
+            results("go-tpc") + SHOP + 'connection = "host=/run/postgresql"\n',
+            "target.connection",
+            "go-tpc cannot reach a server by a Unix socket, as the connection does",
+        ),
+        (
+            results("benchbase") + SHOP + 'connection = "postgresql://me@%2Frun/shop"\n',
+            "target.connection",
+            "BenchBase cannot reach a server by a Unix socket, as the connection does",
+        ),
         (results("jmeter"), "workload.results", "jmeter"),
         (SYSBENCH.replace("oltp_read_write", "--tables=4"), "workload.command", "names no script behind the program"),
         (SYSBENCH.replace(', "oltp_read_write"', ""), "workload.command", "names no script behind the program"),

@@ -1,9 +1,11 @@
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pgtrial.errors import WorkloadError
@@ -149,6 +151,35 @@ def test_a_generator_that_does_not_keep_to_its_rate_is_refused(tmp_path: Path) -
     with pytest.raises(WorkloadError, match=r"did not keep its rate: 190 requests per second, of 20") as caught:
         read_command(make_log(tmp_path, *requests, HEARTBEAT, rate=20.0))
     assert caught.value.hint == "Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload]."
+
+
+def stalled(due: Sequence[float], *, begun: float, ended: float, is_honest: bool) -> list[dict[str, Any]]:
+    """Requests of 5 ms, of which none is sent from ``begun`` until ``ended``; then all that is due is sent at once.
+
+    One that is honest times them from when they were due.
+    """
+    found: list[dict[str, Any]] = []
+    for number, time in enumerate(due):
+        sent = ended + number * 1e-5 if begun <= time < ended else time
+        since = time if is_honest else sent
+        found.append(request(sent + 0.005, sent + 0.005 - since, lag=sent - since))
+    return found
+
+
+@pytest.mark.parametrize("arrivals", ["even", "random"])
+def test_a_generator_that_stood_still_and_caught_up_is_refused(tmp_path: Path, arrivals: str) -> None:
+    """All that was due has been sent in the end, and none of it was late by its own word."""
+    rng = np.random.default_rng(1)
+    due = [each / 100 for each in range(3000)] if arrivals == "even" else sorted(rng.uniform(0, 30, 3000).tolist())
+    late = stalled(due, begun=10.0, ended=11.0, is_honest=False)
+    honest = stalled(due, begun=10.0, ended=11.0, is_honest=True)
+
+    with pytest.raises(
+        WorkloadError, match=r"stood still, and sent late .*: 0 of its requests were due in 1(\.0\d)? s, and 10\d by"
+    ) as caught:
+        read_command(make_log(tmp_path, *late, HEARTBEAT, seconds=30, rate=100.0))
+    assert "coordinated omission" in caught.value.detail
+    assert read_command(make_log(tmp_path, *honest, HEARTBEAT, seconds=30, rate=100.0)).requests == 3000
 
 
 def test_arrivals_at_random_may_be_more_than_the_rate(tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
 import asyncio
 import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.loads.command import CommandLoad, refuse_missing
+from pgtrial.engine.loads.command import CommandLoad, command_of, refuse_missing
 from pgtrial.engine.loads.generators import run_generators
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError, SettingError, SpecError, WorkloadError
@@ -17,7 +19,6 @@ from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import find_marked
 from pgtrial.knobs.slowdown import build_library, generator_environment
-from pgtrial.knobs.workload import write_command
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
@@ -46,24 +47,6 @@ def plan(workload: WorkloadTable, *, clients: int = 3, rate: float | None = None
 
 def command(*words: str, **others: object) -> WorkloadTable:
     return WorkloadTable.model_validate({"kind": "command", "command": list(words), **others})
-
-
-def a_server(environment: Mapping[str, str] | None = None) -> RunningServer:
-    """What a load is told of one that is up, though there is none."""
-    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
-    return RunningServer(
-        settings={most.name: most},
-        changes=(),
-        version="16.2",
-        version_num=160000,
-        database="x",
-        control="",
-        conninfo=lambda database: database,
-        environment={**SERVER, **(environment or {})},
-        directories=(),
-        groups=(),
-        confirmed=frozenset(),
-    )
 
 
 def test_a_word_of_the_command_may_name_what_is_known():
@@ -401,61 +384,61 @@ def open_place():
         yield place
 
 
-@pytest.mark.parametrize("word", ["sh", "own", "./own", "/nowhere/own"])
+def look_for(place: Path, *words: str, files: Sequence[str] = ()) -> None:
+    """The programs of arms, one each."""
+    arms = [Arm(name=word, role=Role.CONTROL, knobs={"workload": {"command": json.dumps([word])}}) for word in words]
+    asyncio.run(refuse_missing(command("sh", files=[*files]), arms, LocalHost(mark=str(place))))
+
+
+@pytest.mark.parametrize("word", ["sh", "own", "{place}/own", "./added"])
 def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, word):
-    """A path is not: it may be that of a file which is put where the program starts."""
     closed = open_place / "closed"
     closed.mkdir(mode=0o700)
     (open_place / "own").write_text("#!/bin/sh\n")
     (open_place / "own").chmod(0o755)
     monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
 
-    asyncio.run(refuse_missing(command(word), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
+    look_for(open_place, word.format(place=open_place), files=["tools/added"])
 
 
-def test_an_arm_may_name_another_program(open_place):
-    """Not that of the load with the arguments of the arm."""
-    host, server = LocalHost(mark=str(open_place)), a_server()
-    tell = """echo '{"t": '$(date +%s.%N)', "latency": 0.001}'; exec sleep 60"""
-    for name in ("old", "new"):
-        (open_place / name).write_text(f"#!/bin/sh\necho {name} >> {open_place}/began\n{tell}\n")
-        (open_place / name).chmod(0o755)
-    (open_place / "began").touch()
-    (open_place / "began").chmod(0o666)
-    load = CommandLoad(
-        account=server_account(),
-        workload=command(f"{open_place}/old"),
-        files={},
-        seed=1,
-        clients=1,
-        here=host,
-        there=host,
-        work=open_place,
-        mark=str(open_place),
-    )
-    arms = [
-        Arm(name="old", role=Role.CONTROL),
-        Arm(name="new", role=Role.CANDIDATE, knobs={"workload": {"command": write_command((f"{open_place}/new",))}}),
-    ]
-
-    for arm in arms:
-        asyncio.run(load.try_out(arm, server))
-
-    assert (open_place / "began").read_text().split() == ["old", "new"]
-
-
-@pytest.mark.parametrize("name", ["no-such-program-at-all", "a-directory", "not-executable"])
-def test_a_program_that_is_not_in_the_path_is_named(open_place, monkeypatch, name):
+@pytest.mark.parametrize(
+    "name",
+    ["no-such-program-at-all", "a-directory", "not-executable", "/nowhere/own", "{place}/not-executable", "./load.py"],
+)
+def test_a_program_that_is_not_there_is_named(open_place, monkeypatch, name):
     """The error of whatever starts it would be that a directory of PATH is closed to its account."""
     (open_place / "closed").mkdir(mode=0o700)
     (open_place / "a-directory").mkdir()
     (open_place / "not-executable").touch()
     monkeypatch.setenv("PATH", f"{open_place}/closed:{open_place}:{os.environ['PATH']}")
 
-    with pytest.raises(PreflightError, match=f"^the program {name} is not found$") as caught:
-        asyncio.run(refuse_missing(command(name), [Arm(name="a", role=Role.CONTROL)], LocalHost(mark=str(open_place))))
+    name = name.format(place=open_place)
+    with pytest.raises(PreflightError, match=f"^the program {re.escape(name)} is not found$") as caught:
+        look_for(open_place, "sh", name, files=["loads/other.py"])  # it is that of one arm alone
 
-    assert "PATH" in caught.value.hint
+    assert ("nothing but files of [workload]" if name == "./load.py" else "PATH") in caught.value.hint
+
+
+def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):
+    """And not that of the load with the arguments of the arm."""
+    arm = Arm(
+        name="new",
+        role=Role.CONTROL,
+        knobs={"workload": {"command": json.dumps(["sh", "-c", "echo of the arm >&2; exit 3"])}},
+    )
+    workload = command_of(command("false"), arm)
+
+    outcome = runner.run(
+        run_generators(
+            LocalHost(mark=str(tmp_path)),
+            program_of(command("false")),
+            [plan(workload, directory=str(tmp_path))],
+            environment={},
+            output=OUTPUT,
+        )
+    )
+
+    assert outcome.errors == ("command: of the arm",)
 
 
 @needs_compiler
@@ -480,7 +463,20 @@ def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_r
         work=open_place,
         mark=mark,
     )
-    server = a_server(generator_environment({"generator": "1.5"}, library, host))
+    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
+    server = RunningServer(
+        settings={most.name: most},
+        changes=(),
+        version="16.2",
+        version_num=160000,
+        database="x",
+        control="",
+        conninfo=lambda database: database,
+        environment={**SERVER, **generator_environment({"generator": "1.5"}, library, host)},
+        directories=(),
+        groups=(),
+        confirmed=frozenset(),
+    )
 
     with contextlib.nullcontext() if is_loaded else pytest.raises(SettingError, match='varied: "static" does not load'):
         asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))

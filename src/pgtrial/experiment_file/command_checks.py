@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared
+from pgtrial.experiment_file.connection import is_socket, read_connection
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.result_formats import FORMATS
+from pgtrial.experiment_file.result_formats import FORMATS, ResultFormat
 from pgtrial.experiment_file.workload_checks import check_file
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
 from pgtrial.knobs.workload import CLIENTS, WORKLOAD, read_command
@@ -25,6 +26,7 @@ _TELL = (
     'Have a script of files read PGTRIAL_CLIENTS, or write "-e", "PGTRIAL_CLIENTS={clients}" behind "run" in the '
     "command."
 )
+USE_PORT = 'Name a host and a port in connection: "host=127.0.0.1 port=5432".'
 _OTHER_SPEED = 'How fast the log is sent is up to the command: "--speed" of "pgtrial replay", "-s" of pgreplay.'
 
 
@@ -140,6 +142,12 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     if known.needs_port and target.kind != "server":
         message = f"{known.program} cannot reach a throw-away server, which has no port"
         yield ("workload", "results"), message, 'Use kind = "server" in [target], with a host and a port.'
+    elif known.needs_port and is_socket(read_connection(target.connection).get("host", "")):
+        yield ("target", "connection"), no_socket(known), USE_PORT
+
+
+def no_socket(known: ResultFormat) -> str:
+    return f"{known.program} cannot reach a server by a Unix socket, as the connection does"
 
 
 def _cannot_be_had(metric: str, results: str, reason: str) -> tuple[str, str]:

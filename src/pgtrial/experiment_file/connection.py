@@ -56,8 +56,13 @@ def hosts_elsewhere(parameters: Mapping[str, str]) -> frozenset[str]:
     return frozenset(host for host in hosts if not _is_here(host))
 
 
+def is_socket(host: str) -> bool:
+    """Whether a host is a directory with Unix sockets, or an abstract one."""
+    return host.startswith(("/", "@"))
+
+
 def _is_here(host: str) -> bool:
-    if host in {"", "localhost"} or host.startswith(("/", "@")):
+    if host in {"", "localhost"} or is_socket(host):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

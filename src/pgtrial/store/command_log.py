@@ -1,6 +1,7 @@
 """Read what a program that generates the load has told of its requests, and put it together by the second."""
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import Slice
+from pgtrial.stats.arrivals import find_pause
 from pgtrial.store.command_line import LONGEST_INTERVAL, LineError, Told, parse_line, shown_line
 from pgtrial.store.fio_log import SecondRow
 
@@ -85,10 +87,11 @@ class _Second:
 
 def read_command(log: CommandLog) -> CommandRead:
     """Read an output. Raises WorkloadError where it does not reach to the end of the measured time, where the requests
-    did not come at the rate that was asked for, or where a line is none.
+    did not come at the rate that was asked for, or stood still meanwhile, or where a line is none.
     """
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
+    schedule = None if log.rate is None else _Schedule()
     inside: list[float] = []
     carried = 0  # requests of the window that were due before it
     busy = 0.0  # s of the window in which clients waited for an answer
@@ -97,6 +100,8 @@ def read_command(log: CommandLog) -> CommandRead:
         kinds |= {(told.counted > 0, told.mean is not None)} if told.done else set()
         requests += told.done + told.failed
         until = max(until, told.t)
+        if schedule is not None:
+            schedule.add(told)
         if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
             # Those of an interval may have ended at its beginning.
@@ -128,6 +133,8 @@ def read_command(log: CommandLog) -> CommandRead:
         raise WorkloadError("the command tells the latencies of some requests, and not those of others")
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
     _check_rate(log, rows, carried)
+    if schedule is not None:
+        _check_schedule(log, schedule, until)
     _check_busy(log, busy)
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
@@ -224,6 +231,44 @@ def _check_rate(log: CommandLog, rows: Sequence[SecondRow], carried: int) -> Non
             f"the command did not keep its rate: {ended / seconds:.4g} requests per second, of {log.rate:g}",
             detail="Where its requests do not come when they are due, their latencies are no open loop's.",
             hint="Let it send PGTRIAL_RATE requests per second, or leave rate out of [workload].",
+        )
+
+
+@dataclass(slots=True)
+class _Schedule:
+    """When requests were due, in seconds since the epoch; of those of an interval it is not known."""
+
+    due: "array[float]" = field(default_factory=lambda: array("d"))
+    longest: float = 0.0  # s, of a latency
+    failed: int = 0  # and due at a time that is not told
+    is_known: bool = True
+
+    def add(self, told: Told) -> None:
+        self.failed += told.failed
+        if told.done and (told.seconds or told.counted):
+            self.is_known = False
+        for latency, count in told.latencies if self.is_known else ():
+            self.due.extend([told.t - latency] * count)
+            self.longest = max(self.longest, latency)
+
+
+def _check_schedule(log: CommandLog, schedule: _Schedule, until: float) -> None:
+    """What was due as long before the end as the longest request took has been told. At a rate there is no time in
+    which nothing is due, unless it is counted from when a request was sent.
+    """
+    if log.rate is None or not schedule.is_known:
+        return
+    told = min(log.window[1], until - schedule.longest)
+    due = [time for time in schedule.due if log.window[0] <= time < told]
+    pause = find_pause(due, begun=log.window[0], rate=log.rate, clients=log.clients or 1, unseen=schedule.failed)
+    if pause is not None:
+        length = pause.ended - pause.begun
+        raise WorkloadError(
+            f"the command stood still, and sent late what was due meanwhile: {pause.arrivals} of its requests were due "
+            f"in {length:.3g} s, and {log.rate * length:.0f} by its rate",
+            detail="It times a request from when it sent it, and so leaves the wait behind a slow one out of its "
+            "latencies (coordinated omission).",
+            hint='Let a latency begin when its request was due, and "lag" say how much later that was sent.',
         )
 
 

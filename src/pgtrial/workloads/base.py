@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 
@@ -35,17 +34,16 @@ class Results:
 class Generator:
     """One process of a load generator.
 
-    ``argv_tail`` follows the name of the ``program``, None: that of the load. The environment (PGHOST and the like)
-    locates the server; ``environment`` is added to it. ``scenario_names`` are in the order of pgbench's script numbers.
-    It starts in ``directory``, where its ``scripts`` (text by name of the file) have to be, and where the names of its
-    logs begin with ``log_prefix`` and a dot or an underscore; None if it writes no log. ``groups`` are directories of
-    control groups in which it starts.
+    ``argv_tail`` follows the program's name, which is that of all generators, or its own ``program``. The environment
+    (PGHOST and the like) locates the server; ``environment`` is added to it. ``scenario_names`` are in the order of
+    pgbench's script numbers. It starts in ``directory``, where its ``scripts`` (text by name of the file) have to be,
+    and where the names of its logs begin with ``log_prefix`` and a dot or an underscore; None if it writes no log.
+    ``groups`` are directories of control groups in which it starts.
     ``results``: it keeps no log and ends by no clock of its own. ``machine`` is the number of the machine on which it
     runs, where the load comes from others; its directory is there until its logs have been ``reduced``, and their sums
     fetched.
     """
 
-    program: Path | None = None
     argv_tail: tuple[str, ...]
     environment: Mapping[str, str]
     scenario_names: tuple[str, ...]
@@ -54,6 +52,7 @@ class Generator:
     log_prefix: str | None
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    program: str = ""
     results: Results | None = None
     machine: int | None = None
     reduced: bool = False

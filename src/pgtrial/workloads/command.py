@@ -89,10 +89,11 @@ def plan_command(
     if adapter.ends_itself:
         facts["seconds"] = str(math.ceil(seconds) + _SPARE)
     tells_at_end = adapter.ends_itself or FORMATS[workload.results].is_told_at_end
+    program, *words = adapter.arrange(workload.command)
     filled = {name: _fill(text, facts) if adapter.fill(name) else text for name, text in files.items()}
     return Generator(
-        program=program_of(workload),
-        argv_tail=tuple(_fill(word, facts) for word in adapter.arrange(workload.command)[1:]),
+        program=program,
+        argv_tail=tuple(_fill(word, facts) for word in words),
         environment={
             NAME: f"{LOAD}{COMMAND}",
             "PGTRIAL_CLIENTS": facts["clients"],

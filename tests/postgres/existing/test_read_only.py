@@ -1024,3 +1024,23 @@ def test_with_the_grants_of_the_guide_arms_share_a_server_to_a_verdict(shop, wri
     assert "GRANT" not in checked.stdout
     assert result.returncode == 0, result.stdout + result.stderr
     assert "SUPPORTED" in result.stdout
+
+
+def test_a_program_that_knows_no_socket_is_refused_where_a_variable_leads_to_one(shop, write, pgtrial, monkeypatch):
+    """A file that says so itself is refused by check alone."""
+    load = '[workload]\nkind = "command"\nresults = "go-tpc"\ncommand = ["sh", "tpcc"]\nclients = 2\n'
+    begin, end = TEXT.index("[workload]"), TEXT.index("[arms.plain]")
+    write(
+        (TEXT[begin:end], load),
+        (f"host=127.0.0.1 port={shop.port} ", ""),
+        ("# writes", "writes = true"),
+    )
+    monkeypatch.setenv("PGHOST", str(shop.folder))
+    monkeypatch.setenv("PGPORT", str(shop.port))
+
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+    result = pgtrial("run", "shop.toml", "--allow-code", "--allow-writes")
+
+    assert "go-tpc cannot reach a server by a Unix socket" in checked.stdout + checked.stderr
+    assert "go-tpc cannot reach a server by a Unix socket" in result.stderr
+    assert (checked.returncode, result.returncode) == (1, 1)

@@ -13,7 +13,7 @@ CAPTURED = Path(__file__).parents[1] / "captured"
 @pytest.fixture
 def captured() -> Callable[[str], str]:
     """A text that a program has printed, by the name of the file."""
-    return lambda name: (CAPTURED / name).read_text(encoding="utf-8")
+    return lambda name: (CAPTURED / name).read_bytes().decode()
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def tell(captured) -> Callable[[Translate, str], list[Told]]:
     """What a translator makes of a captured text, as it is read."""
 
     def read(translate: Translate, name: str) -> list[Told]:
-        lines = [translate(line) for line in captured(name).splitlines() if line.strip()]
+        lines = [translate(line) for line in captured(name).split("\n") if line.strip()]
         return [parse_line(line, longest=LONGEST_WHOLE) for line in lines if line is not None]
 
     return read

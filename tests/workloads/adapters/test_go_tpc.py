@@ -1,3 +1,5 @@
+"""On output of go-tpc 1.0.12 and four commits (682637f), with two threads on a server of one warehouse."""
+
 import pytest
 
 from pgtrial.store.command_line import LineError
@@ -5,17 +7,34 @@ from pgtrial.workloads.adapters import go_tpc
 
 
 def test_an_interval_has_the_mean_of_all_operations_and_what_failed(tell, clock):
-    (told,) = tell(go_tpc.translator({}, now=clock), "go-tpc.txt")  # the summary at the end is passed over
+    """A session was ended in the second one; the summary at the end is passed over."""
+    *told, last = tell(go_tpc.translator({}, now=clock), "go-tpc-1.0.12-4.txt")
 
-    assert (told.t, told.seconds, told.done, told.failed) == (1600000001, 1.0, 100, 2)
-    assert told.mean == pytest.approx(0.015)
+    assert [(each.t, each.done, each.failed) for each in told] == [
+        (1600000001, 240, 0),
+        (1600000002, 316, 1),
+        (1600000003, 443, 0),
+        (1600000004, 746, 0),
+    ]
+    assert all(0.9 <= each.seconds <= 1.0 for each in told)
+    assert told[0].mean == pytest.approx(1560.9 / 1000 / 240)
+    # It was told to end: what it did after its last interval, of half a second, it tells in no line.
+    assert (last.t, last.done, last.failed) == (pytest.approx(1600000004.3), 0, 0)
+
+
+def test_the_times_of_keys_and_thoughts_are_no_transactions(tell, clock):
+    first, last = tell(go_tpc.translator({}, now=clock), "go-tpc-1.0.12-4-wait.txt")
+
+    assert (first.done, first.failed, first.mean) == (2, 0, pytest.approx(0.03115))
+    assert last.done == 0
 
 
 def test_it_is_called_with_what_it_needs():
     words = go_tpc.arrange(["go-tpc", "tpcc", "--warehouses=4"])
 
-    assert words[:4] == ("go-tpc", "tpcc", "--warehouses=4", "run")
-    assert {"--host={host}", "--threads={clients}", "--output=json", "--interval=1s"} <= {*words}
+    assert words[:6] == ("env", "--unset=PGHOSTADDR", "go-tpc", "tpcc", "run", "--warehouses=4")
+    assert {"--host={host}", "--threads={clients}", "--output=json", "--interval=0.5s"} <= {*words}
+    assert "--ignore-error" in words  # else a worker ends with its first one, and the load is less from then on
 
 
 @pytest.mark.parametrize("line", ['[{"Prefix": 1}]', "[{", '[{"Prefix":"[Current] ","Operation":"A"}]'])

@@ -6,7 +6,7 @@ from pgtrial.workloads.adapters import k6
 
 def test_an_iteration_is_a_request_and_a_check_that_fails_a_failure(tell):
     # The iteration of the set-up is none.
-    told = tell(k6.translate, "k6.txt")
+    told = tell(k6.translate, "k6-by-manual.txt")
 
     assert [(each.t, each.latencies, each.failed) for each in told] == [
         (pytest.approx(1748882695.879574, abs=1e-3), ((pytest.approx(0.0570746), 1),), 0),
@@ -34,7 +34,7 @@ def test_the_scenarios_of_the_script_and_so_its_rate_are_kept():
     """k6 lets users, a duration, iterations or stages of the command replace all scenarios of the script."""
     words = k6.arrange(["k6", "run", "script.js"])
 
-    assert words[:3] == ("k6", "run", "script.js")
+    assert words[:5] == ("env", "--unset=PGHOSTADDR", "k6", "run", "script.js")
     assert words[words.index("--out") + 1] == "json=-"
     assert not {"--vus", "-u", "--duration", "-d", "--iterations", "-i", "--stage", "-s"} & {*words}
 

@@ -320,7 +320,9 @@ def check_said(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_own_lag(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """How much of the latencies is the load's own, which says so without having a rate: a replay does."""
+    """How much of the latencies passed before requests were sent, where pgtrial did not ask for a rate. A replay knows
+    its own part; another program, with a rate of its own, tells the wait behind slow requests as well.
+    """
     workload = assessment.evidence.experiment.workload
     if workload.kind != COMMAND or workload.rate is not None:
         return
@@ -332,7 +334,8 @@ def check_own_lag(assessment: Assessment) -> Iterator[CaveatFinding]:
         latency = sum(each.latency_sum or 0.0 for each in totals)
         lag = sum(each.lag_sum for each in totals)
         if latency and lag > LAG_SHARE * latency:  # of some loads only counts are known
-            yield caveat("own-lag", arm=arm.name, share=lag / latency)
+            code = "own-lag" if replays(assessment.evidence.experiment) else "own-lag.or-wait"
+            yield caveat(code, arm=arm.name, share=lag / latency)
 
 
 def check_clients(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +42,7 @@ _HINT = "docs/command.md says what the program has to print. Nothing has been me
 
 # What env would find: it says "Permission denied" if there is nothing, and a directory of PATH is closed to its user.
 _FIND = """
+case $1 in */*) test -f "$1" && test -x "$1"; exit;; esac
 set -f
 IFS=:
 for directory in $PATH; do
@@ -51,27 +52,34 @@ exit 1
 """
 
 
-async def refuse_missing(workload: WorkloadTable, arms: Iterable[Arm], here: Host) -> None:
-    """Raise PreflightError if the account of the load finds no program of the name in an arm's command in its PATH.
-
-    A program that is named by its path is not looked for: it may lie among the files of the load.
+async def refuse_missing(workload: WorkloadTable, arms: Sequence[Arm], here: Host) -> None:
+    """Raise PreflightError if the account of the load finds no program of the name that the command has, or that of an
+    arm: in its PATH, or where a path leads from the directory in which the files of the load are put.
     """
-    account, missing = server_account(here.ops), []
-    for name in dict.fromkeys(_workload_of(workload, arm).command[0] for arm in arms):
-        if "/" not in name:
-            find = ["sh", "-c", _FIND, "sh", name]
-            found = await here.run(find, account=account, directory=Path("/"), check=False)
-            missing += [name] if found.status != 0 else []
+    account, files = server_account(here.ops), {Path(file).name for file in workload.files}
+    missing, hints = list[str](), list[str]()
+    for program in dict.fromkeys(command_of(workload, arm).command[0] for arm in arms):
+        if "/" in program and os.path.normpath(program) in files:
+            continue
+        if "/" in program and not Path(program).is_absolute():
+            missing.append(program)
+            hints.append(
+                "A path begins in the directory where the program starts: nothing but files of [workload] is there."
+            )
+            continue
+        find = ["sh", "-c", _FIND, "sh", program]
+        if (await here.run(find, account=account, directory=Path("/"), check=False)).status != 0:
+            missing.append(program)
+            hints.append("Correct its name, install it, or name it with its whole path: it is looked for in PATH.")
     if missing:
-        hint = "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
         if account is not None:
-            hint += f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
+            hints.append(f"It runs as {account.name}, who has to be able to read and execute it: not below /root.")
         names = f"program {missing[0]} is" if len(missing) == 1 else f"programs {', '.join(missing)} are"
-        raise PreflightError(f"the {names} not found", hint=hint)
+        raise PreflightError(f"the {names} not found", hint=" ".join(dict.fromkeys(hints)))
 
 
-def _workload_of(workload: WorkloadTable, arm: Arm) -> WorkloadTable:
-    """The load with the command of an arm, which may have its own."""
+def command_of(workload: WorkloadTable, arm: Arm) -> WorkloadTable:
+    """The load as the arm has it."""
     words = arm.knobs.get(WORKLOAD, {}).get(COMMAND_KEY)
     return workload if words is None else workload.model_copy(update={"command": read_command(words)})
 
@@ -125,7 +133,7 @@ class CommandLoad:
         own = own_clients(arm.knobs.get(WORKLOAD, {}))
         check_connections(arm, server.settings, clients=self.clients if own is None else own)
         library = library_of(server.environment)
-        what = (server.version, pooling(arm), _workload_of(self.workload, arm).command, own, library is None)
+        what = (server.version, pooling(arm), command_of(self.workload, arm).command, own, library is None)
         if what in self.tried:
             return
         self.tried.add(what)
@@ -250,7 +258,7 @@ class CommandLoad:
         except OSError as err:
             raise HostCommandError(f'cannot make "{directory}": {err.strerror}') from err
         return plan_command(
-            _workload_of(self.workload, arm),
+            command_of(self.workload, arm),
             level,
             files=self.files,
             environment=server.environment,

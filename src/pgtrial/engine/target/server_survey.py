@@ -7,8 +7,11 @@ from pathlib import Path
 from pgtrial.design.plan import Plan
 from pgtrial.engine.consent import refuse_host_changes
 from pgtrial.engine.target.base import wanted_settings
-from pgtrial.errors import TargetError
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.experiment_file.command_checks import USE_PORT, no_socket
+from pgtrial.experiment_file.connection import is_socket
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.model.arm import Arm
@@ -45,9 +48,11 @@ class Survey:
 
 async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm], folder: Path) -> Survey:
     """Ask the server how it can have the arms' settings, and whether the scripts, which are in ``folder``, may use its
-    tables. Raises SettingError for settings that it does not take.
+    tables. Raises SettingError for settings that it does not take, PreflightError if the load cannot reach it.
     """
-    target = experiment.target
+    target, known = experiment.target, FORMATS[experiment.workload.results]
+    if known.needs_port and is_socket(server.control.address.parameters["host"]):  # by a service file, or a variable
+        raise PreflightError(no_socket(known), hint=USE_PORT)
     own, shared, changing = await _divide_settings(server, experiment, arms)
     rights = await probe_rights(server, changing)
     refused = await _find_refused(server, target.database, own.values())

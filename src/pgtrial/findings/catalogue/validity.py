@@ -510,8 +510,16 @@ VALIDITY_CAVEATS = {
             "A change of the server looks smaller by it than it is. Give the load a CPU of its own, or let it send "
             "less at a time."
         ),
-        when="a program of kind command without a rate, such as a replay, tells that 10 % of its latencies or more are "
-        "its own lag",
+        when="a replay, or a program of kind command without a rate, tells that 10 % of its latencies or more are lag",
+    ),
+    "own-lag.or-wait": Entry(
+        text=N_(
+            "{share:share} of the mean latency of {arm} passed before its requests were sent: behind slow ones, or by "
+            "the load's own delay."
+        ),
+        hint=N_(
+            "Only the program knows which. By a delay of its own, a change of the server looks smaller than it is."
+        ),
     ),
     "more-clients": Entry(
         severity=Severity.WARNING,

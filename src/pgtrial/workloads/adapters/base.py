@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+# lib/pq of Go panics at this variable (1.10), which pins the address of an existing server's host.
+WITHOUT_ADDRESS = ("env", "--unset=PGHOSTADDR")
+
 # Of a line of a program's output one as store/command_line.py reads it, None of one that tells of no request.
 Translate = Callable[[str], str | None]
 Files = Mapping[str, str]  # text by name

@@ -2,9 +2,10 @@
 
 It times a transaction from when a worker takes it up, and throws away what queues beyond 10,000: with a rate its
 latencies leave out the wait, and its throughput what it has thrown away. So it has to work without a rate. Which
-transactions failed is not in the file; it prints how many did. Source: BenchBase, ResultWriter.java (writeRaw, whose
-column of microseconds has seconds), ThreadBench.java, WorkloadState.java and DBWorkload.java
-(writeHistograms).
+transactions failed is not in the file, for it has those as well; it prints how many did. One that the server has
+rejected it tries again, and writes with the time of all its tries; only what it then gives up has failed, of which
+there are no more than rejections by tries. Source: BenchBase, ResultWriter.java (writeRaw, whose column of microseconds
+has seconds), ThreadBench.java, WorkloadState.java, Worker.java (doWork) and DBWorkload.java (writeHistograms).
 """
 
 import csv
@@ -19,10 +20,13 @@ from pgtrial.workloads.adapters.base import Adapter, Files, Left, Translate
 _CONFIGURATION = ".xml"
 _BEGUN = "Warmup complete, starting measurements"
 _TIME = re.compile(r"Results\(.*\bnanoSeconds=(?P<ns>\d{1,18})")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")  # also where nobody sees it
 _SECTION = re.compile(r"(?P<name>[A-Z][\w ()]+):$")
 _ROW = re.compile(r"\S+ +\[ *(?P<count>\d{1,18})\]")
 # Sections of its histograms; a transaction that was aborted has been rolled back as its benchmark wanted it.
-_FAILED = ("Rejected Transactions", "Unexpected SQL Errors", "Unknown Status Transactions")
+_RETRIED = "Rejected Transactions (Server Retry)"
+_FAILED = (_RETRIED, "Rejected Transactions (Retry Different)", "Unexpected SQL Errors", "Unknown Status Transactions")
+_TRIES = 3  # of a transaction, unless its configuration says how many
 _START, _LATENCY = "Start Time (microseconds)", "Latency (microseconds)"
 _ELEMENT = r"<{0}>\s*(?P<text>[^<]*?)\s*</{0}>"
 _NO_RATES = ("unlimited", "disabled")
@@ -47,11 +51,14 @@ def objection(name: str, text: str) -> str:
     return ""
 
 
-def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate:
+def translator(files: Files, now: Callable[[], float] = time.time) -> Translate:
     begun, seconds, section = 0.0, 0.0, ""
+    said = [match["text"] for text in files.values() for match in re.finditer(_ELEMENT.format("retries"), text)]
+    tries = max([int(text) for text in said if text.isascii() and text.isdigit()], default=_TRIES)
 
     def translate(line: str) -> str | None:
         nonlocal begun, seconds, section
+        line = _COLOUR.sub("", line)
         if _BEGUN in line:
             begun = now()
             return json.dumps({"ready": True})
@@ -59,8 +66,9 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
             seconds = int(match["ns"]) / 1e9
         elif match := _SECTION.match(line):
             section = match["name"]
-        elif section.startswith(_FAILED) and (match := _ROW.match(line)):
-            return json.dumps({"t": begun + seconds, "seconds": seconds, "failed": int(match["count"])})
+        elif section in _FAILED and (match := _ROW.match(line)):
+            failed = int(match["count"]) // (max(1, tries) if section == _RETRIED else 1)
+            return json.dumps({"t": begun + seconds, "seconds": seconds, "failed": failed}) if failed else None
         return None
 
     return translate

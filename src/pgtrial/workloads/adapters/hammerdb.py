@@ -2,8 +2,10 @@
 
 It is the only figure that HammerDB gives while it works, and it has no latency. It counts what the server counts, of
 all its databases: commits, rollbacks, and the few transactions of whoever else is connected, such as pgtrial's sampler.
-The script has to set "tcset refreshrate 1" and to start the counter by "tcstart" before "vurun". Source: HammerDB,
-src/postgresql/pgotc.tcl, where the number printed is the difference of two readings times 60.
+A procedure that failed has a line of its own, as long as "pg_raiseerror" is false, and is among the rollbacks as well.
+Each line begins with a carriage return. The script has to set "tcset refreshrate 1" and to start the counter by
+"tcstart" before "vurun". Source: HammerDB, src/postgresql/pgoltp.tcl, and pgotc.tcl, where the number printed is the
+difference of two readings times 60.
 """
 
 import json
@@ -17,7 +19,8 @@ from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 _COUNTED = re.compile(r"(?P<tpm>\d{1,18}) PostgreSQL tpm\b")
 _MULTIPLIER = 60  # at a refresh rate of one second
 _LATE = 1.9  # s between two lines that are a second apart, on a busy machine
-_FAILED = re.compile(r"Vuser \d+:FINISHED FAILED")
+_ENDED = re.compile(r"Vuser \d+:FINISHED FAILED")
+_FAILED = re.compile(r"Vuser \d+:.* Procedure Error\b")
 
 
 def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate:
@@ -25,8 +28,11 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
     last: list[float] = []  # the time of the line before, if there was one
 
     def translate(line: str) -> str | None:
-        if _FAILED.match(line):
+        line = line.lstrip("\r")
+        if _ENDED.match(line):
             raise LineError("a virtual user of HammerDB has failed")
+        if last and _FAILED.match(line):
+            return json.dumps({"t": now(), "failed": True})
         match = _COUNTED.match(line)
         if match is None:
             return None

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pgtrial.store.command_line import LineError
-from pgtrial.workloads.adapters.base import Adapter, Files, Translate
+from pgtrial.workloads.adapters.base import WITHOUT_ADDRESS, Adapter, Files, Translate
 
 _ENDED_FROM_OUTSIDE = 105
 
@@ -24,6 +24,7 @@ def arrange(command: Sequence[str]) -> tuple[str, ...]:
     """
     program, *words = command
     return (
+        *WITHOUT_ADDRESS,
         program,
         *words,
         "--out",
