@@ -11,7 +11,7 @@ from calibration.trials import Row, compare, conclude, most, observe, plan_trial
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.model.metric import Better
-from pgtrial.model.rules import RULES
+from pgtrial.model.rules import CURRENT, RULES, Rules
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.power import blocks_needed
 
@@ -24,14 +24,14 @@ MOST_BLOCKS = 30  # of an experiment that somebody makes for it
 ALL_ATTEMPTS = 0.05  # in one direction: as much as the first attempt may err, for it and for all others together
 
 
-def follow_advice(seeds: random.Random, *, rules: int) -> list[Verdict]:
+def follow_advice(seeds: random.Random, *, rules: Rules) -> list[Verdict]:
     """Verdicts on b, which is worse by exactly the margin: of six blocks, and of each experiment with "about k more
     blocks" than the one before until one decides, none is named, or OFTEN were made.
     """
     found: list[Verdict] = []
     blocks = 6
     while len(found) <= OFTEN:
-        evidence = replace(plan_trial(seeds, blocks=blocks, attempts_before=len(found)), rules=RULES[rules])
+        evidence = replace(plan_trial(seeds, blocks=blocks, attempts_before=len(found)), rules=rules)
         comparison = compare(evidence, measure(evidence, is_worse=True))
         found.append(conclude(evidence, comparison))
         needed = blocks_needed(
@@ -118,7 +118,7 @@ def test_whoever_stops_when_it_suits_is_rarely_fooled() -> None:
         assert fooled_before.nonzero[end] > most(EXPERIMENTS, 0.05)
     anew_before, anew = (
         count_extended([follow_advice(seeds, rules=rules) for _ in range(EXTENDED)])
-        for rules, seeds in ((3, random.Random(70)), (max(RULES), random.Random(70)))
+        for rules, seeds in ((RULES[3], random.Random(70)), (CURRENT, random.Random(70)))
     )
     seeds = random.Random(70)
     added = count_extended([extend_as_before(seeds) for _ in range(ADDED)])

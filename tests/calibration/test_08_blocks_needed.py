@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from calibration.before import blocks_needed_before, judged_as_before
-from calibration.trials import Row, compare, conclude, observe, percent, plan_trial, rate, record
+from calibration.trials import Row, compare, conclude, most, observe, percent, plan_trial, rate, record
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.power import blocks_needed
 
-EXPERIMENTS = 1000
+EXPERIMENTS, ON_THE_BOUND = 3000, 600
+PROMISED = 0.8
+BOUNDED = 1 / 3  # no rate is promised for a truth on the bound, of which no number is right
 MARGIN = 0.03
 MOST = 120  # blocks that somebody is ready to have
 
@@ -75,7 +77,7 @@ def name_on_the_bound() -> tuple[list[tuple[float, bool]], list[int | None]]:
     whether it has an upper end, without which it says "at least so many"; and the number that was named before.
     """
     seeds, now, of_old = random.Random(81), list[tuple[float, bool]](), list[int | None]()
-    for _ in range(EXPERIMENTS):
+    for _ in range(ON_THE_BOUND):
         evidence, values = simulate(seeds, blocks=6, log_ratio=-np.log1p(MARGIN))
         if not is_decided(evidence, values):
             found = compare(evidence, values)
@@ -96,8 +98,9 @@ def test_what_is_named_suffices_as_often_as_is_promised_and_on_the_bound_nothing
     bounded, median = sum(has_end for _, has_end in named), float(np.median([number for number, _ in named]))
     told_before = [number for number in named_before if number is not None]
 
-    assert now.kept >= 0.7 * now.named
-    assert bounded <= 0.5 * len(named)
+    assert now.named - now.kept <= most(now.named, 1 - PROMISED)
+    assert of_old.named - of_old.kept > most(of_old.named, 1 - PROMISED)  # the defect: three quarters are kept
+    assert bounded <= most(len(named), BOUNDED)
     assert median > 100
     assert len(told_before) > 0.7 * len(named_before)  # the defect: no number would do
     record(

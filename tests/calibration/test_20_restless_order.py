@@ -18,7 +18,7 @@ from calibration.trials import (
     record,
     second_runs,
 )
-from pgtrial.model.rules import RULES
+from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.model.verdict import Verdict
 
 EXPERIMENTS = {6: 500, 12: 400}
@@ -36,23 +36,23 @@ def measure(evidence, factor):
 
 
 def run(factor, *, blocks, seed):
-    """Shares of intervals without the truth, and of experiments that are supported, by rules 11 and 12."""
-    seeds, found = random.Random(seed), {11: [], 12: []}
+    """Shares of intervals without the truth, and of experiments that are supported, by rules 11 and today's."""
+    seeds, found = random.Random(seed), {RULES[11]: [], CURRENT: []}
     for _ in range(EXPERIMENTS[blocks]):
         evidence = plan_trial(seeds, blocks=blocks)
         values = measure(evidence, factor)
-        for version, told in found.items():
-            judged = replace(evidence, rules=RULES[version])
+        for rules, told in found.items():
+            judged = replace(evidence, rules=rules)
             comparison = compare(judged, values)
             told.append((misses(comparison, 0.0), conclude(judged, comparison) is Verdict.SUPPORTED))
-    return {version: np.mean(told, axis=0) for version, told in found.items()}
+    return [np.mean(told, axis=0) for told in found.values()]
 
 
 def test_an_experiment_of_older_rules_keeps_its_interval() -> None:
     evidence = plan_trial(random.Random(20), blocks=12)
     values = measure(evidence, 35.0)
 
-    old, new = (compare(replace(evidence, rules=RULES[version]), values) for version in (11, 12))
+    old, new = (compare(replace(evidence, rules=rules), values) for rules in (RULES[11], CURRENT))
 
     assert old.degrees == 10
     assert new.degrees < 10
@@ -64,20 +64,20 @@ def test_an_arm_that_is_restless_as_the_second_of_a_block_is_in_the_interval() -
     before, after, kept, beyond = [], [], [], []
     for factor, limits in RESTLESS.items():
         found = [run(factor, blocks=blocks, seed=20) for blocks in EXPERIMENTS]
-        for limit, each in zip(limits, found, strict=True):
-            assert each[12][0] <= min(limit, each[11][0])
+        for limit, (old, now) in zip(limits, found, strict=True):
+            assert now[0] <= min(limit, old[0])
         beyond += [
-            f"{factor:g} times: {percent(each[12][0], 1)} ({blocks} blocks)"
-            for (blocks, experiments), each in zip(EXPERIMENTS.items(), found, strict=True)
-            if each[12][0] * experiments > most(experiments, 0.05)
+            f"{factor:g} times: {percent(now[0], 1)} ({blocks} blocks)"
+            for (blocks, experiments), (_, now) in zip(EXPERIMENTS.items(), found, strict=True)
+            if now[0] * experiments > most(experiments, 0.05)
         ]
-        for version, told in ((11, before), (12, after)):
-            told.append(f"{factor:g} times: {', '.join(percent(each[version][0], 1) for each in found)}")
+        for place, told in enumerate((before, after)):
+            told.append(f"{factor:g} times: {', '.join(percent(each[place][0], 1) for each in found)}")
     for blocks, experiments in EXPERIMENTS.items():
-        each = run(1.0, blocks=blocks, seed=21)
-        assert each[12][0] <= min(each[11][0], most(experiments, 0.05) / experiments)
-        assert each[12][1] >= 0.95 * each[11][1]
-        kept.append(f"{percent(each[11][1], 1)} → {percent(each[12][1], 1)}")
+        old, now = run(1.0, blocks=blocks, seed=21)
+        assert now[0] <= min(old[0], most(experiments, 0.05) / experiments)
+        assert now[1] >= 0.95 * old[1]
+        kept.append(f"{percent(old[1], 1)} → {percent(now[1], 1)}")
     record(
         Row(
             number=20,

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from gym.scores import wilson
 from numpy.typing import NDArray
 from scipy import stats
@@ -32,6 +33,7 @@ from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
+from pgtrial.stats.power import MoreBlocks
 
 Array = NDArray[np.float64]
 ROWS = Path(__file__).parent / "rows"
@@ -79,6 +81,19 @@ def rate(count: float, of: int) -> str:
 def most(experiments: int, probability: float) -> int:
     """Cases that a right method exceeds in one of ten thousand tests."""
     return int(stats.binom.ppf(0.9999, experiments, probability))
+
+
+def power(experiments: int, probability: float, *, truth: float) -> float:
+    """Probability with which a method whose cases are as frequent as ``truth`` exceeds ``most``: how sharp that is."""
+    return float(stats.binom.sf(most(experiments, probability), experiments, truth))
+
+
+def spare_blocks_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not find the blocks still needed, by which no verdict goes, and which take most of the time."""
+    for module in ("analysis.effects.estimate", "stats.power"):
+        monkeypatch.setattr(
+            f"pgtrial.{module}.blocks_needed", lambda *_, **__: MoreBlocks(blocks=None, reachable=False)
+        )
 
 
 TEXT = """\
