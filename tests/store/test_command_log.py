@@ -189,7 +189,7 @@ def test_a_load_that_pauses_on_purpose_is_told_that_it_has_no_rate(tmp_path: Pat
     due = np.concatenate([rng.uniform(*burst, 200) for burst in bursts])
     sent = [request(float(each) + 0.005, 0.005, lag=0.0) for each in np.sort(due)]
 
-    with pytest.raises(WorkloadError, match="^the command paused: ") as caught:
+    with pytest.raises(WorkloadError, match=r"^the command paused: ") as caught:
         read_command(make_log(tmp_path, *sent, HEARTBEAT, seconds=30, rate=100.0))
     assert "or it is meant to pause" in caught.value.detail
     assert caught.value.hint.endswith("leave rate out of [workload].")

@@ -43,7 +43,9 @@ VALIDITY_CAVEATS = {
         text=N_("The record of claim and plan is dated after the first run had begun."),
         hint=(
             N_("A claim that was chosen after the data were seen needs an experiment of its own."),
-            N_("If the machine's clock was set back by more than a minute before the first run, repeat the experiment."),
+            N_(
+                "If the machine's clock was set back by more than a minute before the first run, repeat the experiment."
+            ),
         ),
     ),
     "unregistered": Entry(
