@@ -161,8 +161,8 @@ SHARING_CAVEATS = {
             "Its interval is extended for that, by {down:change} and {up:change} ({metric})."
         ),
         hint=_USE_BLOCKS,
-        when="arms take turns: throughput, or the latency if one is claimed, goes with how much of the time some slices "
-        "ago was the arm's (over all shapes together, 80 %), and by more than half of the margin",
+        when="arms take turns: throughput, or the latency if one is claimed, goes with how much of the time some "
+        "slices ago was the arm's (over all shapes together, 80 %), and by more than half of the margin",
     ),
     "left-behind.duet": Entry(
         severity=Severity.WARNING,
