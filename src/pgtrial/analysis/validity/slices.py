@@ -21,7 +21,6 @@ from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import ArmSlices
 from pgtrial.findings.message import Message, message
-from pgtrial.findings.naming import name_metric
 from pgtrial.model.caveat import Severity
 from pgtrial.model.histogram import bucket_value
 from pgtrial.model.run import RunRow
@@ -273,7 +272,7 @@ def check_late(assessment: Assessment) -> Iterator[CaveatFinding]:
         late = read_late(evidence, assessment.values, arm.name, metric)
         down, up = (math.expm1(one) for one in unseen(late)) if late is not None else (0.0, 0.0)
         if _is_large(1 + max(down, up), evidence.margin):
-            yield caveat("comes-late", arm=arm.name, metric=name_metric(metric), down=1 / (1 + down), up=1 + up)
+            yield caveat("comes-late", arm=arm.name, down=1 / (1 + down), up=1 + up)
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:

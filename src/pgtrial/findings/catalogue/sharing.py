@@ -158,7 +158,8 @@ SHARING_CAVEATS = {
         severity=Severity.INFO,
         text=N_(
             "Part of what {arm} does may come later than in its own slices, and hit those of the other arms as well. "
-            "Its interval is extended for that, by {down:change} and {up:change} ({metric})."
+            "The interval of its throughput, or of the latency that is claimed, is extended for that, by {down:change} "
+            "and {up:change}."
         ),
         hint=_USE_BLOCKS,
         when="arms take turns: throughput, or the latency if one is claimed, goes with how much of the time some "
