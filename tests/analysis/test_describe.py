@@ -8,7 +8,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.workload_table import WarmupTable
 from pgtrial.findings.message import say
-from pgtrial.model.run import RunState
+from pgtrial.model.run import LoadLevel, RunState
 
 
 def test_the_experiment_is_told_in_plain_facts(evidence: Evidence) -> None:
@@ -36,6 +36,14 @@ def test_an_open_loop_has_its_rates_and_limits_told(mix_folder: Path) -> None:
     assert say(workload["rate"]) == "300, 600 transactions per second"
     assert say(workload["latency limit"]) == "1 s"
     assert say(workload["tries"]) == "at most 3"
+
+
+def test_clients_of_arms_that_have_their_own_are_told(evidence: Evidence) -> None:
+    levels = (LoadLevel(index=0, clients=40, by_arm=(40, 400)),)
+
+    workload = describe_experiment(replace(evidence, levels=levels)).workload
+
+    assert say(workload["clients"]) == "40 to 400 clients, by arm"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_what_comes_later_than_in_its_own_slices_is_told(turns: tuple[Evidence, 
 
     assert {(caveat.code, caveat.severity) for caveat in found} == {("comes-late", Severity.INFO)}
     assert "may come later than in its own slices" in found[0].text
+    assert "The interval of its throughput, or of the latency that is claimed, is extended" in found[0].text
 
 
 @pytest.mark.parametrize("duration", ["10s", "20s"])

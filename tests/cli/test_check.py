@@ -314,6 +314,17 @@ def test_programs_of_arms_are_looked_for_and_what_to_do_is_said(capsys: pytest.C
     assert main(["check", "--no-host", str(ORM)]) == 0
 
 
+def test_programs_that_a_hook_may_bring_are_not_looked_for(file: Path) -> None:
+    """It is called before run looks for them."""
+    load = '[workload]\nkind = "command"\ncommand = ["not-there-yet"]\nclients = 2\n'
+    own = GOOD.replace('[workload]\nmix = "olap"\n', load)
+    file.write_text(own)
+    assert main(["check", str(file)]) == 1
+    file.write_text(own + '[hooks]\nbefore_dataset = ["install-it"]\n')
+
+    assert main(["check", str(file)]) == 0
+
+
 def test_an_experiment_whose_programs_are_in_the_path_is_ready(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

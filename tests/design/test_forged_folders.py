@@ -1,5 +1,6 @@
 """A folder that was altered, so that its claim may be younger than its data: no verdict of it goes without a word."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,19 @@ def test_a_claim_that_was_recorded_after_the_first_run_is_post_hoc(folder: Path)
     change_record(folder, "UPDATE meta SET value = 'before' WHERE key = 'created'")
     with pytest.raises(StoreError, match="damaged"):
         analyze(folder)
+
+
+def test_a_clock_that_was_put_right_a_little_is_no_forgery(folder: Path) -> None:
+    change_record(folder, "INSERT INTO meta VALUES ('created', (SELECT min(started) + 30 FROM run))")
+
+    assert not caveats(analyze(folder))
+
+
+def test_hosts_of_a_fleet_have_clocks_of_their_own(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", simulation=replace(NEAR, hosts=("db-1",)))
+    change_record(folder, "INSERT INTO meta VALUES ('created', (SELECT min(started) + 3600 FROM run))")
+
+    assert "post-hoc" not in caveats(analyze(folder))
 
 
 def test_readings_of_another_time_than_the_runs_are_data_of_another_folder(folder: Path) -> None:

@@ -175,11 +175,24 @@ def test_a_generator_that_stood_still_and_caught_up_is_refused(tmp_path: Path, a
     honest = stalled(due, begun=10.0, ended=11.0, is_honest=True)
 
     with pytest.raises(
-        WorkloadError, match=r"stood still, and sent late .*: 0 of its requests were due in 1(\.0\d)? s, and 10\d by"
+        WorkloadError, match=r"^the command paused: 0 of its requests were due in 1(\.0\d)? s, and 10\d by its rate$"
     ) as caught:
         read_command(make_log(tmp_path, *late, HEARTBEAT, seconds=30, rate=100.0))
     assert "coordinated omission" in caught.value.detail
     assert read_command(make_log(tmp_path, *honest, HEARTBEAT, seconds=30, rate=100.0)).requests == 3000
+
+
+def test_a_load_that_pauses_on_purpose_is_told_that_it_has_no_rate(tmp_path: Path) -> None:
+    """Nothing waited for it, and it leaves nothing out."""
+    rng = np.random.default_rng(1)
+    bursts = [(begin, begin + length) for begin, length in zip(range(0, 30, 2), rng.uniform(0.2, 1.8, 15), strict=True)]
+    due = np.concatenate([rng.uniform(*burst, 200) for burst in bursts])
+    sent = [request(float(each) + 0.005, 0.005, lag=0.0) for each in np.sort(due)]
+
+    with pytest.raises(WorkloadError, match=r"^the command paused: ") as caught:
+        read_command(make_log(tmp_path, *sent, HEARTBEAT, seconds=30, rate=100.0))
+    assert "or it is meant to pause" in caught.value.detail
+    assert caught.value.hint.endswith("leave rate out of [workload].")
 
 
 def test_arrivals_at_random_may_be_more_than_the_rate(tmp_path: Path) -> None:

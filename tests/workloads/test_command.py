@@ -416,7 +416,8 @@ def test_a_program_that_is_not_there_is_named(open_place, monkeypatch, name):
     with pytest.raises(PreflightError, match=f"^the program {re.escape(name)} is not found$") as caught:
         look_for(open_place, "sh", name, files=["loads/other.py"])  # it is that of one arm alone
 
-    assert ("nothing but files of [workload]" if name == "./load.py" else "PATH") in caught.value.hint
+    assert ("PATH" in caught.value.hint) == ("/" not in name)
+    assert ("nothing but files of [workload]" in caught.value.hint) == (name == "./load.py")
 
 
 def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):

@@ -1,6 +1,6 @@
 """The plan and the runs as plain facts for the report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.observations import Values
@@ -14,7 +14,7 @@ from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import ALL
 from pgtrial.knobs.workload import UNIT
-from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState
 from pgtrial.store.plans import DIGEST, REVISION
 
 # Fact of the fingerprint, and what the report calls it (FACT_NAMES of the catalogue).
@@ -143,7 +143,7 @@ def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
         "kind": workload.kind,
         "scenarios": workload.mix or ", ".join(evidence.scenarios),
         "shares": message("share.by-transactions" if workload.share == "transactions" else "share.by-sessions"),
-        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        "clients": _describe_clients(evidence.levels),
         "duration": message("duration.per-level", time=workload.duration),
         "warm-up": _describe_warmup(workload),
         "protocol": workload.protocol,
@@ -166,13 +166,20 @@ def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
     return facts
 
 
+def _describe_clients(levels: Sequence[LoadLevel]) -> str | Message:
+    """Arms have their own only where there is one level."""
+    if len(levels) == 1 and levels[0].by_arm is not None:
+        return name_level(levels[0])
+    return ", ".join(dict.fromkeys(str(level.clients) for level in levels))
+
+
 def _describe_files(evidence: Evidence) -> dict[str, str | Message]:
     """The load on files; what differs between arms is among their settings."""
     workload = evidence.experiment.workload
     return {
         "kind": workload.kind,
         "scenarios": ", ".join(evidence.scenarios),
-        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        "clients": _describe_clients(evidence.levels),
         "duration": message("duration.per-level", time=workload.duration),
         "warm-up": _describe_warmup(workload),
         "data": message("data.files", bytes=sum(largest_files(evidence.arms).values())),

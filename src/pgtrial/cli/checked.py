@@ -107,10 +107,12 @@ class Checked:
 
     @cached_property
     def without_program(self) -> str:
-        """Why the programs of a load cannot be started here, "" if they can or there are none. Only who asks looks."""
+        """Why the programs of a load cannot be started here, "" if they can, there are none, or a hook may still bring
+        them. Only who asks looks.
+        """
         from pgtrial.engine.loads.command import refuse_missing
 
-        if self.there.workload.kind != COMMAND or not self.place.is_here:
+        if self.there.workload.kind != COMMAND or not self.place.is_here or self.there.hooks.before_dataset:
             return ""
         try:
             asyncio.run(refuse_missing(self.there.workload, self.plan.arms, LocalHost()))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from pgtrial.errors import WorkloadError
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import Slice
@@ -87,7 +89,7 @@ class _Second:
 
 def read_command(log: CommandLog) -> CommandRead:
     """Read an output. Raises WorkloadError where it does not reach to the end of the measured time, where the requests
-    did not come at the rate that was asked for, or stood still meanwhile, or where a line is none.
+    did not come at the rate that was asked for, or paused meanwhile, or where a line is none.
     """
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
@@ -254,21 +256,23 @@ class _Schedule:
 
 def _check_schedule(log: CommandLog, schedule: _Schedule, until: float) -> None:
     """What was due as long before the end as the longest request took has been told. At a rate there is no time in
-    which nothing is due, unless it is counted from when a request was sent.
+    which nothing is due, unless that is taken for when a request was sent.
     """
     if log.rate is None or not schedule.is_known:
         return
     told = min(log.window[1], until - schedule.longest)
-    due = [time for time in schedule.due if log.window[0] <= time < told]
+    due = np.asarray(schedule.due)
+    due = due[(due >= log.window[0]) & (due < told)]
     pause = find_pause(due, begun=log.window[0], rate=log.rate, clients=log.clients or 1, unseen=schedule.failed)
     if pause is not None:
         length = pause.ended - pause.begun
         raise WorkloadError(
-            f"the command stood still, and sent late what was due meanwhile: {pause.arrivals} of its requests were due "
-            f"in {length:.3g} s, and {log.rate * length:.0f} by its rate",
-            detail="It times a request from when it sent it, and so leaves the wait behind a slow one out of its "
-            "latencies (coordinated omission).",
-            hint='Let a latency begin when its request was due, and "lag" say how much later that was sent.',
+            f"the command paused: {pause.arrivals} of its requests were due in {length:.3g} s, and "
+            f"{log.rate * length:.0f} by its rate",
+            detail="Either it sent late what was due meanwhile, and times a request from when it sent it, which leaves "
+            "the wait behind a slow one out of its latencies (coordinated omission); or it is meant to pause.",
+            hint='Let a latency begin when its request was due, and "lag" say how much later that was sent. If it is '
+            "meant to pause, leave rate out of [workload].",
         )
 
 

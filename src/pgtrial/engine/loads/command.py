@@ -70,7 +70,11 @@ async def refuse_missing(workload: WorkloadTable, arms: Sequence[Arm], here: Hos
         find = ["sh", "-c", _FIND, "sh", program]
         if (await here.run(find, account=account, directory=Path("/"), check=False)).status != 0:
             missing.append(program)
-            hints.append("Correct its name, install it, or name it with its whole path: it is looked for in PATH.")
+            hints.append(
+                "Correct the path, install what it names, and make that executable."
+                if "/" in program
+                else "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
+            )
     if missing:
         if account is not None:
             hints.append(f"It runs as {account.name}, who has to be able to read and execute it: not below /root.")

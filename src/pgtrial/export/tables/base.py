@@ -73,7 +73,7 @@ SCENARIO = text("scenario", "scenario; unknown: all scenarios together")
 LEVEL = (
     text("load_level", 'index of the load level, or "all"'),
     text("load", "the load level in words"),
-    integer("clients", "clients at that level; unknown for all levels together"),
+    integer("clients", "clients at that level, of arms that have no other; unknown for all levels together"),
 )
 
 

@@ -158,11 +158,12 @@ SHARING_CAVEATS = {
         severity=Severity.INFO,
         text=N_(
             "Part of what {arm} does may come later than in its own slices, and hit those of the other arms as well. "
-            "The interval of its effect is extended for that, by {down:change} and {up:change}."
+            "The interval of its throughput, or of the latency that is claimed, is extended for that, by {down:change} "
+            "and {up:change}."
         ),
         hint=_USE_BLOCKS,
-        when="arms take turns: the speed, or the latency if one is claimed, goes with how much of the time some slices "
-        "ago was the arm's (over all shapes together, 80 %), and by more than half of the margin",
+        when="arms take turns: throughput, or the latency if one is claimed, goes with how much of the time some "
+        "slices ago was the arm's (over all shapes together, 80 %), and by more than half of the margin",
     ),
     "left-behind.duet": Entry(
         severity=Severity.WARNING,

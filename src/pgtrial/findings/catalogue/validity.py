@@ -29,7 +29,8 @@ VALIDITY_CAVEATS = {
         severity=Severity.INVALID,
         text=N_("The claim or the plan is not the one that was recorded before the first run."),
         hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
-        when="the claim or the plan is another than when the folder was made: its digest differs",
+        when="the claim or the plan is another than when the folder was made (its digest differs), the folder is "
+        "younger than its record says, or the record is dated more than a minute after the first run had begun",
     ),
     "post-hoc.no-record": Entry(
         text=N_(
@@ -40,7 +41,12 @@ VALIDITY_CAVEATS = {
     ),
     "post-hoc.late": Entry(
         text=N_("The record of claim and plan is dated after the first run had begun."),
-        hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
+        hint=(
+            N_("A claim that was chosen after the data were seen needs an experiment of its own."),
+            N_(
+                "If the machine's clock was set back by more than a minute before the first run, repeat the experiment."
+            ),
+        ),
     ),
     "unregistered": Entry(
         severity=Severity.WARNING,
