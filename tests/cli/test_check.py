@@ -303,8 +303,11 @@ def test_longer_pauses_need_a_script_that_pauses(file: Path, capsys: pytest.Capt
 ORM = Path(__file__).parents[2] / "examples" / "orm" / "experiment.toml"
 
 
-def test_programs_of_arms_are_looked_for_and_what_to_do_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """The example of two versions of SQLAlchemy, where its environments have not been made."""
+def test_programs_of_arms_are_looked_for_and_what_to_do_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example of two versions of SQLAlchemy, where its environments are not in PATH."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert main(["check", str(ORM)]) == 1
 
     out = capsys.readouterr().out
