@@ -11,7 +11,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
-from pgtrial.stats.failures import Attempts, bound_failures, excess_share, failure_p, fails_more, interrupted_share
+from pgtrial.stats.failures import Attempts, bound_failures, excess_share, fails_more, failure_p, interrupted_share
 from pgtrial.stats.paired import compare_blocks
 
 ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
