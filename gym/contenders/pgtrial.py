@@ -239,7 +239,8 @@ class Series:
         position = comparison.position or 0.0
         level = values - (0.0 if after is None else np.where(after, position, -position))
         bounded = bound_failures(comparison, level, share=share)
-        return Found(blocks=blocks, comparison=comparison, bounded=bounded, decide=share == 1 or fails_more(*attempts))
+        decide = share == 1 or fails_more(*attempts, weighs_lone=CURRENT.weighs_lone_failures)
+        return Found(blocks=blocks, comparison=comparison, bounded=bounded, decide=decide)
 
 
 def compare(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> Comparison:

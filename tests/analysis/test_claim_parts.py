@@ -8,6 +8,7 @@ import pytest
 
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.estimate import estimate_primary
+from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import estimate_parts, judge_together
 from pgtrial.analysis.effects.stopping import decide
 from pgtrial.analysis.effects.verdict import judge_hypothesis, judge_part
@@ -16,6 +17,7 @@ from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.hypothesis_table import AndTable
 from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
+from pgtrial.model.rules import RULES
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 
@@ -145,6 +147,37 @@ def test_a_rule_for_stopping_waits_for_the_last_metric(reads_and_speed: Evidence
         values = simulate(asked, {READS: reads, TPS: 1.0})
         decision = decide(asked, estimate_primary(asked, values), estimate_parts(asked, values))
         assert decision.stop is stops
+
+
+def refuted_speeds(evidence: Evidence, *, of_all: bool) -> list[float]:
+    """At which throughputs of the arm the claim is refuted by it; ``of_all``: by the bounds at its share of the level
+    as well.
+    """
+    found = []
+    for speed in np.linspace(0.88, 0.96, 81):
+        primary, part = estimate_parts(evidence, simulate(evidence, {READS: 0.7, TPS: float(speed)}))
+        assert primary.estimated is not None
+        assert part.estimated is not None
+        assert part.refuting is not None
+        finding, _ = judge_hypothesis(evidence, primary.estimated, (), parts=(primary, part))
+        bounded = bound_primary(evidence, replace(part.estimated, comparison=part.refuting))
+        assert bounded is not None
+        assert bounded.comparison.high is not None
+        if finding.verdict is Verdict.REFUTED and (not of_all or bounded.comparison.high < 1 / 1.05):
+            found.append(float(speed))
+    return found
+
+
+def test_a_metric_refutes_at_its_share_of_the_level_with_failures_too(reads_and_speed: Evidence) -> None:
+    """A run of the arm failed. At the full level it refutes with that, and at its share without: not with both."""
+    death = next(run for run in reads_and_speed.runs if run.slot.arm == "off")
+    died = replace(death, id=1000, state=RunState.INVALID, slices=(), phases=())
+    failed = replace(reads_and_speed, runs=(*reads_and_speed.runs, died))
+    of_old = replace(failed, rules=RULES[13])
+
+    assert refuted_speeds(failed, of_all=False) == refuted_speeds(failed, of_all=True)
+    assert set(refuted_speeds(of_old, of_all=False)) > set(refuted_speeds(of_old, of_all=True))
+    assert refuted_speeds(of_old, of_all=True) == refuted_speeds(failed, of_all=True) != []
 
 
 def test_a_rule_for_stopping_goes_on_where_failures_allow_no_decision(reads_and_speed: Evidence) -> None:

@@ -65,6 +65,17 @@ def test_an_arm_that_ends_badly_most_of_the_time_gets_no_verdict(alone: tuple[Ev
     assert judge(both, primary) == (Verdict.SUPPORTED, None)
 
 
+def test_two_deaths_of_an_arm_leave_no_verdict_where_the_other_has_none(alone: tuple[Evidence, Estimated]) -> None:
+    evidence, primary = alone
+    once, twice = (with_ended(evidence, ("off",), count, RunState.INVALID) for count in (1, 2))
+    both = with_ended(with_ended(evidence, ("off",), 1, RunState.INVALID), ("off", "on"), 1, RunState.INVALID)
+
+    assert judge(once, primary) == (Verdict.SUPPORTED, None)
+    assert judge(twice, primary) == (Verdict.INCONCLUSIVE, "verdict.failures")
+    assert judge(both, primary) == (Verdict.SUPPORTED, None)
+    assert judge(replace(twice, rules=RULES[13]), primary) == (Verdict.SUPPORTED, None)
+
+
 @pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
 def test_what_ends_badly_after_the_last_block_of_an_arm_says_nothing_of_it(
     alone: tuple[Evidence, Estimated], state: RunState

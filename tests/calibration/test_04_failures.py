@@ -15,6 +15,7 @@ from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunState, Slice
 from pgtrial.model.verdict import Verdict
+from pgtrial.stats.power import MoreBlocks
 
 EXPERIMENTS = 2000
 SD = 0.03
@@ -92,6 +93,14 @@ def judge_twelve_deaths():
     return judge_as_before(evidence, values), judge(evidence, values)
 
 
+@pytest.fixture(autouse=True)
+def _without_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that are still needed, and tests over the orders, take most of the time and are in no verdict."""
+    unknown = MoreBlocks(blocks=None, reachable=False)
+    monkeypatch.setattr("pgtrial.analysis.effects.estimate.blocks_needed", lambda *_, **__: unknown)
+    monkeypatch.setattr("pgtrial.stats.paired.randomisation_p", lambda *_: 1.0)
+
+
 @pytest.mark.slow
 def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
     told, of_old, beyond = [], [], []
@@ -108,7 +117,7 @@ def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
             rates.append(f"{blocks} blocks {rate(bounded, EXPERIMENTS)}")
             rates_before.append(f"{blocks} blocks {rate(fooled, EXPERIMENTS)}")
             # Few failures among six blocks are hardly more than chance; an arm's own bad state shows in no good run.
-            limit = (0.4 if blocks == 6 else 0.1) if case.own_state else (0.05 if blocks == 6 else 0.025)
+            limit = (0.25 if blocks == 6 else 0.05) if case.own_state else (0.04 if blocks == 6 else 0.025)
             assert bounded <= most(EXPERIMENTS, limit)
             if bounded > most(EXPERIMENTS, 0.025):
                 above.append(f"{percent(bounded, EXPERIMENTS)} ({blocks} blocks)")

@@ -80,14 +80,12 @@ def test_what_the_page_says_of_costs_and_chances_is_so():
     assert "8.8 % of six blocks and 0.8 % of twelve" in why
     # Attempts of each arm, until all blocks are done, that fail by chance.
     failed = {blocks: nbinom(blocks, 0.98).pmf(np.arange(50)) for blocks in (6, 12)}
-    more = {
-        (blocks, least): sum(np.outer(each, each)[i, j] for i in range(50) for j in range(i - least + 1))
-        for blocks, each in failed.items()
-        for least in (1, 2)
-    }
-    assert {key: round(100 * share) for key, share in more.items()} == {(6, 1): 10, (12, 1): 17, (6, 2): 1, (12, 2): 2}
-    assert "10 and 17 % of the experiments of 6 and 12 blocks" in why
-    assert "from 1 and 2 %" in why
+    unequal = {blocks: round(100 * (1 - each @ each)) for blocks, each in failed.items()}
+    lone = {blocks: round(100 * 2 * each[0] * each[2:].sum()) for blocks, each in failed.items()}
+    assert unequal == {6: 20, 12: 35}
+    assert lone == {6: 1, 12: 4}
+    assert "20 and 35 % of the experiments of 6 and 12 blocks" in why
+    assert "two beside none take it from 1 and 4 %" in why
     arms = [Arm(name=name, role=role) for name, role in (("a", Role.CONTROL), ("b", Role.CANDIDATE))]
     orders = {tuple(slot.arm for slot in plan_schedule(arms, blocks=6, seed=seed)) for seed in range(2000)}
     assert len(orders) == 42

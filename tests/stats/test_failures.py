@@ -11,7 +11,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
-from pgtrial.stats.failures import Attempts, bound_failures, excess_share, failure_p, interrupted_share
+from pgtrial.stats.failures import Attempts, bound_failures, excess_share, fails_more, failure_p, interrupted_share
 from pgtrial.stats.paired import compare_blocks
 
 ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
@@ -76,6 +76,24 @@ def test_an_arm_that_died_in_twelve_of_eighteen_attempts_is_bounded_by_almost_no
 def test_the_p_value_is_that_of_fishers_table():
     # Fisher's tea tasting: three of four against one of four.
     assert failure_p(Attempts(made=4, failed=1), Attempts(made=4, failed=3)) == pytest.approx(0.4857, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("control", "treated", "weighs_lone", "decides"),
+    [
+        (0, 2, True, True),
+        (2, 0, True, True),
+        (0, 2, False, False),
+        (0, 1, True, False),
+        (1, 3, True, False),  # what fails in both arms fails by chance, too
+        (0, 3, False, True),
+        (0, 0, True, False),
+    ],
+)
+def test_two_failures_of_an_arm_decide_where_the_other_has_none(control, treated, weighs_lone, decides):
+    arms = [Attempts(made=12 + failed, failed=failed) for failed in (control, treated)]
+
+    assert fails_more(*arms, weighs_lone=weighs_lone) is decides
 
 
 def test_equally_many_failures_change_nothing():

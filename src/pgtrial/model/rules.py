@@ -27,6 +27,9 @@ class Rules:
     ``tells_orders_apart``: blocks of both orders may scatter differently. ``registers_seed``: a seed that the file has
     chosen is in the digest, and has to be that of the record. ``reads_latencies``: what arms that take turns leave
     behind and do later is told from the latencies of the slices where it is about a latency, not from their throughput.
+    ``weighs_lone_failures``: there is no verdict where two attempts of one arm failed and none of the other.
+    ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
+    failures, too.
     """
 
     version: int
@@ -50,6 +53,8 @@ class Rules:
     tells_orders_apart: bool
     registers_seed: bool
     reads_latencies: bool
+    weighs_lone_failures: bool
+    refutes_with_failures: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -99,6 +104,8 @@ _FIRST = Rules(
     tells_orders_apart=False,
     registers_seed=False,
     reads_latencies=False,
+    weighs_lone_failures=False,
+    refutes_with_failures=False,
 )
 _SECOND = Rules(
     version=2,
@@ -122,6 +129,8 @@ _SECOND = Rules(
     tells_orders_apart=False,
     registers_seed=False,
     reads_latencies=False,
+    weighs_lone_failures=False,
+    refutes_with_failures=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -134,7 +143,9 @@ _TENTH = replace(_NINTH, version=10, bears_all_that_is_left=True)
 _ELEVENTH = replace(_TENTH, version=11, bears_steps=True)
 _TWELFTH = replace(_ELEVENTH, version=12, tells_orders_apart=True)
 _THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
-_FOURTEENTH = replace(_THIRTEENTH, version=14, reads_latencies=True)
+_FOURTEENTH = replace(
+    _THIRTEENTH, version=14, reads_latencies=True, weighs_lone_failures=True, refutes_with_failures=True
+)
 RULES = {
     rules.version: rules
     for rules in (

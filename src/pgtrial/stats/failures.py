@@ -19,6 +19,7 @@ from pgtrial.stats.interval import extend
 
 ALLOWANCE = 2  # failures that chance may have kept away
 ADVERSE = 0.2  # probability by chance, from which on failures decide: what is overlooked makes a false verdict
+LONE = 2  # failures of one arm that decide where the other has none, likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +45,16 @@ def failure_p(control: Attempts, treated: Attempts) -> float:
     return equal_share_p(*((each.failed, each.made - each.failed) for each in (control, treated)))
 
 
-def fails_more(control: Attempts, treated: Attempts) -> bool:
+def fails_more(control: Attempts, treated: Attempts, *, weighs_lone: bool) -> bool:
     """Whether one arm failed so much more often that no bound on its good runs helps: it may fail where it is bad.
 
     Fisher's exact test in the direction that is seen, at ADVERSE. Bounds know of no run that is worse than all others.
+    Few blocks show little by that test; with ``weighs_lone``, LONE failures are enough where the other arm has none,
+    so that nothing says that the machine makes attempts fail.
     """
     worse, better = sorted((control, treated), key=lambda attempts: attempts.success)
+    if weighs_lone and better.failed == 0 and worse.failed >= LONE:
+        return True
     table = [[each.failed, each.made - each.failed] for each in (worse, better)]
     return worse.failed > 0 and float(fisher_exact(table, alternative="greater").pvalue) <= ADVERSE
 

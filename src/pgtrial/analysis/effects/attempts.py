@@ -43,13 +43,14 @@ def find_excess(evidence: Evidence, arm: str) -> Excess | None:
         interrupted = min(interrupted, cut_off.count(arm))
     if control.failed + treated.failed + interrupted == 0:
         return None
+    fails = fails_more(control, treated, weighs_lone=evidence.rules.weighs_lone_failures)
     share = min(1.0, excess_share(control, treated) + interrupted_share(interrupted, len(evidence.pairs(arm))))
     return Excess(
         control=control,
         treated=treated,
         interrupted=interrupted,
         share=share,
-        decides=evidence.rules.weighs_failures and (share == 1 or fails_more(control, treated)),
+        decides=evidence.rules.weighs_failures and (share == 1 or fails),
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation
@@ -158,14 +158,19 @@ def _explain(
 
 
 def judge_part(evidence: Evidence, part: ClaimMetric) -> tuple[Verdict, str | None]:
-    """What a metric says of the whole, as ``judge_claim``: supported at the full level, refuted at its share of it."""
+    """What a metric says of the whole, as ``judge_claim``: supported at the full level, refuted at its share of it.
+
+    Either has to hold with failures, too; by rules 13 what refutes had to at the full level alone.
+    """
     if part.estimated is None or part.refuting is None:
         return Verdict.INVALID, None
     better = Better(part.estimated.effect.better)
     bounded = bound_primary(evidence, part.estimated)
     found, code = judge_claim(evidence, part.estimated.comparison, better=better, bounded=bounded, claim=part.claim)
     if found is Verdict.REFUTED:
-        found, _ = judge_claim(evidence, part.refuting, better=better, claim=part.claim)
+        refuting = replace(part.estimated, comparison=part.refuting)
+        bounded = bound_primary(evidence, refuting) if evidence.rules.refutes_with_failures else None
+        found, code = judge_claim(evidence, part.refuting, better=better, bounded=bounded, claim=part.claim)
     return found, code
 
 
