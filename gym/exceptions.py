@@ -165,6 +165,8 @@ CAUSES = (
     ),
     Cause(
         what="The machine comes and goes with a period of a few runs, where runs follow one another",
+        streams=("drift",),
+        methods=("blocks",),
         others="[a wave of ±10 % over 3.7 blocks](statistics.md#arms-that-take-turns-arms-at-the-same-time): 8.3 % "
         "(6 blocks), 7.3 % (12) of 2 400; [one of five to six runs](statistics.md#effect-and-interval) in little other "
         "noise: 8 to 10 %, 5 to 8 %; a neighbour for 3 s in every three runs: 9.8 %, 7.4 %",

@@ -36,8 +36,8 @@ _ALARMS = (
 )
 _VERDICTS = (
     "Shown is the worst rate over all claims, effects and numbers of blocks, and the rate that is allowed: 2.5 % on "
-    "each side, 5 % where two one-sided tests decide. The worst of so many lies above the allowed rate by chance; bold "
-    "is what chance does not explain."
+    "each side, 5 % of claims that are about both. The worst of so many lies above the allowed rate by chance; bold is "
+    "what chance does not explain."
 )
 _MINUTES = (
     "Minutes of testing, warm-up included, until so many of the experiments say that the arm with the change is "
@@ -53,7 +53,6 @@ _LOSSES = (
 def render(results: Results) -> str:
     """All that is between the marks."""
     names = tables.stream_names(results)
-    experiments = max(cell.experiments for cell in results.cells)
     effects = ", ".join(tables.percent(effect) for effect in EFFECTS)
     claims = (
         f"The claims *better, worse, not-worse, equivalent* and *different* with a margin of {tables.percent(MARGIN)}"
@@ -62,7 +61,7 @@ def render(results: Results) -> str:
         f"*recorded-{load}*: {read(load).made.replace(chr(10), ' ')}" for load in LOADS if f"recorded-{load}" in names
     ]
     parts = [
-        f"{len(results.cells)} cells of at most {experiments} experiments. {_READ}",
+        f"{len(results.cells)} cells, each of {tables.experiments_told(results)}. {_READ}",
         f"## Machines\n\n{tables.stream_table(results)}",
         *made,
         f"## False alarms\n\n{_ALARMS}",

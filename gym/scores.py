@@ -55,7 +55,7 @@ class Cell:
 
 def score(stream: Stream, contender: Contender, experiments: int) -> Iterator[Cell]:
     """A cell for each size and planted effect."""
-    experiments = min(experiments, contender.most)
+    experiments = min(experiments * contender.times, contender.most)
     contender = contender.with_placebo() if stream.placebo else contender
     if stream.peeks and contender.peeks_from is not None:
         yield from _score_size(stream, contender, PEEK_TO, (PEEK_TO,), experiments)
@@ -183,6 +183,11 @@ def exceeds(count: int, of: int, nominal: float) -> bool:
     return count > _most_by_chance(of, nominal)
 
 
+def power(of: int, nominal: float, rate: float) -> float:
+    """The chance that ``exceeds`` sees that the rate is another than nominal."""
+    return float(binom.sf(_most_by_chance(of, nominal), of, rate))
+
+
 @cache
 def _most_by_chance(of: int, nominal: float) -> float:
     return float(binom.ppf(1 - _RARE, of, nominal))
@@ -217,15 +222,15 @@ class Falsehood:
 def falsehoods(cell: Cell) -> Iterator[Falsehood]:
     """All that can be false in a cell with verdicts.
 
-    Half of the errors are allowed on either side; where two one-sided tests decide, all of them.
+    Half of the errors are allowed on either side, and all of them for "equivalent" and "different", which are about
+    both: two one-sided tests show them, or they are false where the interval lies wholly beyond either margin.
     """
     for claim in CLAIMS if cell.supported else ():
         truth = is_true(claim, cell.effect)
-        by_two_tests = {Expect.EQUIVALENT: "supported", Expect.DIFFERENT: "refuted"}.get(claim)
+        nominal = NOMINAL if claim in (Expect.EQUIVALENT, Expect.DIFFERENT) else NOMINAL / 2
         for kind, counts, is_false in (
             ("supported", cell.supported, truth is not True),
             ("refuted", cell.refuted, truth is not False),
         ):
             if is_false:
-                nominal = NOMINAL if kind == by_two_tests else NOMINAL / 2
                 yield Falsehood(cell=cell, claim=str(claim), kind=kind, count=counts[str(claim)], nominal=nominal)

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import mode
 
 from ground_truth.page import table
 
 from gym.results import Minutes, Results, minutes_to_truth
-from gym.scores import EFFECTS, NOMINAL, SHARES, Cell, Falsehood, exceeds, falsehoods, wilson
+from gym.scores import EFFECTS, NOMINAL, SHARES, Cell, Falsehood, exceeds, falsehoods, power, wilson
 from gym.streams import STREAMS
 
 MISSING = "–"
 PGTRIAL = "pgtrial"
+_TOO_HIGH = 0.04  # of which it is told how often it would be seen
 Chosen = Sequence[tuple[str, int]]
 # At what size each is shown where there is room for one: about four minutes of runs, or its own default.
 SHOWN: Chosen = (
@@ -36,9 +38,22 @@ def stream_names(results: Results) -> list[str]:
 
 
 def stream_table(results: Results) -> str:
-    made = {name: max(cell.experiments for cell in results.of(stream=name).cells) for name in stream_names(results)}
-    rows = [[stream.name, stream.text, str(made[stream.name])] for stream in STREAMS if stream.name in made]
-    return table(["stream", "what it is", "experiments"], rows)
+    made = stream_names(results)
+    return table(["stream", "what it is"], [[stream.name, stream.text] for stream in STREAMS if stream.name in made])
+
+
+def experiments_told(results: Results) -> str:
+    """How many are in a cell, and what of too high a rate is seen in so many."""
+    counts = {name: max(cell.experiments for cell in results.of(contender=name).cells) for name in contenders(results)}
+    usual = mode(counts.values())
+    others = [f", of {name} {count}" for name, count in counts.items() if count != usual]
+    verdicts = sorted({counts[name] for name in pgtrial_names(results)})
+    powers = {count: power(count, NOMINAL / 2, _TOO_HIGH) for count in verdicts}
+    seen = [f"{100 * chance:.0f} % of the cells of {count}" for count, chance in powers.items()]
+    return (
+        f"{usual} experiments{''.join(others)}. Where {percent(_TOO_HIGH)} of verdicts were false instead of "
+        f"{percent(NOMINAL / 2)}, {', '.join(seen)} would be bold"
+    )
 
 
 def alarm_table(results: Results) -> str:
@@ -163,8 +178,12 @@ def losses(results: Results) -> Iterator[str]:
                 yield f"{stream}, {percent(effect)}: {told}."
 
 
+def contenders(results: Results) -> list[str]:
+    return list(dict.fromkeys(cell.contender for cell in results.cells))
+
+
 def pgtrial_names(results: Results) -> list[str]:
-    return [name for name in dict.fromkeys(cell.contender for cell in results.cells) if name.startswith(PGTRIAL)]
+    return [name for name in contenders(results) if name.startswith(PGTRIAL)]
 
 
 def history_table(results: Results) -> str:

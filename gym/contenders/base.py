@@ -33,7 +33,8 @@ class Answer:
 class Contender(Protocol):
     """``sizes`` are the numbers of observations of each arm that it is tried with. ``is_nested``: an experiment begins
     like a shorter one. ``peeks_from``: the fewest observations at which somebody who looks after each one could stop;
-    None where a rule says when to look. ``most``: experiments that there is time for, if it is slow.
+    None where a rule says when to look. ``most``: experiments that there is time for, if it is slow;
+    ``times``: in how many times as many as others it is graded, if it is quick.
     """
 
     @property
@@ -50,6 +51,9 @@ class Contender(Protocol):
 
     @property
     def most(self) -> int: ...
+
+    @property
+    def times(self) -> int: ...
 
     def with_placebo(self) -> "Contender":
         """The contender with a third arm, which is as the control; itself where it takes none."""
@@ -68,6 +72,7 @@ class Plain(ABC):
     """What most contenders are made of: an answer to observations, whatever is planted."""
 
     most = ALL
+    times = 1
 
     def with_placebo(self) -> Self:
         return self

@@ -69,6 +69,10 @@ class Pgtrial:
         return f"pgtrial {self.method}{', stopping' if self.stops else ''}"
 
     @property
+    def times(self) -> int:
+        return 6 if self.method == "blocks" and not self.stops else 1
+
+    @property
     def peeks_from(self) -> int | None:
         return None if self.stops else CURRENT.fewest_blocks
 
