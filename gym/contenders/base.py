@@ -67,6 +67,8 @@ class Contender(Protocol):
 class Plain(ABC):
     """What most contenders are made of: an answer to observations, whatever is planted."""
 
+    name: str
+    sizes: Sequence[int]
     most = ALL
 
     def with_placebo(self) -> Self:
