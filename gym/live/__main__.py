@@ -26,8 +26,9 @@ from pathlib import Path
 from types import FrameType
 
 from gym.live.disturber import disturbed, disturbed_share, read_bursts
+from gym.live.graders import METHOD
 from gym.live.page import publish
-from gym.live.plan import LOADS, METHODS, PGBENCH
+from gym.live.plan import LOADS, PGBENCH
 from gym.live.record import Record, Series, read_series, write_series
 from gym.live.runs import BusyError, run_all
 from pgtrial.units import format_duration, parse_duration
@@ -48,21 +49,16 @@ def begin_or_go_on(
     if not path.exists():
         drawn = secrets.randbelow(2**31) if seed is None else seed
         machine = describe_machine()
-        return Series(
-            seed=drawn, null=null, planted=planted, jobs=jobs or 1, machine=machine, load=load, method=method
-        )
+        return Series(seed=drawn, null=null, planted=planted, jobs=jobs or 1, machine=machine, load=load, method=method)
     series = read_series(path)
     wanted = (null, planted, load, method)
     if (series.null, series.planted, series.load, series.method) != wanted or seed not in (None, series.seed):
+        alone = f" and {series.method} alone" if series.method else ""
         raise ValueError(
-            f"{path} has a series of {series.null} and {series.planted} by {series.load}{_by(series)} with the seed {series.seed}; "
-            "go on with these, or name another directory with --results"
+            f"{path} has a series of {series.null} and {series.planted} by {series.load}{alone} with the seed "
+            f"{series.seed}; go on with these, or name another directory with --results"
         )
     return replace(series, jobs=jobs or series.jobs)
-
-
-def _by(series: Series) -> str:
-    return f" and {series.method} alone" if series.method else ""
 
 
 def describe_machine() -> str:
@@ -123,7 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--null", type=int, default=60, metavar="N", help="experiments with equal arms; default: 60")
     parser.add_argument("--planted", type=int, default=40, metavar="N", help="with more work; default: 40")
     parser.add_argument("--load", choices=LOADS, default=PGBENCH, help="what loads the servers; default: pgbench")
-    parser.add_argument("--method", choices=METHODS, default="", help="experiments by this one alone; default: by all")
+    parser.add_argument(
+        "--method", choices=[METHOD], default="", help="by this alone, for other graders, too; default: by all"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the plan; default: drawn, and recorded")
     parser.add_argument("--jobs", type=int, metavar="N", help="experiments at a time; default: as before, at first 1")
     parser.add_argument("--limit", default="12h", metavar="TIME", help="begin none that is not over then; default: 12h")

@@ -24,15 +24,17 @@ NOT_GRADED = (
 
 
 def results_of(load: str, method: str = "") -> Path:
-    return FOLDER / ("-".join(["results", *([load] if load != PGBENCH else []), *([method] if method else [])]) + ".json")
+    return FOLDER / ("-".join(["results", *_options(load, method).values()]) + ".json")
 
 
 def marks_of(load: str, method: str = "") -> tuple[str, str]:
     """Between which the page has the tables of a load, and of a method if it is by that alone."""
-    command = "python -m gym.live"
-    command += f" --load {load}" if load != PGBENCH else ""
-    command += f" --method {method}" if method else ""
+    command = " ".join(["python -m gym.live", *(f"{name} {value}" for name, value in _options(load, method).items())])
     return f"<!-- begin: written by {command} -->", f"<!-- end: written by {command} -->"
+
+
+def _options(load: str, method: str) -> dict[str, str]:
+    return {**({"--load": load} if load != PGBENCH else {}), **({"--method": method} if method else {})}
 
 
 def publish(series: Series, *, results: Path | None = None, page: Path = PAGE) -> None:
@@ -157,7 +159,9 @@ def _grader_table(grades: list[Grade]) -> str:
     ]
     if not rows:
         return ""
-    text = table(["grader", "runs of each arm", "false alarms", "found", "wrong sign", "95 % intervals that hold"], rows)
+    text = table(
+        ["grader", "runs of each arm", "false alarms", "found", "wrong sign", "95 % intervals that hold"], rows
+    )
     return text if is_installed() else f"{text}\n\nApache Otava was not installed, and is not graded."
 
 

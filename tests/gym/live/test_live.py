@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gym.contenders import otava
 
 from gym.live import __main__ as runner
-from gym.contenders import otava
 from gym.live import disturber, experiment, graders, page, plan, record, runs, scoring
 from pgtrial.analysis.analyze import analyze
 from pgtrial.cli.checked import check_file
@@ -158,7 +158,6 @@ def test_a_series_by_one_method_alone(tmp_path, capsys):
 
     for other, said in (
         ([], "has a series of 3 and 2 by pgbench and blocks alone with the seed 7"),
-        (["--method", "duet"], "has a series of 3 and 2"),
         (["--method", "blocks", "--load", "sysbench"], "sysbench does not load experiments by blocks"),
     ):
         with pytest.raises(SystemExit):
