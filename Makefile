@@ -95,6 +95,7 @@ gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
 
 gym-live: setup-test
+	@tools/otava.sh
 	$(BIN)/python -m gym.live $(GYM_LIVE)
 
 gym-gate: setup-test

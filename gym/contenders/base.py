@@ -71,6 +71,8 @@ class Contender(Protocol):
 class Plain(ABC):
     """What most contenders are made of: an answer to observations, whatever is planted."""
 
+    name: str
+    sizes: Sequence[int]
     most = ALL
     times = 1
 

@@ -4,6 +4,7 @@
     python -m gym.live --limit 30min                      # as many as there is time for; the same again goes on
     python -m gym.live --null 6 --planted 4 --results /tmp/few
     python -m gym.live --load sysbench --results results/gym-live-sysbench
+    python -m gym.live --method blocks --results results/gym-live-blocks    # which other graders judge, too
 
 Each is a `pgtrial run` of its own on throw-away servers. The plan is drawn once and kept with what came out of each, so
 that who interrupts the series, in whatever way, goes on with the same command. When all have been run, the results
@@ -25,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 
 from gym.live.disturber import disturbed, disturbed_share, read_bursts
+from gym.live.graders import METHOD
 from gym.live.page import publish
 from gym.live.plan import LOADS, PGBENCH
 from gym.live.record import Record, Series, read_series, write_series
@@ -38,16 +40,23 @@ _NOT_ALL = 75  # EX_TEMPFAIL: try again
 _SLACK = 1.5  # times the mean of those that have been run, which one more may take
 
 
-def begin_or_go_on(path: Path, *, seed: int | None, null: int, planted: int, jobs: int | None, load: str) -> Series:
+def begin_or_go_on(
+    path: Path, *, seed: int | None, null: int, planted: int, jobs: int | None, load: str, method: str = ""
+) -> Series:
     """The series that is there, or a new one. ValueError where the one that is there has another plan."""
+    if method and method not in LOADS[load]:
+        raise ValueError(f"{load} does not load experiments by {method}")
     if not path.exists():
         drawn = secrets.randbelow(2**31) if seed is None else seed
-        return Series(seed=drawn, null=null, planted=planted, jobs=jobs or 1, machine=describe_machine(), load=load)
+        machine = describe_machine()
+        return Series(seed=drawn, null=null, planted=planted, jobs=jobs or 1, machine=machine, load=load, method=method)
     series = read_series(path)
-    if (series.null, series.planted, series.load) != (null, planted, load) or seed not in (None, series.seed):
+    wanted = (null, planted, load, method)
+    if (series.null, series.planted, series.load, series.method) != wanted or seed not in (None, series.seed):
+        alone = f" and {series.method} alone" if series.method else ""
         raise ValueError(
-            f"{path} has a series of {series.null} and {series.planted} by {series.load} with the seed {series.seed}; "
-            "go on with these, or name another directory with --results"
+            f"{path} has a series of {series.null} and {series.planted} by {series.load}{alone} with the seed "
+            f"{series.seed}; go on with these, or name another directory with --results"
         )
     return replace(series, jobs=jobs or series.jobs)
 
@@ -110,6 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--null", type=int, default=60, metavar="N", help="experiments with equal arms; default: 60")
     parser.add_argument("--planted", type=int, default=40, metavar="N", help="with more work; default: 40")
     parser.add_argument("--load", choices=LOADS, default=PGBENCH, help="what loads the servers; default: pgbench")
+    parser.add_argument(
+        "--method", choices=[METHOD], default="", help="by this alone, for other graders, too; default: by all"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the plan; default: drawn, and recorded")
     parser.add_argument("--jobs", type=int, metavar="N", help="experiments at a time; default: as before, at first 1")
     parser.add_argument("--limit", default="12h", metavar="TIME", help="begin none that is not over then; default: 12h")
@@ -125,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             planted=options.planted,
             jobs=options.jobs,
             load=options.load,
+            method=options.method,
         )
     except ValueError as err:
         parser.error(str(err))

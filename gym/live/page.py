@@ -6,30 +6,41 @@ from pathlib import Path
 
 from ground_truth.page import put_between, table
 
+from gym.contenders.otava import is_installed
 from gym.live.experiment import PLANTED
+from gym.live.graders import METHOD, Grade, grade
 from gym.live.plan import METHODS, PGBENCH, Kind
 from gym.live.record import Series, write_series
 from gym.live.scoring import Count, Score, Truth, find_truths, score
+from gym.scores import wilson
 
 FOLDER = Path(__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "gym-live.md"
 _MISSING = "–"
+NOT_GRADED = (
+    "Other graders are not graded on live servers yet; `python -m gym.live --method blocks --results "
+    "results/gym-live-blocks` does it, and goes on where it was interrupted."
+)
 
 
-def results_of(load: str) -> Path:
-    return FOLDER / ("results.json" if load == PGBENCH else f"results-{load}.json")
+def results_of(load: str, method: str = "") -> Path:
+    return FOLDER / ("-".join(["results", *_options(load, method).values()]) + ".json")
 
 
-def marks_of(load: str) -> tuple[str, str]:
-    """Between which the page has the tables of a load."""
-    command = "python -m gym.live" if load == PGBENCH else f"python -m gym.live --load {load}"
+def marks_of(load: str, method: str = "") -> tuple[str, str]:
+    """Between which the page has the tables of a load, and of a method if it is by that alone."""
+    command = " ".join(["python -m gym.live", *(f"{name} {value}" for name, value in _options(load, method).items())])
     return f"<!-- begin: written by {command} -->", f"<!-- end: written by {command} -->"
+
+
+def _options(load: str, method: str) -> dict[str, str]:
+    return {**({"--load": load} if load != PGBENCH else {}), **({"--method": method} if method else {})}
 
 
 def publish(series: Series, *, results: Path | None = None, page: Path = PAGE) -> None:
     """Keep the results beside the code, and write their tables into the page."""
-    write_series(series, results or results_of(series.load))
-    begin, end = marks_of(series.load)
+    write_series(series, results or results_of(series.load, series.method))
+    begin, end = marks_of(series.load, series.method)
     text = put_between(page.read_text(encoding="utf-8"), render(series), begin=begin, end=end)
     page.write_text(text, encoding="utf-8")
 
@@ -42,6 +53,7 @@ def render(series: Series) -> str:
         _verdict_table(scores),
         _coverage_table(scores),
         _truth_table(list(truths.values()), PLANTED[series.load]),
+        _grader_table(grade(series.records, truths)) or (NOT_GRADED if series.method == METHOD else ""),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -135,10 +147,28 @@ def _measured(truth: Truth) -> str:
     return f"{ratio:.1%} ({low:.1%} to {high:.1%})"
 
 
-def _share(count: Count) -> str:
+def _grader_table(grades: list[Grade]) -> str:
+    rows = [
+        [
+            found.name,
+            str(found.runs),
+            *(_share(count, is_exact=False) for count in (found.alarms, found.found, found.wrong_sign)),
+            _MISSING if found.covered is None else _share(found.covered, is_exact=False),
+        ]
+        for found in grades
+    ]
+    if not rows:
+        return ""
+    text = table(
+        ["grader", "runs of each arm", "false alarms", "found", "wrong sign", "95 % intervals that hold"], rows
+    )
+    return text if is_installed() else f"{text}\n\nApache Otava was not installed, and is not graded."
+
+
+def _share(count: Count, *, is_exact: bool = True) -> str:
     if not count.of:
         return _MISSING
-    low, high = count.interval
+    low, high = count.interval if is_exact else wilson(count.count, count.of)
     return f"{count.count} of {count.of}: {count.share:.0%} ({low:.0%} to {high:.0%})"
 
 

@@ -41,14 +41,14 @@ class Trial:
         return f"{self.number:03d}-{self.kind}-{self.method}"
 
 
-def draw_plan(*, seed: int, null: int, planted: int, load: str = PGBENCH) -> tuple[Trial, ...]:
-    """All experiments in the order in which they are run.
+def draw_plan(*, seed: int, null: int, planted: int, load: str = PGBENCH, method: str = "") -> tuple[Trial, ...]:
+    """All experiments in the order in which they are run; by one method alone if it is named.
 
     Every method has its share of both kinds, each arm bears the planted work equally often within one (but for one
     experiment), and the order of all is random, so that no kind has the better hours of the machine.
     """
     rng = np.random.default_rng(seed)
-    shares = LOADS[load]
+    shares = {method: 1} if method else LOADS[load]
     cells = [*_cells(Kind.NULL, null, shares), *_cells(Kind.PLANTED, planted, shares)]
     cells += [(kind, method, "treated") for kind in (Kind.IDLE, Kind.DOUBLE) for method in shares]
     order = rng.permutation(len(cells))

@@ -13,12 +13,22 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A complete run, with its throughput in 1/s."""
+
+    arm: str
+    block: int
+    throughput: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What came out of an experiment. ``ratio``, ``low`` and ``high`` are treated / control in throughput.
 
     ``error`` is the standard error of the ratio's log, with ``degrees`` of freedom. Times are in seconds since the
     epoch. ``disturbed`` is the share of the time in which the neighbour was busy. ``reason`` says why there is no
-    result, "" where there is one.
+    result, "" where there is one. ``runs`` are in the order in which they ran; records of before 1 December 2026 have
+    none.
     """
 
     number: int
@@ -37,6 +47,7 @@ class Record:
     blocks: tuple[float | None, ...] = ()
     disturbed: float = 0.0
     reason: str = ""
+    runs: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, trial: Trial, **found: Any) -> "Record":
@@ -62,11 +73,12 @@ class Series:
     jobs: int
     machine: str
     load: str = PGBENCH
+    method: str = ""  # by which alone all experiments are
     records: tuple[Record, ...] = field(default=())
 
     @property
     def plan(self) -> tuple[Trial, ...]:
-        return draw_plan(seed=self.seed, null=self.null, planted=self.planted, load=self.load)
+        return draw_plan(seed=self.seed, null=self.null, planted=self.planted, load=self.load, method=self.method)
 
     @property
     def remaining(self) -> tuple[Trial, ...]:
@@ -96,7 +108,8 @@ def read_series(path: Path) -> Series:
 
 
 def _record(table: dict[str, Any]) -> Record:
-    return Record(**{**table, "kind": Kind(table["kind"]), "blocks": tuple(table["blocks"])})
+    runs = tuple(Run(**run) for run in table.get("runs", ()))
+    return Record(**{**table, "kind": Kind(table["kind"]), "blocks": tuple(table["blocks"]), "runs": runs})
 
 
 def _rounded(value: Any) -> Any:

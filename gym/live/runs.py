@@ -15,8 +15,9 @@ from gallery.runs import newest_folder
 
 from gym.live.experiment import write_experiment
 from gym.live.plan import PGBENCH, Trial
-from gym.live.record import Record
+from gym.live.record import Record, Run
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import ALL
 from pgtrial.store.findings_file import read_findings
 from pgtrial.store.journal_file import VARIABLE
 
@@ -161,7 +162,7 @@ def _record(one: _Running, findings: Findings) -> Record:
         (
             each
             for each in findings.effects
-            if (each.arm, each.metric, each.scenario, each.load_level) == (asked.arm, asked.metric, None, "all")
+            if (each.arm, each.metric, each.scenario, each.load_level) == (asked.arm, asked.metric, None, ALL)
         ),
         None,
     )
@@ -177,4 +178,16 @@ def _record(one: _Running, findings: Findings) -> Record:
         degrees=effect.degrees if effect else None,
         blocks=tuple(effect.block_ratios) if effect else (),
         reason="" if effect else "no effect was estimated",
+        runs=runs_of(findings),
     )
+
+
+def runs_of(findings: Findings) -> tuple[Run, ...]:
+    """The complete runs in the order in which they began, with what the hypothesis is about, which is throughput."""
+    found = {
+        each.run: each.value
+        for each in findings.observations
+        if (each.metric, each.scenario, each.load_level) == (findings.hypothesis.metric, None, ALL)
+    }
+    rows = sorted((row for row in findings.runs if row.id in found), key=lambda row: row.started or 0.0)
+    return tuple(Run(arm=row.arm, block=row.block, throughput=found[row.id]) for row in rows)

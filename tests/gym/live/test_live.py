@@ -11,12 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gym.contenders import otava
 
 from gym.live import __main__ as runner
-from gym.live import disturber, experiment, page, plan, record, runs, scoring
+from gym.live import disturber, experiment, graders, page, plan, record, runs, scoring
+from pgtrial.analysis.analyze import analyze
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
-from support import wait_until
+from support import EXPERIMENT, wait_until, write_result_folder
+from support.programs import skip_for_want
 
 Kind = plan.Kind
 PLAN = plan.draw_plan(seed=7, null=60, planted=40)
@@ -141,6 +144,27 @@ def test_programs_have_the_same_experiments_by_the_method_that_is_theirs(  # noq
     assert tuple(int(arm.settings[experiment.CARRIER]) for arm in arms) == steps
 
 
+def test_a_series_by_one_method_alone(tmp_path, capsys):
+    drawn = plan.draw_plan(seed=7, null=3, planted=2, method="blocks")
+    assert Counter((trial.kind, trial.method) for trial in drawn) == {
+        **dict.fromkeys([(Kind.IDLE, "blocks"), (Kind.DOUBLE, "blocks")], 1),
+        (Kind.NULL, "blocks"): 3,
+        (Kind.PLANTED, "blocks"): 2,
+    }
+    alone = replace(series_of(), null=3, planted=2, method="blocks")
+    assert alone.plan == drawn
+    record.write_series(alone, tmp_path / runner.RESULTS)
+    few = ["--null", "3", "--planted", "2", "--results", str(tmp_path)]
+
+    for other, said in (
+        ([], "has a series of 3 and 2 by pgbench and blocks alone with the seed 7"),
+        (["--method", "blocks", "--load", "sysbench"], "sysbench does not load experiments by blocks"),
+    ):
+        with pytest.raises(SystemExit):
+            runner.main([*few, *other])
+        assert said in capsys.readouterr().err
+
+
 def test_who_is_interrupted_goes_on_with_what_remains(monkeypatch, tmp_path, quiet):
     asked: list[list[int]] = []
 
@@ -218,6 +242,33 @@ def test_what_is_kept_is_read_again_as_it_was(tmp_path):
     assert [each.number for each in once.records] == [1, 2]
     assert once.records[1] == series.records[1]
     assert (tmp_path / "again.json").read_text() == (tmp_path / "results.json").read_text()
+
+
+def test_runs_are_kept_as_pgtrial_observes_them_in_the_order_of_time(tmp_path):
+    text = EXPERIMENT.replace("[design]\n", '[design]\nmethod = "blocks"\n')
+    findings = analyze(write_result_folder(tmp_path / "folder", text=text))
+    by_start = sorted(findings.runs, key=lambda row: row.started)
+    mixed = findings.model_copy(update={"runs": findings.runs[::-1]})
+
+    kept = runs.runs_of(mixed)
+
+    assert [(run.arm, run.block) for run in kept] == [(row.arm, row.block) for row in by_start]
+    assert len(kept) == 3 * 6  # with the placebo's
+    found = {(run.arm, run.block): run.throughput for run in kept}
+    effect = next(each for each in findings.effects if (each.arm, each.metric) == ("off", findings.hypothesis.metric))
+    for block, ratio in enumerate(effect.block_ratios, start=1):
+        assert found["off", block] / found["on", block] == pytest.approx(ratio)
+
+
+def test_runs_are_read_again_and_old_records_have_none(tmp_path):
+    kept = replace(made(PLAN[0], 0.0), runs=runs_of_arms([100.5, 99.0], [98.0, 97.25]))
+
+    record.write_series(series_of(kept), tmp_path / "results.json")
+
+    assert record.read_series(tmp_path / "results.json").records[0].runs == kept.runs
+    old = record.read_series(page.results_of(plan.SYSBENCH))
+    assert {each.runs for each in old.records} == {()}
+    assert old.method == ""
 
 
 def test_no_experiment_is_begun_that_would_not_be_over_in_time(monkeypatch):
@@ -323,6 +374,101 @@ def test_tables_of_a_series_and_of_one_that_has_just_begun(tmp_path):
     assert "60 of 60 planned experiments of equal arms and 40 of 40 with planted work, in 0.0 h" in shown
     assert shown.count("\n| interleaved |") == 3
     assert page.render(series_of()).startswith("0 of 60 planned experiments")
+
+
+def runs_of_arms(control, treated) -> tuple[record.Run, ...]:
+    """As they would be kept of blocks in which either arm is the first in turns."""
+    sides = [
+        [record.Run(arm=arm, block=block, throughput=value) for arm, value in (("control", x), ("treated", y))]
+        for block, (x, y) in enumerate(zip(control, treated, strict=True), start=1)
+    ]
+    return tuple(run for block, side in enumerate(sides) for run in side[:: 1 if block % 2 else -1])
+
+
+EVEN = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2]
+
+
+def by_blocks(kind: Kind, treated, burdened: str = "", log: float = 0.0) -> record.Record:
+    return replace(made(trial_of(kind, "blocks", burdened), log), runs=runs_of_arms(EVEN, treated))
+
+
+def test_other_graders_are_asked_about_the_same_runs(monkeypatch):
+    monkeypatch.setattr(graders, "is_installed", lambda: False)
+    slower, faster = [value * 0.8 for value in EVEN[::-1]], [value * 1.25 for value in EVEN[::-1]]
+    mixed = by_blocks(Kind.PLANTED, slower, "treated")
+    records = [
+        by_blocks(Kind.NULL, [94.0, *EVEN[:5]]),  # the first run alone is off
+        by_blocks(Kind.NULL, slower, log=0.03),  # whatever made it slower; pgtrial takes the other arm for faster
+        by_blocks(Kind.PLANTED, slower, "treated", log=-0.03),
+        by_blocks(Kind.PLANTED, faster, "control"),
+        by_blocks(Kind.PLANTED, faster, "treated"),  # the wrong way round
+        replace(mixed, method="interleaved"),  # its runs shared their time
+        replace(mixed, runs=()),  # an old record
+        record.Record.of(trial_of(Kind.NULL, "blocks"), started=0.0, ended=1.0, reason="error: no room"),
+    ]
+
+    found = {each.name: each for each in graders.grade(records, truths())}
+
+    def counts(name):
+        each = found[name]
+        assert (each.alarms.of, each.found.of, each.wrong_sign.of) == (2, 3, 3)
+        return each.runs, each.alarms.count, each.found.count, each.wrong_sign.count
+
+    assert counts("pgtrial") == (6, 1, 1, 0)
+    assert counts("single pair, 5 %") == (1, 2, 2, 1)
+    assert counts("benchstat") == counts("hyperfine") == (6, 1, 2, 1)
+    assert counts("randomised medians (ClickHouse)") == (6, 1, 2, 1)
+    assert counts("ratio of medians (DuckDB)") == (5, 1, 1, 0)  # it says nothing of an arm that is faster
+    assert len(found) == 6
+    # 2.8 % of planted work: of 0, 3, -3 and twice 0 % with ±2 % the first and the third hold.
+    assert found["pgtrial"].covered == scoring.Count(count=2, of=5)
+    assert found["hyperfine"].covered == scoring.Count(count=1, of=5)
+    assert {name for name, each in found.items() if each.covered is None} == found.keys() - {"pgtrial", "hyperfine"}
+
+
+def test_otava_is_asked_about_the_same_runs():
+    if not otava.is_installed():
+        skip_for_want("Apache Otava", "tools/otava.sh")
+    slower = [value * 0.8 for value in EVEN]
+    records = [by_blocks(Kind.NULL, EVEN[::-1]), by_blocks(Kind.PLANTED, slower, "treated")]
+
+    found = next(each for each in graders.grade(records, truths()) if each.name == "Apache Otava")
+
+    assert (found.runs, found.alarms.count, found.found.count) == (6, 0, 1)
+
+
+def test_runs_without_one_of_the_other_arm_in_their_block_are_left_out():
+    runs = runs_of_arms([1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
+    lone = replace(made(trial_of(Kind.NULL, "blocks"), 0.0), runs=(*runs[:2], *runs[3:]))
+
+    assert graders.runs_by_arm(lone) == ([1.0, 3.0], [10.0, 30.0])
+
+
+def test_the_table_of_graders_or_that_there_is_none_yet(monkeypatch, tmp_path):
+    monkeypatch.setattr(graders, "is_installed", lambda: False)
+    monkeypatch.setattr(page, "is_installed", lambda: False)
+    alone = replace(series_of(by_blocks(Kind.NULL, EVEN)), method="blocks")
+    record.write_series(alone, tmp_path / "results.json")
+
+    shown = page.render(record.read_series(tmp_path / "results.json"))
+
+    head = "| grader | runs of each arm | false alarms | found | wrong sign | 95 % intervals that hold |"
+    assert head in shown
+    assert "\n| benchstat | 6 | 0 of 1: 0% (0% to 79%) | – | – | – |" in shown  # Wilson's: 1.96^2 / (1 + 1.96^2)
+    assert shown.endswith("Apache Otava was not installed, and is not graded.")
+    assert page.render(replace(alone, records=())).endswith(page.NOT_GRADED)
+    assert "graded" not in page.render(series_of())
+    assert page.marks_of(plan.PGBENCH, "blocks")[0] == "<!-- begin: written by python -m gym.live --method blocks -->"
+
+
+def test_the_page_has_the_graders_or_how_they_come_to_be_graded():
+    results = page.results_of(plan.PGBENCH, graders.METHOD)
+    if not results.exists():
+        assert page.NOT_GRADED in page.PAGE.read_text()
+        return
+    if not otava.is_installed():
+        skip_for_want("Apache Otava", "tools/otava.sh")
+    assert page.render(record.read_series(results)) in page.PAGE.read_text()
 
 
 @pytest.mark.parametrize("load", plan.LOADS)
