@@ -51,14 +51,15 @@ def settle_conflicts(shape: Shape, load: Load) -> Shape:
     for use in shape.uses:
         if use.conflict is not None and use.role is Role.NEW:
             rows.setdefault(use.row, []).append(use)
-    apart = {row: _apart(uses, load) for row, uses in rows.items()}
-    settled = []
-    for use in shape.uses:
-        if use.row in rows and use in rows[use.row]:
-            columns = apart[use.row]
-            use = replace(use, role=Role.SET) if columns is None else replace(use, is_apart=use.column in columns)
-        settled.append(use)
-    return replace(shape, uses=tuple(settled))
+    settled = {}
+    for uses in rows.values():
+        apart = _apart(uses, load)
+        for use in uses:
+            if apart is None:
+                settled[use] = replace(use, role=Role.SET)
+            else:
+                settled[use] = replace(use, is_apart=use.column in apart)
+    return replace(shape, uses=tuple(settled.get(use, use) for use in shape.uses))
 
 
 def _apart(uses: Sequence[Use], load: Load) -> set[str] | None:

@@ -273,7 +273,7 @@ class _Writer:
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, str] = {}  # expression of what is new each time, by variable
         self.renewed: dict[str, str] = {}  # of those columns that are others for a new row, the expression
-        self.chances: dict[str, float] = {}  # that a row is new, by the name of the other one of which it is then
+        self.chances: dict[str, float] = {}  # that a row is new, by the name of the other row of which it is then
         self.variables: dict[tuple[int, int], str] = {}
         self.dials: dict[Dial, float] = {}
         self.returns: set[int] = set()  # places of statements whose row gives variables
@@ -315,8 +315,8 @@ class _Writer:
                     self.fresh[variable] = self._new_value(use)
                     continue
                 if is_new:
-                    other, value = self._other_row(place, use), self._new_value(use)
-                    self.renewed[variable] = f"CASE WHEN {other}.n IS NULL THEN p.{variable} ELSE ({value})::text END"
+                    other, new = self._other_row(place, use), self._new_value(use)
+                    self.renewed[variable] = f"CASE WHEN {other}.n IS NULL THEN p.{variable} ELSE ({new})::text END"
                 self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
 
     def _other_row(self, place: int, use: Use) -> str:
