@@ -172,9 +172,13 @@ def upserted(text: str, rows: int):
 @pytest.mark.parametrize(
     ("text", "rows", "told"),
     [
-        (BOTH + "DO NOTHING", 994, "of another row than the others, so that the key is new, in 99.4 % of the calls"),
-        (BOTH + "(usr, post) DO NOTHING", 250, "so that the key is new, in 25 % of the calls"),
-        (TWO, 500, "so that the key is new, in 25 % of the calls"),
+        (
+            BOTH + "DO NOTHING",
+            994,
+            "likes.usr, as rows have it, of another row in 99.4 % of the calls, so that the key is new",
+        ),
+        (BOTH + "(usr, post) DO NOTHING", 250, "of another row in 25 % of the calls, so that the key is new"),
+        (TWO, 500, "of another row in 25 % of the calls, so that the key is new"),
         (BOTH + "DO NOTHING", 0, "of a row that is there: no call made a new one"),
         (BOTH + "(usr, post) DO UPDATE SET post = EXCLUDED.post", 1000, "nothing tells how many calls made new ones"),
         ("WITH x AS (" + BOTH + "DO NOTHING RETURNING usr) SELECT usr FROM x", 1000, "nothing tells how many calls"),

@@ -430,11 +430,11 @@ class _Writer:
         also = "" if variable == f"v{place}_{use.number}" else ", the same as of another statement"
         how = self.columns[variable].how
         if variable in self.renewed and use.new is not None:
-            share = format_share(use.new)
+            part = f"{format_share(use.new)} of the calls"
             if use.is_apart:
-                how += f", of another row than the others, so that the key is new, in {share} of the calls"
+                how += f", of another row in {part}, so that the key is new"
             else:
-                how = f"new in {share} of the calls, else {how}"
+                how = f"new in {part}, else {how}"
         if use.conflict is not None and use.role is Role.SET:
             how += f", of a row that is there: {_WHY_MET[use.new is None, bool(use.new)]}"
         return f"${use.number}: {how}{also}"
