@@ -9,6 +9,7 @@ from pgtrial.cli.checked import check_text
 from pgtrial.cli.main import main
 from pgtrial.errors import SpecError
 from pgtrial.postgres.programs import Programs
+from support.programs import needs_pgbouncer
 
 GOOD = """\
 format = 1
@@ -315,6 +316,35 @@ def test_programs_of_arms_are_looked_for_and_what_to_do_is_said(
     assert "install it" in out
     assert "it is looked for in PATH" in out
     assert main(["check", "--no-host", str(ORM)]) == 0
+
+
+def test_the_interpreter_of_a_script_of_the_file_is_looked_for(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load = '[workload]\nkind = "command"\ncommand = ["./load.py"]\nfiles = "load.py"\nclients = 2\n'
+    file.write_text(GOOD.replace('[workload]\nmix = "olap"\n', load))
+    Path("load.py").write_text("#!/nowhere/python\n")
+
+    assert main(["check", "--no-host", "--json", str(file)]) == 0
+
+    answer = json.loads(capsys.readouterr().out)
+    assert not answer["ready"]
+    assert any("its interpreter /nowhere/python is not found" in note for note in answer["notes"])
+
+
+@needs_pgbouncer
+@pytest.mark.parametrize(("protocol", "is_ready"), [("prepared", False), ("extended", True)])
+def test_a_pooler_that_is_too_old_for_the_protocol_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, is_ready: bool
+) -> None:
+    """And not when the data have been made."""
+    monkeypatch.setattr("pgtrial.postgres.pooler._PREPARED_SINCE", (99, 0))
+    pooler = f'[arms.b.pgbouncer]\npool_mode = "transaction"\n[arms.b.workload]\nprotocol = "{protocol}"\n'
+    load = '[workload]\nmix = "oltp"\nclients = 8\n'
+    text = GOOD.replace('[target]\npostgres = "16"\n', "").replace('[workload]\nmix = "olap"\n', load) + pooler
+
+    missing = check_text(text, "e.toml", Path.cwd()).missing
+
+    assert ('pool_mode = "transaction" with protocol = "prepared"' in missing) != is_ready
+    assert ('Choose protocol = "simple"' in missing) != is_ready
 
 
 def test_programs_that_a_hook_may_bring_are_not_looked_for(file: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -384,10 +384,10 @@ def open_place():
         yield place
 
 
-def look_for(place: Path, *words: str, files: Sequence[str] = ()) -> None:
+def look_for(place: Path, *words: str, files: Mapping[str, str] | None = None) -> None:
     """The programs of arms, one each."""
     arms = [Arm(name=word, role=Role.CONTROL, knobs={"workload": {"command": json.dumps([word])}}) for word in words]
-    asyncio.run(refuse_missing(command("sh", files=[*files]), arms, LocalHost(mark=str(place))))
+    asyncio.run(refuse_missing(command("sh"), arms, LocalHost(mark=str(place)), files or {}))
 
 
 @pytest.mark.parametrize("word", ["sh", "own", "{place}/own", "./added"])
@@ -398,7 +398,7 @@ def test_a_program_is_looked_for_by_whom_it_runs_as(open_place, monkeypatch, wor
     (open_place / "own").chmod(0o755)
     monkeypatch.setenv("PATH", f"{closed}:{open_place}:{os.environ['PATH']}")
 
-    look_for(open_place, word.format(place=open_place), files=["tools/added"])
+    look_for(open_place, word.format(place=open_place), files={"added": "#!/bin/sh\n"})
 
 
 @pytest.mark.parametrize(
@@ -414,10 +414,68 @@ def test_a_program_that_is_not_there_is_named(open_place, monkeypatch, name):
 
     name = name.format(place=open_place)
     with pytest.raises(PreflightError, match=f"^the program {re.escape(name)} is not found$") as caught:
-        look_for(open_place, "sh", name, files=["loads/other.py"])  # it is that of one arm alone
+        look_for(open_place, "sh", name, files={"other.py": ""})  # it is that of one arm alone
 
     assert ("PATH" in caught.value.hint) == ("/" not in name)
     assert ("nothing but files of [workload]" in caught.value.hint) == (name == "./load.py")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "#!/bin/sh -e",
+        "#! {place}/own",
+        "#!/usr/bin/env own",
+        "#!/usr/bin/env -S -i X=1 own -x",
+        "#!/usr/bin/env",
+        "\x7fELF",
+        "echo",
+        "",
+    ],
+)
+def test_a_script_whose_interpreter_is_there_is_a_program(open_place, monkeypatch, first):
+    (open_place / "own").write_text("#!/bin/sh\n")
+    (open_place / "script").write_text(first.format(place=open_place) + "\nprint(1)\n")
+    for name in ("own", "script"):
+        (open_place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{open_place}:{os.environ['PATH']}")
+
+    look_for(open_place, "script", str(open_place / "script"))
+    look_for(open_place, "./own.py", files={"own.py": first.format(place=open_place)})
+
+
+@pytest.mark.parametrize(
+    ("first", "interpreter"),
+    [
+        ("#!{place}/closed/python", "{place}/closed/python"),
+        ("#!/nowhere/python -u", "/nowhere/python"),
+        ("#!/bin/sh\r", "/bin/sh\\r"),
+        ("#!/usr/bin/env no-such-program-at-all", "no-such-program-at-all"),
+        ("#!/usr/bin/env -S X=1 no-such-program-at-all -u", "no-such-program-at-all"),
+        ("#!{place}/broken", "/nowhere/sh"),
+    ],
+)
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_script_whose_interpreter_cannot_be_started_is_refused(open_place, monkeypatch, first, interpreter, is_file):
+    """The error of whatever starts it would be that the script is not there."""
+    if server_account() is None and "closed" in first:
+        pytest.skip("nothing is closed to who owns it")
+    (open_place / "closed").mkdir()
+    (open_place / "closed" / "python").write_text("#!/bin/sh\n")
+    (open_place / "closed" / "python").chmod(0o755)
+    (open_place / "closed").chmod(0o700)
+    (open_place / "broken").write_text("#!/nowhere/sh\n")
+    (open_place / "script").write_text(first.format(place=open_place) + "\n")
+    for name in ("broken", "script"):
+        (open_place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{open_place}:{os.environ['PATH']}")
+
+    word = "./own.py" if is_file else "script"
+    said = re.escape(f"the program {word} cannot be started: its interpreter {interpreter.format(place=open_place)}")
+    with pytest.raises(PreflightError, match=f"^{said} is not found$") as caught:
+        look_for(open_place, "sh", word, files={"own.py": first.format(place=open_place) + "\n"})
+
+    assert 'begins with "#!"' in caught.value.hint
 
 
 def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):

@@ -1,12 +1,14 @@
 """Values that no row may have twice: a load draws none for them that would end it."""
 
 import asyncio
+import os
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
 
-from pgtrial.postgres.connect import connect, execute
+from pgtrial.postgres.connect import connect, execute, execute_script, fetch
 from pgtrial.postgres.production import _SEQUENCES, Column, Load, Statement, Table
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.draws import DRAWS
@@ -51,6 +53,14 @@ TABLES = {
 }
 
 
+ROWS_OF_LIKES = """
+CREATE TABLE likes (usr int, post int, PRIMARY KEY (usr, post));
+INSERT INTO likes SELECT DISTINCT n, n * 7 % 10007 FROM generate_series(1, 20000) AS n;
+CREATE TABLE note (token text PRIMARY KEY, usr int);
+INSERT INTO note SELECT 'note ' || n, n FROM generate_series(1, 2000) AS n;
+"""
+
+
 def derived(*texts: str):
     statements = [
         Statement(text=text, calls=10, rows=10, hit=30, read=0, time=1.0, types=(TEXT,) * _number(text))
@@ -82,7 +92,9 @@ def _number(text: str) -> int:
         ("INSERT INTO sess (id, n) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = $3", ["token"]),
         ("INSERT INTO sess (id, token) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token = EXCLUDED.token", []),
         ("INSERT INTO sess (n, token) VALUES ($1, upper($2)) ON CONFLICT (id) DO NOTHING", ["token"]),
-        ("INSERT INTO sess (n, token) VALUES ($1, $2) ON CONFLICT DO NOTHING", []),
+        ("INSERT INTO sess (n, token) VALUES ($1, $2) ON CONFLICT DO NOTHING", ["token"]),
+        ("INSERT INTO sess (id, token) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", ["id", "token"]),
+        ("INSERT INTO sess (account) VALUES ($1) ON CONFLICT DO NOTHING", []),  # none can be made
         ("INSERT INTO sess (day, place) VALUES (now(), $1) ON CONFLICT (day, place) DO UPDATE SET n = $2", []),
     ],
 )
@@ -125,6 +137,102 @@ def test_what_cannot_be_new_is_left_out(text, reason):
     assert not plan.scripts
     assert [each.command for each in plan.left_out] == [text.split()[0]]
     assert reason in plan.left_out[0].reason
+
+
+LIKES = Table(
+    rows=100,
+    pages=1,
+    columns={
+        "usr": Column(type=INT, distinct=100, references=(("public", "account"), "id")),
+        "post": Column(type=INT, distinct=10, references=(("public", "sess"), "id")),
+    },
+    unique=(("usr", "post"),),
+)
+BOTH = "INSERT INTO likes (usr, post) VALUES ($1, $2) ON CONFLICT "
+TOKEN = "INSERT INTO note (token, usr) VALUES ($1, $2) ON CONFLICT "
+TWO = "INSERT INTO likes (usr, post) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING"
+
+
+def upserted(text: str, rows: int):
+    """Of 1000 calls."""
+    load = derived(text)[1]
+    note = {"token": Column(type=TEXT, is_unique=True), "usr": Column(type=INT)}
+    tables = {
+        **TABLES,
+        ("public", "likes"): LIKES,
+        ("public", "note"): Table(rows=100, pages=1, columns=note, unique=(("token",),)),
+    }
+    asked = replace(
+        load.statements[0], calls=1000, rows=rows, types=(INT if "likes" in text else TEXT,) * _number(text)
+    )
+    load = replace(load, statements=(asked,), tables=tables)
+    return derive_scripts(load, with_values=False), load
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "told"),
+    [
+        (
+            BOTH + "DO NOTHING",
+            994,
+            "likes.usr, as rows have it, of another row in 99.4 % of the calls, so that the key is new",
+        ),
+        (BOTH + "(usr, post) DO NOTHING", 250, "of another row in 25 % of the calls, so that the key is new"),
+        (TWO, 500, "of another row in 25 % of the calls, so that the key is new"),
+        (BOTH + "DO NOTHING", 0, "of a row that is there: no call made a new one"),
+        (BOTH + "(usr, post) DO UPDATE SET post = EXCLUDED.post", 1000, "nothing tells how many calls made new ones"),
+        ("WITH x AS (" + BOTH + "DO NOTHING RETURNING usr) SELECT usr FROM x", 1000, "nothing tells how many calls"),
+        (TOKEN + "DO NOTHING", 1000, "$1: new each time"),
+        (TOKEN + "(token) DO NOTHING", 250, "$1: new in 25 % of the calls, else new row note.token, as rows have it"),
+        (
+            "INSERT INTO sess (account) VALUES ($1) ON CONFLICT DO NOTHING",
+            900,
+            "of a row that is there: no new key can be made",
+        ),
+    ],
+)
+def test_rows_tell_how_many_calls_made_a_row_beside_one_in_the_way(text, rows, told):
+    plan, load = upserted(text, rows)
+
+    assert [each.reason for each in plan.left_out] == []
+    for draw in DRAWS:
+        said = write_files(plan, load, draw).how["s001"]
+        assert told in " ".join(said[0])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *((BOTH + "DO NOTHING", 994, draw) for draw in DRAWS),
+        (BOTH + "DO NOTHING", 0, DRAWS[0]),
+        (BOTH + "DO NOTHING", 300, DRAWS[0]),
+        (TWO, 600, DRAWS[0]),
+        (TOKEN + "(token) DO NOTHING", 1000, DRAWS[0]),
+        (TOKEN + "DO NOTHING", 300, DRAWS[0]),
+    ],
+    ids=str,
+)
+def test_a_copy_gets_as_many_new_rows_as_the_original(served, programs, tmp_path, case):
+    """Also when many sets of parameters have been used before. One who is asked for most of the time may come to have a
+    row with each of the others.
+    """
+    text, rows, draw = case
+    plan, load = upserted(text, rows)
+    files = write_files(plan, load, draw)
+    calls, count = 10_000, "SELECT (SELECT count(*) FROM public.likes) + (SELECT count(*) FROM public.note)"
+    for name, script in files.scripts.items():
+        (tmp_path / name).write_text(script)
+    with empty_database(served) as conninfo:
+        asyncio.run(execute_script(conninfo, ROWS_OF_LIKES + files.setup, name="set-up"))
+        ((before,),) = asyncio.run(fetch(conninfo, count))
+        words = ["-n", "-M", "extended", "-c", "2", "-t", str(calls // 2), "-f", tmp_path / "s001.sql", conninfo]
+        environment = {**os.environ, "PGOPTIONS": "-c synchronous_commit=off"}
+        done = subprocess.run(
+            [programs.path("pgbench"), *words], capture_output=True, text=True, check=False, env=environment
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        ((after,),) = asyncio.run(fetch(conninfo, count))
+    assert (after - before) / calls == pytest.approx(rows / 1000, abs=0.03 if draw.zipf is None else 0.1)
 
 
 @pytest.mark.parametrize("column", ["account", "mail", "state"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from pgtrial.design.limits import limits_to_prove
 from pgtrial.design.plan import Plan, make_plan
 from pgtrial.engine.host_facts import facts_for
-from pgtrial.errors import PreflightError, SpecError, SpecProblem
+from pgtrial.errors import PreflightError, SpecError, SpecProblem, TargetError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import quick_experiment
@@ -107,17 +107,25 @@ class Checked:
 
     @cached_property
     def without_program(self) -> str:
-        """Why the programs of a load cannot be started here, "" if they can, there are none, or a hook may still bring
-        them. Only who asks looks.
+        """Why the programs of a load, or PgBouncer, cannot be started here, "" if they can, there are none, or a hook
+        may still bring them. Only who asks looks.
         """
         from pgtrial.engine.loads.command import refuse_missing
+        from pgtrial.engine.target.throwaway import pooler_of
+        from pgtrial.workloads.command import files_of
 
-        if self.there.workload.kind != COMMAND or not self.place.is_here or self.there.hooks.before_dataset:
+        workload = self.there.workload
+        if not self.place.is_here or self.there.hooks.before_dataset:
             return ""
         try:
-            asyncio.run(refuse_missing(self.there.workload, self.plan.arms, LocalHost()))
-        except PreflightError as error:
-            return f"{error.message}. {error.hint}".rstrip(".")
+            if workload.kind == COMMAND:
+                files = files_of(self.there, self.loaded.folder)
+                asyncio.run(refuse_missing(workload, self.plan.arms, LocalHost(), files))
+            if self.there.target.host is None:
+                for arm in self.plan.arms:
+                    asyncio.run(pooler_of(arm, workload, LocalHost()))
+        except (PreflightError, SpecError, TargetError) as error:
+            return f"{error.message}. {error.hint}".rstrip(". ")
         return ""
 
     @property

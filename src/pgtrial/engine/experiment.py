@@ -37,7 +37,7 @@ from pgtrial.engine.target.server_board import ServerBoard
 from pgtrial.engine.target.server_survey import refuse_shared_settings
 from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
 from pgtrial.engine.target.switchboard import Switchboard
-from pgtrial.engine.target.throwaway import ThrowawayTarget
+from pgtrial.engine.target.throwaway import ThrowawayTarget, pooler_of
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.turns import ask_for_check, decide_turns
 from pgtrial.errors import ConnectError, PgTrialError, SpecError, StoreError, TargetError
@@ -63,6 +63,7 @@ from pgtrial.store.belongings import Belongings
 from pgtrial.store.calibrations import identify_machine
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State, has_runs
+from pgtrial.workloads.command import files_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +222,7 @@ async def _run_schedule(
                 ):
                     await refuse_shared_settings(plan, host=host, caller=caller)
                 await hooks.run("before_dataset")
-                if experiment.workload.kind == COMMAND:
-                    await refuse_missing(experiment.workload, plan.arms, here)
+                await _refuse_unstartable(plan, folder, host=host, here=here)
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     Preparation(
@@ -265,6 +265,15 @@ async def _run_schedule(
                     async with contextlib.aclosing(blocks) as given:
                         async for block in given:
                             await schedule.run([slot for slot in pending if slot.block == block])
+
+
+async def _refuse_unstartable(plan: Plan, folder: Path, *, host: Host, here: Host) -> None:
+    """Raise PreflightError or SettingError for a program or pooler that would fail once the data are made."""
+    experiment = plan.experiment
+    if experiment.workload.kind == COMMAND:
+        await refuse_missing(experiment.workload, plan.arms, here, files_of(experiment, folder / layout.FILES))
+    for arm in plan.arms:
+        await pooler_of(arm, experiment.workload, host)
 
 
 async def _remove_left(experiment: Experiment, belongings: Belongings) -> None:

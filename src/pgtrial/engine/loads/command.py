@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -40,46 +41,92 @@ _TRIAL = 1.0  # s
 _MOST_TOLD = 256 << 20  # bytes of what a program tells while it is stopped now and then
 _HINT = "docs/command.md says what the program has to print. Nothing has been measured."
 
-# What env would find: it says "Permission denied" if there is nothing, and a directory of PATH is closed to its user.
+# What env would find, and its first line if that names an interpreter. env says "Permission denied" if there is
+# nothing, and a directory of PATH is closed to its user.
 _FIND = """
-case $1 in */*) test -f "$1" && test -x "$1"; exit;; esac
+look() {
+    test -f "$1" && test -x "$1" || return 1
+    IFS= read -r first < "$1"
+    case $first in '#!'*) printf '%s\\n' "$first"; esac
+    exit 0
+}
+case $1 in */*) look "$1"; exit 1; esac
 set -f
 IFS=:
-for directory in $PATH; do
-    test -f "$directory/$1" && test -x "$directory/$1" && exit 0
-done
+for directory in $PATH; do look "$directory/$1"; done
 exit 1
 """
+_MOST_INTERPRETERS = 5  # of one another, as the kernel has it
 
 
-async def refuse_missing(workload: WorkloadTable, arms: Sequence[Arm], here: Host) -> None:
+async def refuse_missing(workload: WorkloadTable, arms: Sequence[Arm], here: Host, files: Mapping[str, str]) -> None:
     """Raise PreflightError if the account of the load finds no program of the name that the command has, or that of an
-    arm: in its PATH, or where a path leads from the directory in which the files of the load are put.
+    arm: in its PATH, or where a path leads from the directory in which the ``files`` of the load are put, by their
+    names. Neither may a script's interpreter be missing.
     """
-    account, files = server_account(here.ops), {Path(file).name for file in workload.files}
+    account = server_account(here.ops)
     missing, hints = list[str](), list[str]()
     for program in dict.fromkeys(command_of(workload, arm).command[0] for arm in arms):
-        if "/" in program and os.path.normpath(program) in files:
-            continue
-        if "/" in program and not Path(program).is_absolute():
+        text = files.get(os.path.normpath(program)) if "/" in program else None
+        if text is None and "/" in program and not Path(program).is_absolute():
             missing.append(program)
             hints.append(
                 "A path begins in the directory where the program starts: nothing but files of [workload] is there."
             )
             continue
-        find = ["sh", "-c", _FIND, "sh", program]
-        if (await here.run(find, account=account, directory=Path("/"), check=False)).status != 0:
+        first = await _find(program, here, account) if text is None else text.partition("\n")[0]
+        if first is None:
             missing.append(program)
             hints.append(
                 "Correct the path, install what it names, and make that executable."
                 if "/" in program
                 else "Correct its name, install it, or name it with its whole path: it is looked for in PATH."
             )
+        elif interpreter := await _missing_interpreter(first, here, account):
+            raise PreflightError(
+                f"the program {program} cannot be started: its interpreter {repr(interpreter)[1:-1]} is not found",
+                hint=f'Correct its first line, which begins with "#!", or install the interpreter.{_who(account)}',
+            )
     if missing:
-        if account is not None:
-            hints.append(f"It runs as {account.name}, who has to be able to read and execute it: not below /root.")
         names = f"program {missing[0]} is" if len(missing) == 1 else f"programs {', '.join(missing)} are"
-        raise PreflightError(f"the {names} not found", hint=" ".join(dict.fromkeys(hints)))
+        raise PreflightError(f"the {names} not found", hint=" ".join(dict.fromkeys(hints)) + _who(account))
+
+
+def _who(account: Account | None) -> str:
+    if account is None:
+        return ""
+    return f" It runs as {account.name}, who has to be able to read and execute it: not below /root."
+
+
+async def _find(program: str, here: Host, account: Account | None) -> str | None:
+    """The first line of a program that is a script, "" of another one, None where there is none."""
+    found = await here.run(["sh", "-c", _FIND, "sh", program], account=account, directory=Path("/"), check=False)
+    return found.stdout.removesuffix("\n") if found.status == 0 else None
+
+
+async def _missing_interpreter(first: str, here: Host, account: Account | None) -> str:
+    """What a script with this ``first`` line would not find, "" if it does."""
+    for _ in range(_MOST_INTERPRETERS):
+        wanted = _interpreters(first)
+        for program in wanted:
+            found = await _find(program, here, account)
+            if found is None:
+                return program
+            first = found
+        if not wanted:
+            break
+    return ""
+
+
+def _interpreters(first: str) -> tuple[str, ...]:
+    """What a script is started with by its ``first`` line, and what that starts, if it is env."""
+    if not first.startswith("#!"):
+        return ()
+    interpreter, *others = re.split(r"[ \t]+", first.removeprefix("#!").strip(" \t"))
+    if Path(interpreter).name == "env":
+        named = next((word for word in others if not word.startswith("-") and "=" not in word), None)
+        return (interpreter,) if named is None else (interpreter, named)
+    return (interpreter,) if interpreter else ()
 
 
 def command_of(workload: WorkloadTable, arm: Arm) -> WorkloadTable:

@@ -19,8 +19,10 @@ from pgtrial.engine.target.base import (
 )
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.hosts.base import Account, Host
+from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.pgbouncer import PGBOUNCER
 from pgtrial.knobs.slowdown import (
@@ -35,7 +37,7 @@ from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.entrance import Entrance
-from pgtrial.postgres.pooler import Pooler, find_pooler, require_protocol
+from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
@@ -157,16 +159,14 @@ class ThrowawayTarget:
 
     async def _start_pooler(self, arm: Arm) -> Mapping[str, str]:
         """Start the arm's PgBouncer, if it has one; the variables that make the load go to it."""
-        table = arm.knobs.get(PGBOUNCER)
-        if table is None:
-            return {}
         workload = self.experiment.workload
-        program = await find_pooler(self.host, self.account)
-        require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
+        program = await pooler_of(arm, workload, self.host)
+        if program is None:
+            return {}
         self.pooler = Pooler(
             program=program,
             cluster=self.cluster(arm),
-            table=table,
+            table=arm.knobs[PGBOUNCER],
             clients=workload.most_sessions(own_clients(arm.knobs.get(WORKLOAD, {}))),
         )
         await self.pooler.start()
@@ -249,6 +249,16 @@ class ThrowawayTarget:
             await remove_until_gone(self.host, *cluster.directories)
         await self.changes.undo(self.made)
         self.made = []
+
+
+async def pooler_of(arm: Arm, workload: WorkloadTable, host: Host) -> PoolerProgram | None:
+    """The PgBouncer there of an arm that has one. Raises SettingError if there is none, or not one for its load."""
+    table = arm.knobs.get(PGBOUNCER)
+    if table is None:
+        return None
+    program = await find_pooler(host, server_account(host.ops))
+    require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
+    return program
 
 
 async def start_server(

@@ -154,7 +154,7 @@ class Drawer:
     def _by_row(self) -> dict[str, list[Use]]:
         rows: dict[str, list[Use]] = {}
         for use in self.shape.uses:
-            if use.table is not None and not is_fresh(use, self.load):
+            if use.table is not None and (use.is_mixed or not is_fresh(use, self.load)):
                 rows.setdefault(use.row, []).append(use)
         return rows
 

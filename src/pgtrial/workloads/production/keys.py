@@ -43,6 +43,45 @@ def keep_own(shape: Shape, load: Load) -> Shape:
     return replace(shape, uses=uses)
 
 
+def settle_conflicts(shape: Shape, load: Load) -> Shape:
+    """With keys of new rows that ON CONFLICT would find in the way made new: by a new value, or, of a key of several
+    columns, by one of them of another row. A row with a key that cannot be made new is one that is there.
+    """
+    rows: dict[str, list[Use]] = {}
+    for use in shape.uses:
+        if use.conflict is not None and use.role is Role.NEW:
+            rows.setdefault(use.row, []).append(use)
+    settled = {}
+    for uses in rows.values():
+        apart = _apart(uses, load)
+        for use in uses:
+            if apart is None:
+                settled[use] = replace(use, role=Role.SET)
+            else:
+                settled[use] = replace(use, is_apart=use.column in apart)
+    return replace(shape, uses=tuple(settled.get(use, use) for use in shape.uses))
+
+
+def _apart(uses: Sequence[Use], load: Load) -> set[str] | None:
+    """Columns of a row to be drawn of another one, which makes its keys new; None where that makes not all of them."""
+    first, table, found = uses[0], _table_of(uses[0], load), set[str]()
+    for key in _keys(table):
+        if not set(key.columns) <= set(first.given):
+            continue
+        own = [use for use in uses if use.column in key.columns]
+        if any(is_fresh(use, load) for use in own):
+            continue
+        if len(own) < 2 or (first.conflict and first.conflict != set(key.columns)):
+            return None
+        found.add(max(own, key=lambda use: table.columns[use.column].distinct).column)
+    return found
+
+
+def _table_of(use: Use, load: Load) -> Table:
+    assert use.table is not None
+    return load.tables[use.table]
+
+
 def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
     """What the row of a value that is never missing, and cannot be a new one, is found by."""
     assert use.table is not None
@@ -65,7 +104,7 @@ def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName
             if column in key.columns and not any(is_fresh(each, load) for each in news):
                 return f"{_say(name, key)} may be there once, and gets what the statement makes of other values"
     for use in shape.uses:
-        if use.table is None or use.role not in (Role.NEW, Role.SET) or is_own(use):
+        if use.table is None or use.role not in (Role.NEW, Role.SET) or is_own(use) or use.conflict is not None:
             continue
         for key in _keys(load.tables[use.table]):
             if use.column not in key.columns or not _is_at_risk(key, use):
@@ -147,7 +186,8 @@ def _varied(key: _Key, use: Use, load: Load) -> str | None:
         return _best(free, table)
     if use.role is not Role.NEW or _is_numbered(key, use, table):
         return None
-    return _best([name for name in free if table.columns[name].references is None], table) or _best(free, table)
+    own = _best([name for name in free if table.columns[name].references is None], table)
+    return own or (_best(free, table) if use.conflict is None else None)
 
 
 def _best(names: Sequence[str], table: Table) -> str | None:

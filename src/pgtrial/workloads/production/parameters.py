@@ -59,6 +59,10 @@ class Use:
     ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
     those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
     it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be.
+
+    Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
+    the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of
+    another one than the rest of it.
     """
 
     number: int
@@ -70,6 +74,14 @@ class Use:
     changes: tuple[str, ...] = ()
     is_age: bool = False
     word: str = ""
+    conflict: frozenset[str] | None = None
+    new: float | None = 1.0
+    is_apart: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is of a new row in a part of the calls only."""
+        return self.role is Role.NEW and self.new is not None and self.new < 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +109,7 @@ def read_shape(statement: Statement, load: Load) -> Shape:
     tree = parse_statement(_ESCAPE.sub("", statement.text))
     found = {use.number: use for use in _fixed(read_text(statement.text)[1].tokens)}
     if tree is not None:
-        finder = _Finder(load)
+        finder = _Finder(load, _part_of_new(tree, statement))
         for node in tree.find_all(exp.Column):
             if node.name.startswith(MARK) and not node.table:
                 number = int(node.name.removeprefix(MARK))
@@ -150,6 +162,15 @@ def _is_upsert(tree: exp.Expr) -> bool:
     return isinstance(values, exp.Values) and len(values.expressions) == 1
 
 
+def _part_of_new(tree: exp.Expr, statement: Statement) -> float | None:
+    """Of an INSERT with ON CONFLICT DO NOTHING, by the rows that were counted; None where those are others, too."""
+    conflict = tree.args.get("conflict") if isinstance(tree, exp.Insert) else None
+    if conflict is None or conflict.expressions or conflict.args.get("where") is not None:
+        return None
+    values = tree.expression
+    return min(1.0, statement.rows_per_call / (len(values.expressions) if isinstance(values, exp.Values) else 1))
+
+
 def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple[str, str], ...]]:
     """Of an INSERT of one row, what "RETURNING" gives of it, if it is sure to give that."""
     values = tree.expression if isinstance(tree, exp.Insert) else None
@@ -166,7 +187,10 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
+    """``new`` is the part of the calls of an INSERT that make a new row, where the counts tell."""
+
     load: Load
+    new: float | None = None
 
     def find(self, node: exp.Column, number: int, *, is_time: bool = False) -> Use:
         """``is_time``: its values are lengths of time."""
@@ -281,9 +305,19 @@ class _Finder:
         if columns[index] not in self.load.tables[table].columns:
             return _other(number)
         drawn = {name for name, each in zip(columns, parent.expressions, strict=False) if _is_parameter(each)}
-        role = Role.SET if _meets_row(insert, columns[index], drawn) else Role.NEW
-        row = f"row {parent.index or 0}"
-        return Use(number=number, role=role, table=table, column=columns[index], row=row, given=tuple(columns))
+        use = Use(
+            number=number,
+            role=Role.NEW,
+            table=table,
+            column=columns[index],
+            row=f"row {parent.index or 0}",
+            given=tuple(columns),
+        )
+        if not _may_meet_row(insert, columns[index], drawn):
+            return use
+        new = self.new if insert.parent is None else None
+        guarded = frozenset(_conflict_columns(insert.args["conflict"]))
+        return replace(use, role=Role.NEW if new else Role.SET, conflict=guarded, new=new)
 
     def _target(self, insert: exp.Insert) -> tuple[TableName | None, list[str]]:
         """The table that gets rows, and the columns for which they bring values."""
@@ -332,10 +366,10 @@ def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
     return Role.BESIDE if isinstance(parent, _BESIDE) else None
 
 
-def _meets_row(insert: exp.Insert, column: str, drawn: set[str]) -> bool:
-    """Whether a row that is there already makes the conflict that is asked for, so that no new one comes.
+def _may_meet_row(insert: exp.Insert, column: str, drawn: set[str]) -> bool:
+    """Whether a row that is there already may make the conflict that is asked for, so that no new one comes.
 
-    ``drawn`` are the columns that get parameters, all of one such row.
+    ``drawn`` are the columns that get parameters, all of one row.
     """
     conflict = insert.args.get("conflict")
     if conflict is None:

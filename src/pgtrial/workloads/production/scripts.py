@@ -24,7 +24,15 @@ from pgtrial.workloads.production.draws import (
     name_of,
     quote,
 )
-from pgtrial.workloads.production.keys import can_number, find_obstacle, is_fresh, is_own, is_text, keep_own
+from pgtrial.workloads.production.keys import (
+    can_number,
+    find_obstacle,
+    is_fresh,
+    is_own,
+    is_text,
+    keep_own,
+    settle_conflicts,
+)
 from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
 from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine, triggers_of
 from pgtrial.workloads.production.transactions import Told, tell
@@ -126,7 +134,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         if isinstance(text, Refusal):
             refused.append((statement, text))
             continue
-        shape = keep_own(read_shape(statement, load), load)
+        shape = settle_conflicts(keep_own(read_shape(statement, load), load), load)
         if is_known(statement, shape, load):
             members.append(Member(statement=statement, text=text, shape=shape))
         else:
@@ -264,6 +272,8 @@ class _Writer:
         self.sources: list[tuple[str, str]] = []
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, str] = {}  # expression of what is new each time, by variable
+        self.renewed: dict[str, str] = {}  # of those columns that are others for a new row, the expression
+        self.chances: dict[str, float] = {}  # that a row is new, by the name of the other row of which it is then
         self.variables: dict[tuple[int, int], str] = {}
         self.dials: dict[Dial, float] = {}
         self.returns: set[int] = set()  # places of statements whose row gives variables
@@ -287,21 +297,34 @@ class _Writer:
                     self.variables[place, use.number] = returned
                     continue
                 variable = f"v{place}_{use.number}"
-                if use.row not in own:
+                if use.row not in own and not use.is_mixed:
                     variable = self._shared(variable, use, shared, taken)
                 taken.add(variable)
                 self.variables[place, use.number] = variable
                 if variable in alone and use.role is Role.NEW and use.number in drawn:
                     # Each row is there once, and those that refer to it tell how often it is asked for.
                     self.columns[variable] = self._with_default(member, use, drawn[use.number])
+                if use.is_apart and variable not in self.fresh:
+                    self.renewed[variable] = f"coalesce({self._other_row(place, use)}.{variable}, p.{variable})"
                 if variable in self.columns or variable in self.fresh:
                     continue
                 if self._is_found_by_key_alone(use, member):
                     alone.add(variable)
-                if is_fresh(use, self.load):
+                is_new = is_fresh(use, self.load)
+                if is_new and not use.is_mixed:
                     self.fresh[variable] = self._new_value(use)
-                else:
-                    self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
+                    continue
+                if is_new:
+                    other, new = self._other_row(place, use), self._new_value(use)
+                    self.renewed[variable] = f"CASE WHEN {other}.n IS NULL THEN p.{variable} ELSE ({new})::text END"
+                self.columns[variable] = self._with_default(member, use, drawn.get(use.number) or drawer.other(use))
+
+    def _other_row(self, place: int, use: Use) -> str:
+        """Of parameters, there only if a row of a statement is to be new."""
+        assert use.new is not None
+        name = f"o{place}_{use.row.rpartition(' ')[2]}"
+        self.chances[name] = use.new
+        return name
 
     def _is_found_by_key_alone(self, use: Use, member: Member) -> bool:
         if use.role is not Role.EQUAL or use.table is None:
@@ -374,8 +397,14 @@ class _Writer:
             zipf = self.draw.zipf
             drawn = f"random(1, {COUNT})" if zipf is None else f"random_zipfian(1, {COUNT}, {zipf})"
             lines.append(f"\\set n {drawn}")
-            selected = ", ".join(["p.*", *fresh])
-            lines.append(f"SELECT {selected} FROM {SCHEMA}.{self.script.name} AS p WHERE n = :n \\gset")
+            # Each row is as likely as another, and there is none as often as no new one is made.
+            lines += [f"\\set {name} random(1, {round(COUNT / chance)})" for name, chance in self.chances.items()]
+            table = f"{SCHEMA}.{self.script.name}"
+            others = "".join(f" LEFT JOIN {table} AS {name} ON {name}.n = :{name}" for name in self.chances)
+            kept = [f"p.{variable}" for variable in self.columns if variable not in self.renewed]
+            renewed = [f"{expression} AS {variable}" for variable, expression in self.renewed.items()]
+            selected = ", ".join([*(kept if renewed else ["p.*"]), *renewed, *fresh])
+            lines.append(f"SELECT {selected} FROM {table} AS p{others} WHERE p.n = :n \\gset")
         elif fresh:
             lines.append(f"SELECT {', '.join(fresh)} \\gset")
         statements = [
@@ -399,7 +428,23 @@ class _Writer:
         if variable in self.fresh:
             return f"${use.number}: new each time"
         also = "" if variable == f"v{place}_{use.number}" else ", the same as of another statement"
-        return f"${use.number}: {self.columns[variable].how}{also}"
+        how = self.columns[variable].how
+        if variable in self.renewed and use.new is not None:
+            part = f"{format_share(use.new)} of the calls"
+            if use.is_apart:
+                how += f", of another row in {part}, so that the key is new"
+            else:
+                how = f"new in {part}, else {how}"
+        if use.conflict is not None and use.role is Role.SET:
+            how += f", of a row that is there: {_WHY_MET[use.new is None, bool(use.new)]}"
+        return f"${use.number}: {how}{also}"
+
+
+_WHY_MET = {  # by whether nothing tells, and whether there were new ones
+    (True, False): "nothing tells how many calls made new ones",
+    (False, False): "no call made a new one",
+    (False, True): "no new key can be made",
+}
 
 
 def _ordered(script: Script, load: Load, draw: Draw) -> tuple[Member, ...]:
