@@ -321,6 +321,19 @@ def test_sysbench_tells_of_each_of_its_events(work, tables):
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
 
 
+@needs_sysbench
+def test_a_rate_of_sysbench_is_refused_wherever_it_comes_from(drive, tables, tmp_path):
+    """A configuration that is none of files, or a program that stands in front of sysbench, is not looked into."""
+    configuration = tmp_path / "a.cfg"
+    configuration.write_text("rate=100\n")
+    configuration.chmod(0o644)
+    words = ("oltp_read_only", "--tables=2", "--table-size=10000", f"--config-file={configuration}")
+
+    outcome = drive(command("sysbench", *words, results="sysbench"), files={})
+
+    assert any("a rate of sysbench's own is not seen" in error for error in outcome.errors)
+
+
 @needs_pgreplay
 def test_pgreplay_replays_a_log_with_its_timing(work, served, monkeypatch):
     """Of twenty statements a tenth of a second apart one fails, as it did in the original."""
