@@ -6,11 +6,11 @@ from pgtrial.cli.main import COMMANDS, group, main
 CONTEXT = click.Context(group)
 
 
-def numbers() -> dict[str, click.ParamType]:
-    """The types of all options that take a number which need not be whole, by command and name."""
+def numbers() -> dict[str, click.Parameter]:
+    """All options with a number that need not be whole, by command and name."""
     commands = {name: group.get_command(CONTEXT, name) for name, _ in COMMANDS}
     return {
-        f"{name} --{option.name}": option.type
+        f"{name} --{option.name}": option
         for name, command in commands.items()
         if command is not None
         for option in command.params
@@ -26,7 +26,7 @@ def test_what_is_no_finite_number_is_refused_by_each_option(text: str) -> None:
     assert {"replay --speed", "replay --most_differ", "limits --step"} <= {*found}
     for one in found.values():
         with pytest.raises(click.BadParameter, match="not a finite number"):
-            one.convert(text, None, None)
+            one.type.convert(text, None, None)
 
 
 def test_a_replay_at_no_speed_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
