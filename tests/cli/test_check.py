@@ -80,6 +80,19 @@ def test_errors_of_the_file_and_of_its_settings_come_together_in_order(
     assert "hint: PostgreSQL 18 has it." in captured.err
 
 
+def test_a_file_of_a_command_whose_figures_would_be_wrong_is_refused(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file.parent / "a.cfg").write_text("rate=100\n")
+    words = '["sysbench", "oltp_read_only", "--config-file=a.cfg"]'
+    load = f'[workload]\nkind = "command"\nresults = "sysbench"\ncommand = {words}\nfiles = "a.cfg"\n'
+    file.write_text(GOOD.replace('[workload]\nmix = "olap"\n', load))
+
+    assert main(["check", "--no-host", str(file)]) == 2
+
+    assert 'workload.files[0]: "a.cfg": a rate of sysbench' in capsys.readouterr().err
+
+
 def test_json_has_the_problems(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(GOOD.replace('"olap"', '"oltpp"'))
 

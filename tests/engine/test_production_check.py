@@ -97,3 +97,83 @@ def test_a_load_that_ends_while_it_is_counted_halfway_is_no_interruption(
 
     assert (truth.draw, truth.drifts) == ("draw", ())
     assert len(told) == 1
+
+
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """``check(send)``: a whole check, each load of which is ``send(draw)``; what is told."""
+    record = {
+        "scripts": [],
+        "triggers": [],
+        "left_out": [],
+        "seconds": 1.0,
+        "counted_for": None,
+        "hidden": 0,
+        "transactions": {"explained": 0, "commits": 0},
+    }
+    server = SimpleNamespace(conninfo=str, control=SimpleNamespace(address=SimpleNamespace(database="shop")))
+
+    async def open_server(*_args: object, **_options: object) -> object:
+        return server
+
+    async def fit_dials(*_args: object) -> tuple[()]:
+        return ()
+
+    def check(send: Callable[[str], Truth]) -> list[str]:
+        async def attempt(*_args: object, draw: str, **_options: object) -> Truth:
+            return send(draw)
+
+        monkeypatch.setattr(production_check, "read_record", lambda _folder: record)
+        monkeypatch.setattr(production_check, "refuse_changeable", lambda _folder, *, hint: hint)
+        monkeypatch.setattr(production_check, "_refuse_code", lambda *_args: None)
+        monkeypatch.setattr(production_check, "open_server", open_server)
+        monkeypatch.setattr(production_check, "fit_dials", fit_dials)
+        monkeypatch.setattr(production_check, "nearest", lambda *_args: {"read": "rows"})
+        monkeypatch.setattr(production_check, "_write_nearest", lambda *_args: None)
+        monkeypatch.setattr(production_check, "_try", attempt)
+        told = list[str]()
+        production_check.check_workload(
+            "dbname=shop", tmp_path, {}, clients=1, seconds=20, in_place=True, tell=told.append
+        )
+        return told
+
+    return check
+
+
+def truth_of(draw: str) -> Truth:
+    return Truth(draw=draw, matches=(), drawing=0.0)
+
+
+def test_what_was_measured_is_kept_before_the_next_load_is_sent(
+    check: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """A check may be killed after minutes; its loads are as true as they were."""
+    before: dict[str, str] = {}
+
+    def send(draw: str) -> Truth:
+        path = tmp_path / production_check.TRUTH
+        before[draw] = path.read_text() if path.exists() else ""
+        return truth_of(draw)
+
+    check(send)
+
+    assert [*before] == ["rows", "keys", "hot", "nearest"]
+    assert before["rows"] == ""
+    assert "## rows\n" in before["keys"]
+    assert all(f"## {draw}\n" in before["nearest"] for draw in ("rows", "keys", "hot"))
+    assert all("The check has not ended" in before[draw] for draw in ("keys", "hot", "nearest"))
+    whole = (tmp_path / production_check.TRUTH).read_text()
+    assert "## nearest\n" in whole
+    assert "The check has not ended" not in whole
+
+
+def test_it_is_told_how_many_loads_are_sent_for_how_long_and_which_it_is(check: Callable[..., list[str]]) -> None:
+    told = check(truth_of)
+
+    assert told[0] == "4 to 8 loads are sent, each for 20 s; in between the dials are turned"
+    assert [text for text in told if text.startswith("load ")] == [
+        "load 1 of at most 8: rows",
+        "load 2 of at most 8: keys",
+        "load 3 of at most 8: hot",
+        "load 4 of at most 8: nearest",
+    ]

@@ -47,6 +47,18 @@ def test_what_the_file_may_say_of_causes(find: Find, text: str) -> None:
         ("[checks.cpu-busy]\nthreshold = '5ms'", "checks.cpu-busy.threshold", "wrong unit", '"90%"'),
         ("[checks.read-response]\nthreshold = '3%'", "checks.read-response.threshold", "wrong unit", '"5ms"'),
         ("[checks.read-response]\nalarm = '3ms'", "checks.read-response.alarm", "wrong unit", '"90%"'),
+        (
+            "[checks.temporary-files]\nwarning = nan",
+            "checks.temporary-files.warning",
+            "expected a finite number, got nan",
+            "",
+        ),
+        (
+            "[associations]\nfalse_discovery = nan",
+            "associations.false_discovery",
+            "expected a finite number, got nan",
+            "",
+        ),
         ("[checks.temporary-files]\nwarning = '3s'", "checks.temporary-files.warning", "wrong unit", '"64MB"'),
         ("[checks.device-queue]\nthreshold = '3s'", "checks.device-queue.threshold", "wrong unit", "without a unit"),
         ("[checks.hit-ratio]\nthreshold = 0.5", "checks.hit-ratio.threshold", "no threshold of its own", "warning"),

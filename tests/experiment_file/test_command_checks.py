@@ -109,6 +109,29 @@ def test_what_is_right_is_not_refused(text: str) -> None:
             "workload.command",
             "a rate of sysbench's own is not seen",
         ),
+        (
+            SYSBENCH + '[arms.c.workload]\ncommand = ["sysbench", "oltp_read_write", "--rate=40"]\n',
+            "arms.c.workload.command",
+            "a rate of sysbench's own is not seen",
+        ),
+        (
+            SYSBENCH + '[arms.c.workload]\ncommand = ["sysbench", "--tables=2"]\n',
+            "arms.c.workload.command",
+            "names no script behind the program",
+        ),
+        (
+            results("benchbase") + SHOP + "writes = true\n",
+            "workload.command",
+            "the command names no configuration that is one of files",
+        ),
+        (
+            results("benchbase").replace("load.py", "/srv/tpcc.xml")
+            + 'files = "tpcc.xml"\n'
+            + SHOP
+            + "writes = true\n",
+            "workload.command",
+            "the command names no configuration that is one of files",
+        ),
         ('[workload]\nmix = "oltp"\ncommand = ["x"]\n', "workload.command", 'no meaning with kind = "pgbench"'),
         ('[workload]\nmix = "oltp"\nresults = "json"\n', "workload.results", 'no meaning with kind = "pgbench"'),
     ],

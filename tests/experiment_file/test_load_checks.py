@@ -54,6 +54,21 @@ def test_what_is_right_is_not_refused(text: str) -> None:
     ("text", "path", "message"),
     [
         (
+            OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = nan }\n",
+            "arms.b.workload.variables.a",
+            "expected a finite number, got nan",
+        ),
+        (
+            OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = [1] }\n",
+            "arms.b.workload.variables.a",
+            "expected a text or a number",
+        ),
+        (
+            OWN + "[arms.a]\n[arms.b.workload]\npauses = nan\n",
+            "arms.b.workload.pauses",
+            "expected a finite number, got nan",
+        ),
+        (
             OWN + "[arms.a]\n[arms.b.workload]\nvariables = { 'a b' = 1 }\n",
             'arms.b.workload.variables."a b"',
             'invalid name of a variable: "a b"',

@@ -321,6 +321,19 @@ def test_sysbench_tells_of_each_of_its_events(work, tables):
     assert all(0 < row.latency_sum < 600 for row in found.rows if row.count)
 
 
+@needs_sysbench
+def test_a_rate_of_sysbench_is_refused_wherever_it_comes_from(drive, tables, tmp_path):
+    """A configuration that is none of files, or a program that stands in front of sysbench, is not looked into."""
+    configuration = tmp_path / "a.cfg"
+    configuration.write_text("rate=100\n")
+    configuration.chmod(0o644)
+    words = ("oltp_read_only", "--tables=2", "--table-size=10000", f"--config-file={configuration}")
+
+    outcome = drive(command("sysbench", *words, results="sysbench"), files={})
+
+    assert any("a rate of sysbench's own is not seen" in error for error in outcome.errors)
+
+
 @needs_pgreplay
 def test_pgreplay_replays_a_log_with_its_timing(work, served, monkeypatch):
     """Of twenty statements a tenth of a second apart one fails, as it did in the original."""
@@ -500,9 +513,59 @@ def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):
     assert outcome.errors == ("command: of the arm",)
 
 
+@pytest.fixture
+def try_out(open_place):
+    """``try_out(script, environment)``: what the trial before the first run does with a program, a shell's."""
+
+    def try_out(script: str, environment: Mapping[str, str]) -> None:
+        host = LocalHost(mark=str(open_place))
+        load = CommandLoad(
+            account=server_account(),
+            workload=command("sh", "-c", script),
+            files={},
+            seed=1,
+            clients=1,
+            here=host,
+            there=host,
+            work=open_place,
+            mark=str(open_place),
+        )
+        most = Setting(
+            name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9"
+        )
+        server = RunningServer(
+            settings={most.name: most},
+            changes=(),
+            version="16.2",
+            version_num=160000,
+            database="x",
+            control="",
+            conninfo=lambda database: database,
+            environment={**SERVER, **environment},
+            directories=(),
+            groups=(),
+            confirmed=frozenset(),
+        )
+        asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))
+
+    return try_out
+
+
+def test_a_program_that_leaves_another_with_its_output_is_told_with_their_number(try_out, open_place):
+    """It says no less than of one that has given its output away."""
+    tell = '{"t": \'$(date +%s.%N)\', "latency": 0.001}'
+
+    with pytest.raises(WorkloadError, match="holds its output open; it leaves 1 of its processes running"):
+        try_out(f"setsid sleep 600 & while sleep 0.2; do echo '{tell}'; done", {})
+
+    assert find_marked(str(open_place)) == ()
+
+
 @needs_compiler
 @pytest.mark.parametrize(("child", "is_loaded"), [("sleep 60", True), ("./static", False)])
-def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_refused(open_place, child, is_loaded):
+def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_refused(
+    try_out, open_place, child, is_loaded
+):
     """A shell has the library, and what it starts may not."""
     host, mark = LocalHost(mark=str(open_place)), str(open_place)
     library = asyncio.run(build_library(host, open_place))
@@ -511,33 +574,7 @@ def test_a_program_that_has_its_work_done_by_one_that_cannot_be_slowed_down_is_r
     subprocess.run(["cc", "-nostdlib", "-static", "-o", open_place / "static", source], check=True, timeout=60)
     tell = '{"t": \'$(date +%s.%N)\', "latency": 0.001}'
     script = f"cd {open_place}; {child} & while sleep 0.2; do echo '{tell}'; done"
-    load = CommandLoad(
-        account=server_account(),
-        workload=command("sh", "-c", script),
-        files={},
-        seed=1,
-        clients=1,
-        here=host,
-        there=host,
-        work=open_place,
-        mark=mark,
-    )
-    most = Setting(name="max_connections", value="9", unit="", vartype="integer", source="", source_file="", shown="9")
-    server = RunningServer(
-        settings={most.name: most},
-        changes=(),
-        version="16.2",
-        version_num=160000,
-        database="x",
-        control="",
-        conninfo=lambda database: database,
-        environment={**SERVER, **generator_environment({"generator": "1.5"}, library, host)},
-        directories=(),
-        groups=(),
-        confirmed=frozenset(),
-    )
-
     with contextlib.nullcontext() if is_loaded else pytest.raises(SettingError, match='varied: "static" does not load'):
-        asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))
+        try_out(script, generator_environment({"generator": "1.5"}, library, host))
 
     wait_until(lambda: find_marked(mark) == ())

@@ -38,6 +38,7 @@ from pgtrial.postgres.programs import (
     how_to_get_extensions,
     prefer_one_kind,
 )
+from pgtrial.workloads.command import files_of
 from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
 from pgtrial.workloads.pauses import explain_no_pauses, longest_sleeps
@@ -241,6 +242,7 @@ def check_text(
             facts = facts_for(experiment, folder, is_here=place.is_here) if on_host else None
             plan = make_plan(experiment, facts)
             found += explain_no_pauses(experiment, plan.arms, folder)
+            files_of(experiment, folder)  # refuses those whose figures would be wrong
         except SpecError as error:
             found += error.problems
     if plan is None or found:

@@ -22,7 +22,11 @@ from pgtrial.language import Language
     "pauses of scripts (pauses) longer.",
 )
 @click.option(
-    "--step", default=1.5, metavar="FACTOR", type=float, help="How many times as long a time is. Default: 1.5."
+    "--step",
+    default=1.5,
+    metavar="FACTOR",
+    type=options.Number(),
+    help="How many times as long a time is. Default: 1.5.",
 )
 @click.option("--blocks", default=6, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
 @click.option(

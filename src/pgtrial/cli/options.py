@@ -1,6 +1,7 @@
 """Arguments and options that several commands share. Importing this costs no more than click."""
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,15 @@ class FolderPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if any(each in str(Path(os.fsdecode(value)).absolute()) for each in "\n\r\t"):
             self.fail("its path has a line break or a tab in a name. Rename that directory.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Number(click.FloatRange):
+    """A finite number: click's own type takes NaN, which is not outside any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
+            self.fail(f'"{value}" is not a finite number', param, ctx)
         return super().convert(value, param, ctx)
 
 

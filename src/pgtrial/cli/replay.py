@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
 from pgtrial.cli.terminal import echo
 
 _CHANCE = 4.0  # standard deviations of a count
@@ -20,7 +21,7 @@ _QUICK = 0.99  # of the statements are to be sent in time
 
 @click.command()
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
-@click.option("--speed", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Times as fast.")
+@click.option("--speed", default=1.0, show_default=True, type=options.Number(0.01, 100), help="Times as fast.")
 @click.option("--database", default=None, metavar="NAME", help="Only the sessions of this database of the log.")
 @click.option("--dsn", default="", metavar="DSN", help="The server, where libpq's variables do not say so.")
 @click.option(
@@ -36,7 +37,7 @@ _QUICK = 0.99  # of the statements are to be sent in time
     default=1.0,
     show_default=True,
     metavar="PERCENT",
-    type=click.FloatRange(0, 100),
+    type=options.Number(0, 100),
     help="Fail if more of the statements end otherwise than in the log, by more than chance. What a server cannot do "
     "in time, or at all, is a failure, and not one of them.",
 )

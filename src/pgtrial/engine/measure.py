@@ -234,12 +234,13 @@ class Measurement(ABC):
         )
         if outcome.errors:
             await is_ending(lambda: bool(self.group.describe_dead()))
-        if reasons := [*filter(None, [await self._find_dead(has_failed=bool(outcome.errors))]), *outcome.errors[:1]]:
+        reasons = [*filter(None, [await self._find_dead(has_failed=bool(outcome.errors))]), *outcome.errors[:1]]
+        if any(generator.results is not None for _, generator in generators) and (
+            left := await end_load(context.mark, context.client_host)
+        ):
+            reasons.append(f"{context.load.output.program} left {left} of its processes running")
+        if reasons:
             raise InvalidRunError(": ".join((label, *reasons)))
-        if any(generator.results is not None for _, generator in generators):
-            left = await end_load(context.mark, context.client_host)
-            if left:
-                raise InvalidRunError(f"{label}: {context.load.output.program} left {left} of its processes running")
         for name, member in self.group.members.items():
             await end_sessions(member.server, context.beginning_of_names(name))
         return outcome

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from pgtrial.workloads.pgbench import integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
 from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
-from pgtrial.workloads.production.fit import is_enough
+from pgtrial.workloads.production.fit import MOST_LOADS, is_enough
 from pgtrial.workloads.production.record import (
     FITTED,
     NEAREST,
@@ -74,7 +74,7 @@ def check_workload(
     in_place: bool,
     tell: Callable[[str], None],
 ) -> Checked:
-    """Send each drawn load for so many ``seconds``, ``tell`` what goes on, and write how true it was.
+    """Send each drawn load for so many ``seconds``, ``tell`` what goes on, and write after each how true it was.
 
     Each meets a fresh copy of the database at ``connection``, or with ``in_place`` that database itself. Raises
     SpecError for a folder that is no such load, ConnectError, PreflightError, TargetError, StoreError of the journal,
@@ -86,9 +86,7 @@ def check_workload(
     for said in record["triggers"]:
         tell(trigger_text(said))
     work = _check(connection, folder, record, caller, clients=clients, seconds=seconds, in_place=in_place, tell=tell)
-    checked = asyncio.run(until_signalled(work))
-    write_file(folder / TRUTH, truth_text(record, checked.truths, checked.fits))
-    return checked
+    return asyncio.run(until_signalled(work))
 
 
 def _refuse_code(folder: Path, record: Mapping[str, Any]) -> None:
@@ -126,12 +124,36 @@ async def _check(
             knobs = (ServerDatabase(server=server, caller=caller),)
             changes = HostChanges(journal=journal, host=host, folder=folder, knobs=knobs, owner=own, tell=ignore)
         copies = _Copies(server=server, changes=changes)
-        attempt = partial(_try, server, folder=folder, record=record, clients=clients, seconds=seconds, tell=tell)
         truths: list[Truth] = []
         fits: tuple[Fit, ...] = ()
+        numbers = itertools.count(1)
+        most = len(DRAWS) + MOST_LOADS + 1
+        tell(
+            f"{len(DRAWS) + 1} to {most} loads are sent, each for {format_duration(seconds)}; "
+            "in between the dials are turned"
+        )
+
+        async def attempt(database: str, *, draw: str, known: tuple[Failure, ...] = ()) -> Truth:
+            tell(f"load {next(numbers)} of at most {most}: {draw}")
+            return await _try(
+                server,
+                database,
+                folder=folder,
+                draw=draw,
+                record=record,
+                clients=clients,
+                seconds=seconds,
+                tell=tell,
+                known=known,
+            )
+
+        def keep(truths: Sequence[Truth], fits: Sequence[Fit], *, is_whole: bool = False) -> None:
+            write_file(folder / TRUTH, truth_text(record, truths, fits, is_whole=is_whole))
+
         for draw in DRAWS:
             async with copies.fresh() as database:
                 truths.append(await attempt(database, draw=draw.name))
+                keep(truths, fits)
                 if draw.name == FIRST:  # on a database that has been written to, as the original has
                     tell(_FITTING)
                     fits = await fit_dials(server.conninfo(database), folder, record, [])
@@ -144,6 +166,7 @@ async def _check(
             async with copies.fresh() as database:
                 truth = await attempt(database, draw=NEAREST, known=failures)
                 tried.append((truth, fits))
+                keep([*truths, truth], fits)
                 failures = truth.failures
                 chosen = _without(failures, chosen)
                 if is_enough([each.block_error() for each, _ in tried]):
@@ -156,6 +179,7 @@ async def _check(
             async with copies.fresh() as database:
                 truth = await attempt(database, draw=NEAREST, known=failures)
         truths.append(truth)
+        keep(truths, fits, is_whole=True)
     return Checked(truths=tuple(truths), fits=fits)
 
 

@@ -1,5 +1,6 @@
 """The tables that say what to look for in the samples: criteria of the scorecard, checks, associations."""
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
@@ -28,6 +29,8 @@ def _amount(value: Any) -> Amount:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         refuse('expected a number, or one with a unit such as "90%", "5ms" or "1MB"')
     if not isinstance(value, str):
+        if not math.isfinite(value):
+            refuse("expected a finite number")
         return Amount(float(value), "", value)
     for unit, parse in ((SHARE, parse_ratio), ("s", parse_duration), ("B", parse_bytes)):
         try:

@@ -21,7 +21,9 @@ PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "d
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
 _CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
-_SYSBENCH, _PGREPLAY = "sysbench", "pgreplay"
+_SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
+RATE_OF_SYSBENCH = "a rate of sysbench's own is not seen: how late an event was begun is in no latency"
+CONFIGURATION_OF_BENCHBASE = ".xml"
 _TELL = (
     'Have a script of files read PGTRIAL_CLIENTS, or write "-e", "PGTRIAL_CLIENTS={clients}" behind "run" in the '
     "command."
@@ -76,7 +78,7 @@ def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[
             message = "a replay has the sessions of its log, and clients do not change them"
             yield path, message, f"Give the number of the log's sessions in [workload] alone. {_OTHER_SPEED}"
         return
-    words = [word for command in _commands(experiment) for word in command]
+    words = [word for _, command in _commands(experiment) for word in command]
     if FORMATS[workload.results].keeps_clients or any(map(_CLIENTS.search, words)) or _read_clients(workload, folder):
         return
     unread = [word for word in workload.command[1:] if FilePath(word).is_absolute()]
@@ -85,17 +87,17 @@ def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[
         yield path, message, f'"{unread[0]}" is not one of files, and is not looked into. {_TELL}' if unread else _TELL
 
 
-def _commands(experiment: Experiment) -> Iterator[tuple[str, ...]]:
-    """That of the load, and those of arms."""
-    yield experiment.workload.command
+def _commands(experiment: Experiment) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """That of the load, and those of arms, with their places in the file."""
+    yield ("workload", "command"), experiment.workload.command
     for each in all_declared(experiment):
         if (each.knob, each.key) == (WORKLOAD, COMMAND_KEY) and each.path[0] != "factors":  # a level is no list
-            yield read_command(each.value)
+            yield each.path, read_command(each.value)
 
 
 def replays(experiment: Experiment) -> bool:
     """Whether a command sends the statements of a log, by pgreplay or by pgtrial itself."""
-    return experiment.workload.results == _PGREPLAY or any(map(_is_replay, _commands(experiment)))
+    return experiment.workload.results == _PGREPLAY or any(_is_replay(command) for _, command in _commands(experiment))
 
 
 def _is_replay(command: Sequence[str]) -> bool:
@@ -126,7 +128,9 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     workload, target = experiment.workload, experiment.target
     known = FORMATS[workload.results]
     if workload.results == _SYSBENCH:
-        yield from _check_sysbench(workload)
+        yield from _check_sysbench(experiment)
+    if workload.results == _BENCHBASE:
+        yield from _check_benchbase(experiment)
     if workload.rate is not None and replays(experiment):
         yield ("workload", "rate"), FORMATS[_PGREPLAY].no_rate, _OTHER_SPEED
     elif workload.rate is not None and known.no_rate:
@@ -155,10 +159,19 @@ def _cannot_be_had(metric: str, results: str, reason: str) -> tuple[str, str]:
     return message, "docs/command.md says what each generator tells."
 
 
-def _check_sysbench(workload: WorkloadTable) -> Iterator[Found]:
-    if len(workload.command) == 1 or (workload.command[1:2] and workload.command[1].startswith("-")):
-        message = "the command of sysbench names no script behind the program"
-        yield ("workload", "command"), message, 'Write it first: ["sysbench", "oltp_read_write", "--tables=4"].'
-    if any(word == "--rate" or word.startswith("--rate=") for word in workload.command):
-        message = "a rate of sysbench's own is not seen: how late an event was begun is in no latency"
-        yield ("workload", "command"), message, 'Leave out --rate, or use a load of kind = "pgbench" with rate.'
+def _check_sysbench(experiment: Experiment) -> Iterator[Found]:
+    for path, command in _commands(experiment):
+        if len(command) == 1 or (command[1:2] and command[1].startswith("-")):
+            message = "the command of sysbench names no script behind the program"
+            yield path, message, 'Write it first: ["sysbench", "oltp_read_write", "--tables=4"].'
+        if any(word == "--rate" or word.startswith("--rate=") for word in command):
+            yield path, RATE_OF_SYSBENCH, 'Leave out --rate, or use a load of kind = "pgbench" with rate.'
+
+
+def _check_benchbase(experiment: Experiment) -> Iterator[Found]:
+    """A configuration that is none of files is not looked into, and its rate and its clients are not seen."""
+    names = {FilePath(file).name for file in experiment.workload.files if file.endswith(CONFIGURATION_OF_BENCHBASE)}
+    for path, command in _commands(experiment):
+        if command and not names.intersection(command):
+            message = "the command names no configuration that is one of files: its rate would not be seen"
+            yield path, message, 'Write files = "tpcc.xml", and "-c", "tpcc.xml" in the command.'

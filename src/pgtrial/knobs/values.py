@@ -15,9 +15,11 @@ _MOUNT_OPTION = re.compile(r"[a-z][a-z0-9_]*(?:-[a-z]+)?(?:=[A-Za-z0-9_.:]+)?")
 
 
 class Table(BaseModel):
-    """The base of all tables of an experiment file: unknown keys are errors, values do not change after reading."""
+    """The base of all tables of an experiment file: unknown keys are errors, numbers are finite, values do not change
+    after reading.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """What the load does, where arms differ in it: the same work in another way."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.knobs.declaration import ALWAYS, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Command, Count, Form, Table, refuse, value_text
@@ -19,7 +20,11 @@ def _script(value: str) -> str:
     return value if value and value.isprintable() else refuse("a file has a printable name")
 
 
-def _variable(value: str | int | float) -> str | int | float:
+def _variable(value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        refuse("expected a text or a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        refuse("expected a finite number")
     return value if str(value).isprintable() else refuse("a variable has a printable value")
 
 
@@ -33,7 +38,7 @@ class ArmLoadTable(Table):
     )
     variables: dict[
         Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")],
-        Annotated[str | Annotated[int, Field(strict=True)] | float, AfterValidator(_variable)],
+        Annotated[str | Annotated[int, Field(strict=True)] | float, BeforeValidator(_variable)],
     ] = Field(default={}, description="Variables of the pgbench scripts: { batch = 100 }.")
     protocol: Literal["simple", "extended", "prepared"] | None = Field(
         default=None, description="Query protocol, instead of that of [workload]."

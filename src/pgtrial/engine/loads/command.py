@@ -202,15 +202,16 @@ class CommandLoad:
             outcome = await self._run(generator, server, None if library is None else look)
         except HostCommandError as err:
             raise WorkloadError(f"the command cannot be started: {err.message}", hint=_HINT) from err
+        left = await end_load(self.mark, self.here)
+        leaves = f"leaves {left} of its processes running"
         if outcome.errors:
-            said = outcome.errors[0].removeprefix(f"{COMMAND}: ")
+            said = outcome.errors[0].removeprefix(f"{COMMAND}: ") + (f"; it {leaves}" if left else "")
             hint = _HINT
             if self.account is not None and said.startswith("env: ") and said.endswith(os.strerror(errno.EACCES)):
                 hint = f"It runs as {self.account.name}, who has to be able to read and execute it: not below /root."
             raise WorkloadError(f"the command fails: {said}", hint=hint)
-        left = await end_load(self.mark, self.here)
         if left:
-            raise WorkloadError(f"the command leaves {left} of its processes running", hint=_HINT)
+            raise WorkloadError(f"the command {leaves}", hint=_HINT)
         if outcome.first_ended < outcome.started + _TRIAL:
             raise WorkloadError("the command ends by itself before it is told to", hint=_HINT)
         (summary,) = outcome.summaries

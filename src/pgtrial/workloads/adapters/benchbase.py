@@ -14,10 +14,10 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pgtrial.experiment_file.command_checks import CONFIGURATION_OF_BENCHBASE
 from pgtrial.store.command_line import LineError
 from pgtrial.workloads.adapters.base import Adapter, Files, Left, Translate
 
-_CONFIGURATION = ".xml"
 _BEGUN = "Warmup complete, starting measurements"
 _TIME = re.compile(r"Results\(.*\bnanoSeconds=(?P<ns>\d{1,18})")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")  # also where nobody sees it
@@ -39,7 +39,7 @@ def arrange(command: Sequence[str]) -> tuple[str, ...]:
 
 def objection(name: str, text: str) -> str:
     """What is wrong with a configuration, "" if nothing is."""
-    if not name.endswith(_CONFIGURATION):
+    if not name.endswith(CONFIGURATION_OF_BENCHBASE):
         return ""
     rates = [match["text"] for match in re.finditer(_ELEMENT.format("rate"), text)]
     if any(rate not in _NO_RATES for rate in rates) or not rates:
@@ -87,7 +87,7 @@ def read(lines: Iterable[str]) -> Iterator[str]:
 ADAPTER = Adapter(
     name="benchbase",
     arrange=arrange,
-    fill=lambda name: name.endswith(_CONFIGURATION),
+    fill=lambda name: name.endswith(CONFIGURATION_OF_BENCHBASE),
     objection=objection,
     translator=translator,
     ends_itself=True,

@@ -5,13 +5,17 @@ A script of ours (sysbench.lua) stands in front of the one that is named, and ta
 sysbench 1.0.20, src/lua/internal/sysbench.lua (thread_run) and src/sysbench.c.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from pgtrial.experiment_file.command_checks import RATE_OF_SYSBENCH
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _OURS = "pgtrial-sysbench.lua"
+_SCRIPT = ".lua"
+_RATE = re.compile(r"^rate=(?=[^#\n]*[1-9])", re.MULTILINE)  # of a configuration
 _CONNECTION = ("--pgsql-host={host}", "--pgsql-port={port}", "--pgsql-user={user}", "--pgsql-db={database}")
 
 
@@ -40,6 +44,11 @@ def environment(command: Sequence[str]) -> dict[str, str]:
     return {"PGTRIAL_SYSBENCH_SCRIPT": command[1]}
 
 
+def objection(name: str, text: str) -> str:
+    """What is wrong with a configuration, "" if nothing is; of those that are none of files our script says it."""
+    return RATE_OF_SYSBENCH if not name.endswith(_SCRIPT) and _RATE.search(text) else ""
+
+
 def _scripts() -> dict[str, str]:
     return {_OURS: _text()}
 
@@ -58,4 +67,11 @@ def _translator(_files: Files) -> Translate:
     return translate
 
 
-ADAPTER = Adapter(name="sysbench", arrange=arrange, environment=environment, adds=_scripts, translator=_translator)
+ADAPTER = Adapter(
+    name="sysbench",
+    arrange=arrange,
+    environment=environment,
+    adds=_scripts,
+    objection=objection,
+    translator=_translator,
+)

@@ -22,7 +22,7 @@ _MOST_TRIES = 16
 _ROUNDS = 2  # of all dials of a script
 _MOST_TRIED_STATES = 3  # the most common ones
 _TRIES_OF_STATE = 8
-_MOST_LOADS = 4  # that are tried, their dials turned once more after each
+MOST_LOADS = 4  # that are tried, their dials turned once more after each
 _CHANCE = 0.05  # relative difference in blocks of a call between two loads that are alike
 _MARGIN = 0.1  # of what is between two positions, at each of its ends
 # Of a position, which is an exponent, or a factor's logarithm to 2.
@@ -173,7 +173,7 @@ def is_enough(errors: Sequence[float]) -> bool:
 
     The load is sent once more for its figures, and then differs by chance: so it is to be nearer than they have to be.
     """
-    return errors[-1] <= _CHANCE or len(errors) == _MOST_LOADS
+    return errors[-1] <= _CHANCE or len(errors) == MOST_LOADS
 
 
 def ratio_near(target: float, tried: Sequence[tuple[float, float]]) -> float:

@@ -406,14 +406,21 @@ _HEAD = (
 )
 
 
-def truth_text(record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequence[Fit]) -> str:
-    """The table, as Markdown: for each drawn load, original against copy, and what was left out."""
+def truth_text(
+    record: Mapping[str, Any], truths: Sequence[Truth], fits: Sequence[Fit], *, is_whole: bool = True
+) -> str:
+    """The table, as Markdown: for each drawn load, original against copy, and what was left out.
+
+    Unless it ``is_whole`` it says that other loads are still to be sent.
+    """
     parts = [
         "# How true the load is\n",
         "Rows, blocks and ms are those of a call; the copy's are beside the original's.\n",
     ]
     if record["counted_for"] is not None:
         parts.append(f"The original's are means of {format_duration(record['counted_for'])}.\n")
+    if not is_whole:
+        parts.append("The check has not ended: these are the loads that were sent so far.\n")
     for truth in truths:
         said = (
             f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
