@@ -200,6 +200,29 @@ def test_rows_tell_how_many_calls_made_a_row_beside_one_in_the_way(text, rows, t
         assert told in " ".join(said[0])
 
 
+def test_a_transaction_is_about_the_row_to_which_a_new_one_refers():
+    """Of which the column is that of another row than the rest."""
+    load = upserted(BOTH + "DO NOTHING", 1000)[1]
+    (made,) = load.statements
+    found = replace(made, text="SELECT id FROM account WHERE id = $1 FOR UPDATE", types=(INT,))
+    begin, end = (replace(made, text=text, types=()) for text in ("BEGIN", "COMMIT"))
+    load = replace(load, statements=(made, found, begin, end))
+
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+
+    assert files.how["s001"] == (
+        ("$1: new row likes.usr, as rows have it",),
+        (
+            (
+                "$1: new row likes.usr, as rows have it, of another row in 100 % of the calls, so that the key is new, "
+                "the same as of another statement"
+            ),
+            "$2: new row likes.post, as rows have it",
+        ),
+    )
+    assert "coalesce(o1_0.v0_1, p.v0_1) AS v0_1" in files.scripts["s001.sql"]
+
+
 @pytest.mark.parametrize(
     "case",
     [

@@ -46,6 +46,7 @@ _HINT = "docs/command.md says what the program has to print. Nothing has been me
 _FIND = """
 look() {
     test -f "$1" && test -x "$1" || return 1
+    first=
     IFS= read -r first < "$1"
     case $first in '#!'*) printf '%s\\n' "$first"; esac
     exit 0

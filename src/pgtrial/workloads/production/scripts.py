@@ -429,12 +429,11 @@ class _Writer:
             return f"${use.number}: new each time"
         also = "" if variable == f"v{place}_{use.number}" else ", the same as of another statement"
         how = self.columns[variable].how
-        if variable in self.renewed and use.new is not None:
-            part = f"{format_share(use.new)} of the calls"
-            if use.is_apart:
-                how += f", of another row in {part}, so that the key is new"
-            else:
-                how = f"new in {part}, else {how}"
+        part = f"{format_share(use.new)} of the calls" if use.new is not None else ""
+        if use.is_apart:
+            how += f", of another row in {part}, so that the key is new"
+        elif use.is_mixed and variable in self.renewed:
+            how = f"new in {part}, else {how}"
         if use.conflict is not None and use.role is Role.SET:
             how += f", of a row that is there: {_WHY_MET[use.new is None, bool(use.new)]}"
         return f"${use.number}: {how}{also}"
