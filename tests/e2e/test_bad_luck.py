@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
         assert "not properly shut down" not in log.read_text()
 
 
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    """SIGHUP is heard, also where nohup has begun the tests: what is ignored, programs inherit."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups")
 def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_place, ended, gate):
     places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}
