@@ -169,6 +169,14 @@ def _kernel(*, changing: bool) -> Iterator[None]:
             _settled.pop()
 
 
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    """SIGHUP is heard, also where nohup has begun the tests: what is ignored, programs inherit."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(scope="session")
 def settled_kernel() -> Callable[..., AbstractContextManager[None]]:
     """Context manager ``settled_kernel(changing=...)``."""

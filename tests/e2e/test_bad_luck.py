@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -68,14 +67,6 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
     assert restored == [(1,), (3,), (4,)]
     for log in folder.path.glob("runs/*/server.jsonl"):
         assert "not properly shut down" not in log.read_text()
-
-
-@pytest.fixture
-def hangups() -> Iterator[None]:
-    """SIGHUP is heard, also where nohup has begun the tests: what is ignored, programs inherit."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.usefixtures("hangups")

@@ -878,6 +878,7 @@ def lead_stopped(folder: Path, cluster: Stopped, hosts: Fleet | None = None) -> 
         lead(folder, cluster, hosts)
 
 
+@pytest.mark.usefixtures("hangups")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", ["leaving", "closing", "fencing", "clearing"])
 def test_a_signal_behind_the_last_block_leaves_nothing_behind(moment: str, number: signal.Signals) -> None:
