@@ -113,7 +113,6 @@ class Checked:
         """
         from pgtrial.engine.loads.command import refuse_missing
         from pgtrial.engine.target.throwaway import pooler_of
-        from pgtrial.workloads.command import files_of
 
         workload = self.there.workload
         if not self.place.is_here or self.there.hooks.before_dataset:
