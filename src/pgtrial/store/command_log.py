@@ -17,6 +17,7 @@ from pgtrial.store.command_line import LONGEST_INTERVAL, LineError, Told, parse_
 from pgtrial.store.fio_log import SecondRow
 
 _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
+_UNMEASURED = 3600.0  # s at most of warm-up and end, in which requests are due as well
 _MOST_SHARE = 1.05  # of a rate, above which the generator keeps none
 _MOST_BUSY = 100.0  # times that all clients have: another unit, and no program that has some requests under way
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random, or in batches
@@ -93,7 +94,7 @@ def read_command(log: CommandLog) -> CommandRead:
     """
     seconds: dict[int, _Second] = {}
     requests, until = 0, -math.inf
-    schedule = None if log.rate is None else _Schedule()
+    schedule = None if log.rate is None else _Schedule(most=_most_due(log))
     inside: list[float] = []
     carried = 0  # requests of the window that were due before it
     busy = 0.0  # s of the window in which clients waited for an answer
@@ -240,6 +241,7 @@ def _check_rate(log: CommandLog, rows: Sequence[SecondRow], carried: int) -> Non
 class _Schedule:
     """When requests were due, in seconds since the epoch; of those of an interval it is not known."""
 
+    most: int  # beyond which it is no schedule of the rate, and a line could fill the memory
     due: "array[float]" = field(default_factory=lambda: array("d"))
     longest: float = 0.0  # s, of a latency
     failed: int = 0  # and due at a time that is not told
@@ -249,9 +251,16 @@ class _Schedule:
         self.failed += told.failed
         if told.done and (told.seconds or told.counted):
             self.is_known = False
+        if self.is_known and len(self.due) + told.done > self.most:
+            raise WorkloadError("the command told of more than twice as many requests as its rate asks for")
         for latency, count in told.latencies if self.is_known else ():
             self.due.extend([told.t - latency] * count)
             self.longest = max(self.longest, latency)
+
+
+def _most_due(log: CommandLog) -> int:
+    """Twice what the rate asks for in all the time that is told of, and some."""
+    return round(2 * (log.rate or 0.0) * (log.window[1] - log.window[0] + _UNMEASURED)) + 10_000
 
 
 def _check_schedule(log: CommandLog, schedule: _Schedule, until: float) -> None:
