@@ -376,3 +376,10 @@ def test_what_a_newer_program_adds_is_passed_over() -> None:
 
     assert (told.t, told.latencies, told.failed) == (1.5, ((0.25, 1),), 0)
     assert math.isclose(parse_line('{"ready": true}').t, 0.0)
+
+
+def test_a_line_of_more_requests_than_a_rate_has_is_refused_before_they_are_kept(tmp_path: Path) -> None:
+    line = {"t": STARTED + 1, "latencies": {"0.001": 1_000_000_000}, "lag": 0.0}
+
+    with pytest.raises(WorkloadError, match="more than twice as many requests as its rate asks for"):
+        read_command(make_log(tmp_path, line, HEARTBEAT, rate=20.0))
