@@ -43,7 +43,7 @@ HOMES = {
         "store/plans.py",
         "store/rows.py",
     ),
-    "pydantic_core": ("experiment_file/",),
+    "pydantic_core": ("experiment_file/", "store/command_line.py"),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "sqlglot": (

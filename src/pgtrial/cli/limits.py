@@ -25,7 +25,7 @@ from pgtrial.language import Language
     "--step",
     default=1.5,
     metavar="FACTOR",
-    type=options.Number(),
+    type=options.Number(1, min_open=True),
     help="How many times as long a time is. Default: 1.5.",
 )
 @click.option("--blocks", default=6, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")

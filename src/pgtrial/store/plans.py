@@ -30,7 +30,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.rules import CURRENT, RULES, Rules
 from pgtrial.safe_files import is_plain, read_file
 from pgtrial.safe_text import check_json, parse_toml
-from pgtrial.store import layout, parquet
+from pgtrial.store import layout
 from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 from pgtrial.units import read_count
@@ -189,6 +189,8 @@ def lacks_record(state: State, folder: Path) -> bool:
 
 def _first_has_column(state: State, folder: Path) -> bool:
     """Of the first run alone: a newer version may have gone on with the others."""
+    from pgtrial.store import parquet  # a page beside a measurement loads no DuckDB for today's folders
+
     files = (layout.run_folder(folder, run.folder) / layout.TRANSACTIONS for run in state.runs())
     first = next((file for file in files if is_plain(file)), None)
     return first is not None and _COLUMN in parquet.columns(first)
