@@ -30,8 +30,8 @@ from pgtrial.design.slices import (
 )
 from pgtrial.experiment_file import cause_tables, disk_tables
 from pgtrial.experiment_file import experiment as spec
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
 from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
 from pgtrial.experiment_file.guardrails_table import GuardrailsTable

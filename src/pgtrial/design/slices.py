@@ -1,5 +1,5 @@
-"""The slices of a block: how long they are, and which arms are at work when and on which CPUs, so that neither drift nor
-order favours one.
+"""The slices of a block: how long they are, and which arms are at work when and on which CPUs, so that neither drift
+nor order favours one.
 """
 
 import random

@@ -19,7 +19,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
-from pgtrial.workloads.stretch import stretch_pauses
+from pgtrial.workloads.meta_commands import stretch_pauses
 
 _MIXES = Path(__file__).with_name("mixes")
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
