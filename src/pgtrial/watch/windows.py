@@ -1,6 +1,4 @@
-"""Windows of a watched server's time: what a user writes for them, the sums that a folder has of them,
-and the time that each is best compared with.
-"""
+"""Windows of a watched server's time: what a user writes for them, and the sums that a folder has of them."""
 
 import math
 import re
@@ -11,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.units import parse_duration
@@ -31,14 +27,11 @@ from pgtrial.watch.layout import (
     hour_parts,
     look,
 )
-from pgtrial.watch.series import read_polls
-from pgtrial.watch.sums import COUNTERS
 
 _PARTS = 36  # of a short window; its mean is known from its slowest waves, and fewer have too few of them
 _NOW = re.compile(r"now(?:-(?P<before>.+))?")
 _TIME = re.compile(r"\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?")
 _FORM = 'Write "2026-11-28T04:00/05:00", in UTC unless it says otherwise, "now-30min" or "now-25h/now-24h".'
-_LEAST_READ = 0.75  # share of a window
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,32 +184,8 @@ def _sum_anew(root: Path, hour: int, kind: str, found: Look, place: Path, *, win
         out,
         readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
         samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
-        counters=COUNTERS,
+        counters=sums.COUNTERS,
         step=step,
         end=end,
     )
     return out
-
-
-def comparable_window(root: Path, b: Window) -> tuple[Window, str]:
-    """The window to compare ``b`` with, and in words which one that is. Raises SpecError where there is none."""
-    length = b.end - b.start
-    for back, words in (
-        (7 * DAY, "A is the same time a week before."),
-        (DAY, "A is the same time the day before: of a week before too little was read, and weekdays may differ."),
-        (length, "A is the time right before B: of the same time a day or a week before too little was read."),
-    ):
-        if back >= length and _is_read(root, found := Window(b.start - back, b.end - back)):
-            return found, words
-    raise SpecError(
-        f'"{root}" has nothing that {b} could be compared with: too little was read of the time before it',
-        hint="Name the other window: pgtrial compare-times FOLDER A B.",
-    )
-
-
-def _is_read(root: Path, window: Window) -> bool:
-    try:
-        with window_sums(root, window) as sums:
-            return float(np.mean(read_polls(sums) > 0)) >= _LEAST_READ
-    except StoreError:
-        return False

@@ -163,10 +163,10 @@ def _alarms(place: ServedFolder) -> dict[str, Any]:
 
 
 def _page(place: ServedFolder, window: str, now: float) -> str:
-    from pgtrial.watch.compare import compare
+    from pgtrial.watch.compare import comparable_window, compare
     from pgtrial.watch.folder import read_mark
     from pgtrial.watch.page import render_times
-    from pgtrial.watch.windows import comparable_window, parse_window
+    from pgtrial.watch.windows import parse_window
 
     mark, b = read_mark(place.path), parse_window(window, now=now)
     a, remark = comparable_window(place.path, b)
