@@ -1,4 +1,7 @@
-"""Record what happens during runs in state.sqlite, and what all runs of an experiment have in common."""
+"""Record what happens during runs in state.sqlite, and what all runs of an experiment have in common.
+
+The plans of the load's statements are read from each run's server after the load, so that arms can be compared.
+"""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from pgtrial.collectors.sessions import shown_query
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.limits import read_limits
@@ -14,6 +18,7 @@ from pgtrial.engine.loads.base import Load
 from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer, find_unset
+from pgtrial.errors import TargetError
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
@@ -22,9 +27,12 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.load_sessions import beginning_of_names
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.model.run import PLANS, LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.postgres.plans import read_shapes
 from pgtrial.postgres.settings import Setting
+from pgtrial.safe_text import without_literals
 from pgtrial.store.state import State
+from pgtrial.workloads.statements import planned_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +156,34 @@ class RunRecorder:
         for noted in caveats:
             for run in self.runs:
                 self.state.add_caveat(noted, run=run.id)
+
+
+async def record_plans(record: RunRecorder, server: RunningServer, scripts: Mapping[str, str]) -> None:
+    """Record an event with the plans of the statements in each scenario's script, by the scenario's name.
+
+    Their literals are left out, as they are of sampled sessions.
+    What cannot be planned has none, and a server that does not answer leaves a reason: no run is invalid for it.
+    """
+    found = [(name, statement) for name, script in scripts.items() for statement in planned_statements(script)]
+    if not found or not server.is_there:
+        return
+    statements = [(statement.prepared, statement.parameters) for _, statement in found]
+    try:
+        shapes: Sequence[str | None] = await read_shapes(server.conninfo(server.database), statements)
+    except TargetError as err:
+        record.add_event(PLANS, statements=[], reason=str(err))
+        return
+    record.add_event(
+        PLANS,
+        statements=[
+            {
+                "scenario": name,
+                "statement": " ".join(without_literals(statement.text).split()),
+                "shown": [shown_query(statement.prepared)],  # how sampled sessions show it
+                "shape": shape,
+            }
+            for (name, statement), shape in zip(found, shapes, strict=True)
+            if shape is not None
+        ],
+        reason="",
+    )

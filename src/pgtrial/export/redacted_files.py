@@ -14,8 +14,7 @@ from typing import Any
 from pgtrial.analysis.validity.runs import LOAD_SAID
 from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
-from pgtrial.export.redaction import Names, PrivateNames, Redaction
-from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.export.redaction import Names, PrivateNames, Redaction, parse_tree, strings, with_strings
 from pgtrial.knobs import is_sql
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.safe_files import new_file
