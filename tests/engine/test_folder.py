@@ -16,7 +16,7 @@ from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder, note_begun
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.experiment_file.experiment import ArmTable
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.histogram import FINE, bucket_bounds
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.quantiles import histogram_quantile, merge
