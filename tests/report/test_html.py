@@ -10,6 +10,7 @@ from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.markdown import render_summary
+from pgtrial.report.narrative.worst import doubt_text
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.effects import EFFECTS
 from pgtrial.report.sections.verdict import VERDICT
@@ -115,6 +116,16 @@ def test_a_gain_that_is_not_sure_beside_all_others_is_left_out_and_a_loss_is_sai
     assert {each["doubt"] for each in losses["elsewhere"]} == {
         f"perhaps by chance, as {len(sample.effects)} were looked at"
     }
+
+
+def test_the_only_load_level_is_no_further_chance(sample):
+    effects = sample.effects + tuple(effect.model_copy(update={"load_level": 0}) for effect in sample.effects)
+    levels = sample.experiment.levels
+
+    for number in (1, 2):
+        experiment = sample.experiment.model_copy(update={"levels": levels[:number]})
+        found = sample.model_copy(update={"effects": effects, "experiment": experiment})
+        assert f"as {number * len(sample.effects)} were looked at" in doubt_text(found)
 
 
 def test_the_only_load_level_is_all_of_them_and_its_effects_are_told_once(sample):
