@@ -1,6 +1,6 @@
 """Listen to a program that tells of its requests as they end, and have it work for its time.
 
-Its output is read ten times a second: a program that writes each line at once would wake an event loop thousands of
+Its output is read four times a second: a program that writes each line at once would wake an event loop thousands of
 times, on the machine that is measured.
 """
 
@@ -22,13 +22,14 @@ from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
 from pgtrial.safe_text import hide_secrets
-from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
+from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, parse_line, shown_line
 from pgtrial.units import format_duration
 from pgtrial.workloads.base import Progress, Results, Summary
 
 PATIENCE = 60.0  # s for the first line
 SPARE = 1.0  # s of work beyond what is measured, so that all of that has been told
-_EVERY = 0.1  # s between two looks at the output
+_EVERY = 0.25  # s between two looks at the output
+_EVERY_SMALL = 0.1  # s, of a pipe that holds less than is asked for
 _SECOND = 1.0  # s of progress
 _LAST = 15.0  # s for it to end once it is told to; go-tpc takes ten, by its clock
 _SHARE_LEFT = 0.5  # of its time, for one that ends by itself to do so
@@ -84,10 +85,13 @@ class Listener:
     _rest: bytes = b""
     _bytes: int = 0
     _is_at_end: bool = False
+    _every: float = field(init=False)  # s between two looks at the output
     _latency: float = 0.0  # s, the sum over all that is done
     _said: bytes = b""  # the end of what it has said on its standard error
 
     def __post_init__(self) -> None:
+        is_large = fcntl.fcntl(self.output, fcntl.F_GETPIPE_SZ) >= _PIPE
+        self._every = _EVERY if is_large else _EVERY_SMALL
         self.stops = Stops(self.process.pid)
 
     async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
@@ -152,7 +156,7 @@ class Listener:
         """Read until the program has ended, or something is wrong; tell each second what it did."""
         last, done, latency = time.monotonic(), 0, 0.0
         while not until.done() and not self.trouble:
-            await asyncio.wait({until}, timeout=_EVERY)
+            await asyncio.wait({until}, timeout=self._every)
             await self._read(record)
             self.stops.look()
             now = time.monotonic()
@@ -172,7 +176,7 @@ class Listener:
             if time.monotonic() > deadline:
                 self.trouble = "it has ended, but has left a program running that holds its output open"
             elif not self._is_at_end:
-                await asyncio.sleep(_EVERY / 2)
+                await asyncio.sleep(_EVERY_SMALL)
         # A last line without an end was cut off, or is what a program says that is about to fail.
         self._rest = b""
 
@@ -190,52 +194,57 @@ class Listener:
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             if len(self._rest) > LONGEST_LINE:
                 lines, self._rest = [self._rest], b""
-            for line in lines:
-                if self.trouble:
-                    return
-                self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
-                await turn.passed()
-
-    def _take(self, line: str, record: BinaryIO | None) -> None:
-        try:
-            translated = self.results.translate(line) if line.strip() else None
-            if translated is not None:
-                self._count(translated, record)
-        except _UNREADABLE as err:
-            self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
+            now, taken = time.time(), []
+            for each in lines:
+                line = each[:LONGEST_LINE].decode("utf-8", "replace")
+                try:
+                    translated = self.results.translate(line) if line and not line.isspace() else None
+                    if translated is not None:
+                        self._count(translated, now)
+                        taken.append(translated)
+                except _UNREADABLE as err:
+                    self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
+                    break
+                if turn.is_over():
+                    await turn.others()
+            _keep(taken, record)
+            if self.trouble:
+                return
 
     async def _take_left(self, left: Callable[[], Iterator[str]], record: BinaryIO | None) -> None:
         turn = _Turn()
         try:
             for line in left():
-                self._count(line, record)
-                await turn.passed()
+                self._count(line, time.time())
+                _keep([line], record)
+                if turn.is_over():
+                    await turn.others()
         except _UNREADABLE as err:
             self.trouble = f"what it left in a file tells of no request: {_why(err)}"
 
-    def _count(self, translated: str, record: BinaryIO | None) -> None:
+    def _count(self, translated: str, now: float) -> None:
+        """Count what a line tells that was read at ``now``. Raises LineError."""
         told = parse_line(translated, needs_lag=self.results.needs_lag, longest=self.results.longest)
-        self._check_time(told)
+        mean = told.mean or 0.0
+        done, took, longest = told.counted, told.counted * mean, mean
+        for latency, count in told.latencies:
+            if count:
+                done += count
+                took += latency * count
+                longest = max(longest, latency)
+        if told is not READY:
+            if not self.started - _CLOCKS <= told.t <= now + _CLOCKS:
+                raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
+            if longest > told.t - self.started + _CLOCKS:
+                raise LineError(
+                    f"a request that took {format_duration(longest)} would have begun before the program; "
+                    "latencies are in seconds"
+                )
         if self.ready is None:
-            self.ready = time.time()
-            self.is_ready.set()
-        self.done += told.done
+            self.begin()
+        self.done += done
         self.failed += told.failed
-        self._latency += told.latency_sum
-        if record is not None:
-            record.write(f"{translated}\n".encode())
-
-    def _check_time(self, told: Told) -> None:
-        if told is READY:
-            return
-        if not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
-            raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
-        longest = max([latency for latency, count in told.latencies if count], default=told.mean or 0.0)
-        if longest > told.t - self.started + _CLOCKS:
-            raise LineError(
-                f"a request that took {format_duration(longest)} would have begun before the program; "
-                "latencies are in seconds"
-            )
+        self._latency += took
 
     def begin(self) -> None:
         """It works from its start on, and says so by no line."""
@@ -278,10 +287,17 @@ class _Turn:
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
-    async def passed(self) -> None:
-        if time.monotonic() - self._begun > _LONGEST_TURN:
-            await asyncio.sleep(0)
-            self._begun = time.monotonic()
+    def is_over(self) -> bool:
+        return time.monotonic() - self._begun > _LONGEST_TURN
+
+    async def others(self) -> None:
+        await asyncio.sleep(0)
+        self._begun = time.monotonic()
+
+
+def _keep(lines: Sequence[str], record: BinaryIO | None) -> None:
+    if record is not None and lines:
+        record.write("\n".join([*lines, ""]).encode())
 
 
 def _why(err: Exception) -> str:
