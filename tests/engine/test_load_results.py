@@ -312,3 +312,16 @@ def test_a_program_that_is_not_stopped_for_long_is_not_silent(play):
     outcome, _ = play(f"(sleep 0.2; kill -STOP $$; sleep 0.6; kill -CONT $$) > /dev/null 2>&1 &\n{TELL}", seconds=2)
 
     assert outcome.silences == ()
+
+
+def test_a_program_that_prints_much_is_not_held_up_by_its_pipe(play, monkeypatch, tmp_path):
+    """It is read more often than others, which are left alone for longer."""
+    monkeypatch.setattr(results, "_EVERY", 60.0)
+
+    outcome, _ = play(
+        f"{ONCE}; head -c 3000000 /dev/zero | tr '\\0' ' ' | fold -w 1000; touch $PLACE/through; exec sleep 60",
+        seconds=3,
+    )
+
+    assert outcome.errors == ()
+    assert (tmp_path / "through").exists()

@@ -1,7 +1,7 @@
 """Listen to a program that tells of its requests as they end, and have it work for its time.
 
-Its output is read four times a second: a program that writes each line at once would wake an event loop thousands of
-times, on the machine that is measured.
+Its output is read twice a second: a program that writes each line at once would wake an event loop thousands of times,
+on the machine that is measured. One that writes so much that its pipe could be full by then is read more often.
 """
 
 import asyncio
@@ -28,8 +28,9 @@ from pgtrial.workloads.base import Progress, Results, Summary
 
 PATIENCE = 60.0  # s for the first line
 SPARE = 1.0  # s of work beyond what is measured, so that all of that has been told
-_EVERY = 0.25  # s between two looks at the output
-_EVERY_SMALL = 0.1  # s, of a pipe that holds less than is asked for
+_EVERY = 0.5  # s between two looks at the output
+_SOON = 0.1  # s, where it has not begun yet, or the last look found much
+_MUCH = 1 / 8  # of what the pipe holds; at less than that in _SOON it is not full within _EVERY
 _SECOND = 1.0  # s of progress
 _LAST = 15.0  # s for it to end once it is told to; go-tpc takes ten, by its clock
 _SHARE_LEFT = 0.5  # of its time, for one that ends by itself to do so
@@ -85,13 +86,12 @@ class Listener:
     _rest: bytes = b""
     _bytes: int = 0
     _is_at_end: bool = False
-    _every: float = field(init=False)  # s between two looks at the output
+    _much: float = field(init=False)  # bytes
     _latency: float = 0.0  # s, the sum over all that is done
     _said: bytes = b""  # the end of what it has said on its standard error
 
     def __post_init__(self) -> None:
-        is_large = fcntl.fcntl(self.output, fcntl.F_GETPIPE_SZ) >= _PIPE
-        self._every = _EVERY if is_large else _EVERY_SMALL
+        self._much = _MUCH * fcntl.fcntl(self.output, fcntl.F_GETPIPE_SZ)
         self.stops = Stops(self.process.pid)
 
     async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
@@ -154,10 +154,12 @@ class Listener:
         self, record: BinaryIO | None, on_progress: Callable[[Progress], None], *, until: "asyncio.Task[int]"
     ) -> None:
         """Read until the program has ended, or something is wrong; tell each second what it did."""
-        last, done, latency = time.monotonic(), 0, 0.0
+        last, done, latency, pause = time.monotonic(), 0, 0.0, _SOON
         while not until.done() and not self.trouble:
-            await asyncio.wait({until}, timeout=self._every)
+            await asyncio.wait({until}, timeout=pause)
+            before = self._bytes
             await self._read(record)
+            pause = _SOON if self.ready is None or self._bytes - before > self._much else _EVERY
             self.stops.look()
             now = time.monotonic()
             if self.ready is None:
@@ -176,7 +178,7 @@ class Listener:
             if time.monotonic() > deadline:
                 self.trouble = "it has ended, but has left a program running that holds its output open"
             elif not self._is_at_end:
-                await asyncio.sleep(_EVERY_SMALL)
+                await asyncio.sleep(_SOON)
         # A last line without an end was cut off, or is what a program says that is about to fail.
         self._rest = b""
 
