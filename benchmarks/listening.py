@@ -20,7 +20,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
 from pgtrial.store.command_line import parse_line
-from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+from pgtrial.workloads.command import OUTPUT, plan_command
 from support.cluster import running_cluster
 
 SETUP = Path(__file__).parents[1] / "examples" / "commands" / "sysbench" / "setup.sql"
@@ -60,9 +60,7 @@ async def listen(
             seed="1",
         )
         host = LocalHost(mark=place)
-        outcome = await run_generators(
-            host, program_of(workload), [generator], environment=environment, output=OUTPUT, conduct=look
-        )
+        outcome = await run_generators(host, [generator], environment=environment, output=OUTPUT, conduct=look)
         assert not outcome.errors, outcome.errors
         (begun, before), (ended, after) = spent
         told = [parse_line(line) for line in record.read_text().splitlines()]

@@ -123,7 +123,8 @@ class Listener:
         return self._end(end)
 
     def _last_words(self) -> str:
-        lines = last_words(self._said.decode("utf-8", "replace"))
+        said = self._said.decode("utf-8", "replace").splitlines()
+        lines = last_words("\n".join(line for line in said if not self.results.is_noise(line)))
         return hide_secrets("; ".join(line[:_LONGEST_SAID] for line in lines))
 
     def why_silent(self) -> str:
