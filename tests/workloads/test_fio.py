@@ -28,6 +28,7 @@ def plan(*jobs: FileJob, clients: int = 1, logged: bool = True, seed: int = 1):
     return plan_jobs(
         jobs or (JOB,),
         LoadLevel(index=0, clients=clients),
+        program=Path("fio"),
         seconds=11,
         files="/data",
         directory="/load",

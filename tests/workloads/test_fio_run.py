@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     (generator,) = plan_jobs(
         (job,),
         LoadLevel(index=0, clients=2),
+        program=Path("fio"),
         seconds=SECONDS,
         files=str(folder),
         directory=str(folder),

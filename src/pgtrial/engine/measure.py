@@ -220,7 +220,6 @@ class Measurement(ABC):
 
         outcome = await run_generators(
             context.client_host,
-            context.load.program,
             [generator for _, generator in generators],
             environment={},
             account=context.load.account,

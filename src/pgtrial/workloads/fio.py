@@ -70,6 +70,7 @@ def plan_jobs(
     jobs: Sequence[FileJob],
     level: LoadLevel,
     *,
+    program: Path,
     seconds: int,
     files: str,
     directory: str,
@@ -84,6 +85,7 @@ def plan_jobs(
     """
     return tuple(
         Generator(
+            program=program,
             argv_tail=(
                 *_job(job, clients, files),
                 *_REPORT[:1],
