@@ -196,6 +196,17 @@ class Statement:
     def blocks_per_call(self) -> float:
         return (self.hit + self.read) / self.calls
 
+    def plus(self, other: "Statement", sign: int = 1) -> "Statement":
+        """With the counts of the same statement added, or subtracted."""
+        return replace(
+            self,
+            calls=self.calls + sign * other.calls,
+            rows=self.rows + sign * other.rows,
+            hit=self.hit + sign * other.hit,
+            read=self.read + sign * other.read,
+            time=self.time + sign * other.time,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
