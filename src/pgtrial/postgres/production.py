@@ -45,8 +45,8 @@ WHERE toplevel AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname 
   AND calls > 0
 GROUP BY 1 ORDER BY 6 DESC"""
 
-# A table has the rows of those that inherit from it, and its own statistics are of all of them. Autovacuum makes none of
-# a partitioned one: then those of the largest partition have to do, but for its values, which others do not have.
+# A table has the rows of those that inherit from it, and its own statistics are of all of them. Autovacuum makes none
+# of a partitioned one: then those of the largest partition have to do, but for its values, which others do not have.
 _COLUMNS: LiteralString = """
 WITH RECURSIVE tree AS (
     SELECT oid AS root, oid AS part FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p', 'm')
@@ -380,7 +380,21 @@ def _tables_of(
     for schema, table, names, equal in excluded:
         constraints.setdefault((schema, table), []).append((tuple(names), tuple(equal)))
     columns: dict[TableName, dict[str, Column]] = {}
-    for schema, table, name, type_, row_count, pages, nulls, distinct, common, correlation, is_unique, is_indexed, *rest in rows:
+    for (
+        schema,
+        table,
+        name,
+        type_,
+        row_count,
+        pages,
+        nulls,
+        distinct,
+        common,
+        correlation,
+        is_unique,
+        is_indexed,
+        *rest,
+    ) in rows:
         if not f"{schema}{table}{name}".isprintable():
             continue  # as if it were not there: each statement of a set-up is one line
         ref_schema, ref_table, ref_column, is_checked, values, bounds = rest

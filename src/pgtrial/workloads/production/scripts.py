@@ -135,8 +135,8 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         if isinstance(text, Refusal):
             refused.append((statement, text))
             continue
-        # A driver may send a parameter in several types, which the server counts apart: what differs in nothing that a
-        # script could say is one statement, as on the copy.
+        # The server counts texts apart whose parameters were of other types, or constants: those that differ in nothing
+        # that a script could say are one statement, as on the copy.
         same, text = found.get(text.canonical, (None, text))
         found[text.canonical] = (statement if same is None else same.plus(statement), text)
     for statement, text in found.values():
