@@ -380,24 +380,10 @@ def _tables_of(
     for schema, table, names, equal in excluded:
         constraints.setdefault((schema, table), []).append((tuple(names), tuple(equal)))
     columns: dict[TableName, dict[str, Column]] = {}
-    for (
-        schema,
-        table,
-        name,
-        type_,
-        row_count,
-        pages,
-        nulls,
-        distinct,
-        common,
-        correlation,
-        is_unique,
-        is_indexed,
-        *rest,
-    ) in rows:
+    for schema, table, name, type_, row_count, pages, nulls, distinct, common, correlation, is_unique, *rest in rows:
         if not f"{schema}{table}{name}".isprintable():
             continue  # as if it were not there: each statement of a set-up is one line
-        ref_schema, ref_table, ref_column, is_checked, values, bounds = rest
+        is_indexed, ref_schema, ref_table, ref_column, is_checked, values, bounds = rest
         of_table = columns.setdefault((schema, table), {})
         tables.setdefault(
             (schema, table),
