@@ -93,6 +93,10 @@ def test_wherever_a_statement_is_cut_nothing_is_told(parts: list[str], length: i
             "cannot connect to postgresql://alice:***@db7/shop",
         ),
         ("dsn: host=db7 password='hunter 2'", "dsn: host=db7 password='***'"),
+        ("> Authorization: Bearer XYZ", "> Authorization: Bearer ***"),
+        ("Proxy-authorization: basic dTpw, try again", "Proxy-authorization: basic ***, try again"),
+        ("{'Authorization': 'hunter2xyz'}", "{'Authorization': '***'}"),
+        ("map[Authorization:[Token abc] Accept:[*/*]]", "map[Authorization:[Token ***] Accept:[*/*]]"),
         (
             "left out 3 of the statements: COPY has data of its own",
             "left out 3 of the statements: COPY has data of its own",

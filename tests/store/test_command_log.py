@@ -253,6 +253,51 @@ def test_latencies_for_which_its_clients_have_no_time_are_refused(tmp_path: Path
     assert read_command(replace(log, clients=4)).requests == 8840
 
 
+def intervals(
+    length: float, every: float, *, count: int = 100, jitter: Sequence[float] = (0.0,)
+) -> list[dict[str, Any]]:
+    """Lines of the twelve seconds around the measured time, of so many seconds each."""
+    ends = np.arange(0.0, 12.01, every)
+    return [
+        {"t": STARTED + end + jitter[k % len(jitter)], "seconds": length, "count": count, "mean": 0.009}
+        for k, end in enumerate(ends)
+    ]
+
+
+@pytest.mark.parametrize(("length", "every"), [(2.0, 1.0), (1.15, 1.0), (1.0, 0.05)])
+def test_intervals_that_overlap_are_refused(tmp_path: Path, length: float, every: float) -> None:
+    """The last two seconds each second: every request would count twice."""
+    with pytest.raises(WorkloadError, match=r"intervals .* overlap: they are .* s together, of .* s") as caught:
+        read_command(make_log(tmp_path, *intervals(length, every)))
+    assert "one line" in caught.value.hint
+
+
+def test_intervals_may_be_told_late_in_parts_or_with_gaps(tmp_path: Path) -> None:
+    late = intervals(1.0, 1.0, jitter=(0.0, 0.3, 0.05, 0.2))
+    tags = [{**line, "t": line["t"] + k / 1000} for line in intervals(1.0, 1.0) for k in range(5)]
+    gaps = intervals(1.0, 1.5)
+
+    for lines in (late, tags, gaps):
+        assert read_command(make_log(tmp_path, *lines)).requests == 100 * len(lines)
+
+
+def test_running_totals_are_refused_by_the_time_of_clients(tmp_path: Path) -> None:
+    lines = intervals(1.0, 1.0)
+    totals = [{**line, "count": 100 * k} for k, line in enumerate(lines, start=1)]
+
+    assert read_command(replace(make_log(tmp_path, *lines), clients=1)).requests == 1300
+    with pytest.raises(
+        WorkloadError, match=r"cannot be: they are [45]\d s together, .* no more than 1 × 10 s"
+    ) as caught:
+        read_command(replace(make_log(tmp_path, *totals), clients=1))
+    assert "no running totals" in caught.value.hint
+    failed = {"t": STARTED + 11, "seconds": 1.0, "failed": 3}  # a summary beside lines of each request
+    requests = [request(k / 884, 0.45) for k in range(8840)]
+    assert read_command(replace(make_log(tmp_path, *requests, failed), clients=4)).requests == 8843
+    waiting = [{**line, "lag": 0.008} for line in totals]
+    assert read_command(replace(make_log(tmp_path, *waiting), clients=1)).requests == 9100
+
+
 def test_latencies_may_begin_before_the_measured_time_or_when_a_request_was_due(tmp_path: Path) -> None:
     waited = [request(k, 3600.0) for k in range(2)]
     due = [request(k / 884, 0.45, lag=0.4) for k in range(8840)]

@@ -669,7 +669,7 @@ EVENTS = Table(
     rows=1200,
     pages=10,
     columns={
-        "id": Column(type=INT, is_unique=True, distinct=1200, sequence=("public", "event_id_seq")),
+        "id": Column(type=INT, is_unique=True, is_indexed=True, distinct=1200, sequence=("public", "event_id_seq")),
         "customer": Column(type=INT, distinct=100),
         "kind": Column(type="text", distinct=3),
     },
@@ -1010,3 +1010,49 @@ def test_a_server_that_has_not_loaded_what_counts_statements_is_told_so(served, 
     said = capsys.readouterr().err
     assert "the server has not loaded pg_stat_statements" in said
     assert "shared_preload_libraries" in said
+
+
+MAKE_PARTS = """
+CREATE TABLE part (id bigserial, k int, b text, PRIMARY KEY (id, k)) PARTITION BY LIST (k);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2) PARTITION BY HASH (id);
+CREATE TABLE part_2a PARTITION OF part_2 FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE part_2b PARTITION OF part_2 FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO part (k, b) SELECT 1 + (n % 4 = 0)::int, (n % 50)::text FROM generate_series(1, 8000) AS n;
+CREATE TABLE whole (id bigserial PRIMARY KEY, k int, b text);
+INSERT INTO whole SELECT * FROM part;
+CREATE TABLE parent (id int, b text); CREATE TABLE child () INHERITS (parent);
+INSERT INTO child SELECT id, b FROM whole;
+CREATE VIEW view_of_part AS SELECT * FROM part;
+CREATE TABLE keyed (id int PRIMARY KEY) PARTITION BY HASH (id);
+CREATE TABLE keyed_0 PARTITION OF keyed FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE TABLE refers (id int REFERENCES keyed);
+CREATE EXTENSION pg_stat_statements;
+ANALYZE part_1; ANALYZE part_2a; ANALYZE part_2b; ANALYZE whole; ANALYZE child
+"""
+
+
+def test_a_partitioned_table_is_as_one_that_is_not(shop):
+    """Autovacuum analyses its partitions only; nobody has analysed it."""
+    new = "INSERT INTO {} (k, b) VALUES ($1, $2)"
+    with empty_database(shop.cluster) as conninfo:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            for line in MAKE_PARTS.strip().split(";"):
+                connection.execute(line)
+        load, with_values = (asyncio.run(read_load(conninfo, with_values=each)) for each in (False, True))
+
+    part, whole = load.tables["public", "part"], load.tables["public", "whole"]
+    assert part.rows == whole.rows == 8000
+    assert part.pages == sum(load.tables["public", f"part_{name}"].pages for name in ("1", "2a", "2b")) > 0
+    assert part.columns["b"].distinct == whole.columns["b"].distinct == 50
+    assert part.columns["id"].distinct == pytest.approx(8000)
+    assert len(part.columns["b"].common) == 50
+    assert with_values.tables["public", "whole"].columns["b"].values
+    assert with_values.tables["public", "part"].columns["b"].values == ()  # those of one partition are not all
+    assert load.tables["public", "parent"].rows == load.tables["public", "view_of_part"].rows == 8000
+    assert load.tables["public", "refers"].columns["id"].references == (("public", "keyed"), "id")
+    asked = (replace(statement(new.format(name)), types=(INT, "text")) for name in ("part", "whole"))
+    load = replace(load, statements=tuple(asked))
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+    for name in ("part", "whole"):
+        assert f'FROM (SELECT * FROM "public"."{name}" ORDER BY "id" DESC LIMIT 100) AS newest' in setup

@@ -1,8 +1,12 @@
 """What is written of how true a load is, and the experiment file of the scripts that can be sent."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from pgtrial.postgres.production import Statement
+from pgtrial.postgres.production import Load, Statement
+from pgtrial.postgres.production_effects import Effects
 from pgtrial.workloads.production.failures import Failure
 from pgtrial.workloads.production.record import (
     FITTED,
@@ -10,10 +14,13 @@ from pgtrial.workloads.production.record import (
     Match,
     Truth,
     find_drifts,
+    match,
     nearest,
     only_scripts,
+    record_of,
     truth_text,
 )
+from pgtrial.workloads.production.scripts import derive_scripts
 
 RECORD = {
     "seconds": 2.0,
@@ -101,3 +108,36 @@ def test_an_experiment_has_only_the_scripts_that_can_be_sent():
     text = "\n".join(["[workload]\nclients = 4\n", *scenarios, "[arms.as_it_is]\n"])
 
     assert only_scripts(text, ("s001", "s003")) == text.replace(f"{scenarios[1]}\n", "")
+
+
+def test_a_text_that_the_server_counts_apart_is_one_statement_as_on_the_copy():
+    """The types that a driver gives to a parameter make several of one; the copy has no more than the text."""
+    apart = "SELECT a FROM t WHERE id = $1"
+    sent = [
+        counted(f"{apart} /* by the page */", 1560, 4680),
+        counted(f"{apart}", 40, 80),
+        counted("UPDATE t SET a = $1 WHERE  id = $2", 400, 4000),
+        counted('SELECT "a b" FROM t', 100, 100),
+        counted('SELECT "ab" FROM t', 60, 60),
+        counted("COMMIT", 40, 0),
+    ]
+    load = Load(
+        statements=tuple(replace(each, types=("integer",) * each.text.count("$")) for each in sent),
+        tables={},
+        path=("public",),
+        effects=Effects(),
+        hidden=0,
+    )
+    derived = derive_scripts(load, with_values=False)
+    record = json.loads(record_of(derived, {}, with_values=False))
+    copied = [replace(each, calls=each.calls // 2) for each in sent]
+
+    truth = Truth(draw="rows", matches=match(record, [], copied), drawing=0.0)
+
+    assert sorted((each.original.text, each.original.calls) for each in truth.matches) == [
+        ('SELECT "a b" FROM t', 100),
+        ('SELECT "ab" FROM t', 60),
+        (apart, 1600),
+        ("UPDATE t SET a = $1 WHERE id = $2", 400),
+    ]
+    assert truth.share_error == 0

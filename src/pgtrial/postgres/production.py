@@ -45,30 +45,50 @@ WHERE toplevel AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname 
   AND calls > 0
 GROUP BY 1 ORDER BY 6 DESC"""
 
+# A table has the rows of those that inherit from it, and its own statistics are of all of them. Autovacuum makes none
+# of a partitioned one: then those of the largest partition have to do, but for its values, which others do not have.
 _COLUMNS: LiteralString = """
+WITH RECURSIVE tree AS (
+    SELECT oid AS root, oid AS part FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p', 'm')
+    UNION
+    SELECT tree.root, i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.part
+), whole AS (
+    SELECT t.root, sum(greatest(p.reltuples, 0)::float8) AS rows, sum(greatest(p.relpages, 0)) AS pages,
+           (pg_catalog.array_agg(p.oid ORDER BY p.reltuples DESC, p.oid) FILTER (WHERE p.oid <> t.root))[1] AS largest
+    FROM tree t JOIN pg_catalog.pg_class p ON p.oid = t.part WHERE p.relkind <> 'p' GROUP BY t.root
+)
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
-       greatest(c.reltuples, 0), c.relpages, coalesce(s.null_frac, 0),
-       CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * greatest(c.reltuples, 0) ELSE coalesce(s.n_distinct, 0) END,
+       coalesce(w.rows, 0), coalesce(w.pages, 0), coalesce(s.null_frac, 0),
+       CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * w.rows ELSE coalesce(s.n_distinct, 0) END,
        coalesce(s.most_common_freqs, '{{}}'), coalesce(s.correlation, 0),
        EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
+       EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class ic ON ic.oid = i.indexrelid
+               JOIN pg_catalog.pg_am m ON m.oid = ic.relam WHERE i.indrelid = c.oid AND i.indisvalid
+               AND m.amname = 'btree' AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
        f.schema, f.name, f.attname,
        EXISTS (SELECT FROM pg_catalog.pg_constraint k
                WHERE k.contype = 'c' AND k.conrelid = c.oid AND a.attnum = ANY (k.conkey)),
-       CASE WHEN {with_values} THEN s.most_common_vals::text::text[] END,
-       CASE WHEN {with_values} THEN s.histogram_bounds::text::text[] END
+       CASE WHEN {with_values} AND s.is_own THEN s.most_common_vals::text::text[] END,
+       CASE WHEN {with_values} AND s.is_own THEN s.histogram_bounds::text::text[] END
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN whole w ON w.root = c.oid
+LEFT JOIN pg_catalog.pg_class p ON p.oid = w.largest LEFT JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
 LEFT JOIN LATERAL (
-    SELECT * FROM pg_catalog.pg_stats s
+    SELECT true AS is_own, s.* FROM pg_catalog.pg_stats s
     WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
-    ORDER BY s.inherited DESC LIMIT 1) s ON true
+    UNION ALL
+    SELECT false, s.* FROM pg_catalog.pg_stats s
+    WHERE s.schemaname = pn.nspname AND s.tablename = p.relname AND s.attname = a.attname
+    ORDER BY is_own DESC, inherited DESC LIMIT 1) s ON true
 LEFT JOIN LATERAL (
     SELECT rn.nspname AS schema, r.relname AS name, ra.attname FROM pg_catalog.pg_constraint k
     JOIN pg_catalog.pg_class r ON r.oid = k.confrelid JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
     JOIN pg_catalog.pg_attribute ra ON ra.attrelid = r.oid AND ra.attnum = k.confkey[1]
-    WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum] LIMIT 1) f ON true
+    WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum]
+    ORDER BY r.relispartition LIMIT 1) f ON true
 WHERE c.relkind IN ('r', 'p', 'm', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 ORDER BY c.oid, a.attnum"""
 
@@ -82,9 +102,10 @@ WITH RECURSIVE reads AS (
     SELECT reader AS view, relation FROM reads
     UNION SELECT below.view, reads.relation FROM below JOIN reads ON reads.reader = below.relation
 )
-SELECT n.nspname, c.relname, max(b.reltuples) FROM below JOIN pg_catalog.pg_class c ON c.oid = below.view
+SELECT n.nspname, c.relname, bn.nspname, b.relname FROM below JOIN pg_catalog.pg_class c ON c.oid = below.view
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_class b ON b.oid = below.relation
-WHERE c.relkind = 'v' AND b.reltuples > 0 GROUP BY 1, 2"""
+JOIN pg_catalog.pg_namespace bn ON bn.oid = b.relnamespace
+WHERE c.relkind = 'v' AND b.relkind IN ('r', 'p', 'm')"""
 
 # An expression of an index is unique by the columns that it reads, those of its condition among them.
 _UNIQUE: LiteralString = """
@@ -196,13 +217,25 @@ class Statement:
     def blocks_per_call(self) -> float:
         return (self.hit + self.read) / self.calls
 
+    def plus(self, other: "Statement", sign: int = 1) -> "Statement":
+        """With the counts of the same statement added, or subtracted."""
+        return replace(
+            self,
+            calls=self.calls + sign * other.calls,
+            rows=self.rows + sign * other.rows,
+            hit=self.hit + sign * other.hit,
+            read=self.read + sign * other.read,
+            time=self.time + sign * other.time,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """``distinct`` is how many different values there are, ``common`` the shares of the most common ones.
 
     ``values`` are these, and ``bounds`` those of the histogram: empty unless they were asked for. ``references`` is the
-    column of another table that a foreign key names, ``sequence`` is what numbers new rows.
+    column of another table that a foreign key names, ``sequence`` is what numbers new rows. ``is_indexed``: an index
+    begins with it, so that rows come in its order without a sort.
     """
 
     type: str
@@ -211,6 +244,7 @@ class Column:
     common: tuple[float, ...] = ()
     correlation: float = 0.0
     is_unique: bool = False
+    is_indexed: bool = False
     is_checked: bool = False
     references: tuple[TableName, str] | None = None
     sequence: TableName | None = None
@@ -271,9 +305,9 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
             if (indexed := (schema, table)) in tables:
                 tables[indexed] = replace(tables[indexed], conditions=frozenset(names))
         _note_sequences(tables, await (await connection.execute(_SEQUENCES)).fetchall())
-        for *name, rows in await (await connection.execute(_VIEWS)).fetchall():
-            if (view := tuple(name)) in tables:
-                tables[view] = replace(tables[view], rows=rows)
+        for schema, name, *below in await (await connection.execute(_VIEWS)).fetchall():
+            if (view := tables.get((schema, name))) and (read := tables.get(tuple(below))):
+                tables[schema, name] = replace(view, rows=max(view.rows, read.rows))
         ((unseen,),) = await (await connection.execute(_UNSEEN)).fetchall()
         effects = await read_effects(connection)
         counted_for = await _read_time(connection)
@@ -349,7 +383,7 @@ def _tables_of(
     for schema, table, name, type_, row_count, pages, nulls, distinct, common, correlation, is_unique, *rest in rows:
         if not f"{schema}{table}{name}".isprintable():
             continue  # as if it were not there: each statement of a set-up is one line
-        ref_schema, ref_table, ref_column, is_checked, values, bounds = rest
+        is_indexed, ref_schema, ref_table, ref_column, is_checked, values, bounds = rest
         of_table = columns.setdefault((schema, table), {})
         tables.setdefault(
             (schema, table),
@@ -368,6 +402,7 @@ def _tables_of(
             common=tuple(common),
             correlation=correlation,
             is_unique=is_unique,
+            is_indexed=is_indexed,
             is_checked=is_checked,
             references=None if ref_column is None else ((ref_schema, ref_table), ref_column),
             values=tuple(values or ()),

@@ -20,6 +20,9 @@ _LEAST_SHARE = 0.95  # of a rate, below which the generator has fallen behind
 _UNMEASURED = 3600.0  # s at most of warm-up and end, in which requests are due as well
 _MOST_SHARE = 1.05  # of a rate, above which the generator keeps none
 _MOST_BUSY = 100.0  # times that all clients have: another unit, and no program that has some requests under way
+_MOST_BUSY_OF_INTERVALS = 1.5  # what is counted twice, or since the beginning, is more than requests under way
+_MOST_TOGETHER = (1.05, 0.5)  # times of all, and s, that intervals are which do not overlap: their times are rounded
+_SAME = 0.1  # of an interval, by which two lines of the same may differ
 _CHANCE = 4.0  # standard deviations of a count of arrivals at random, or in batches
 MOST_LINES = 50_000_000  # of one load level
 
@@ -97,19 +100,26 @@ def read_command(log: CommandLog) -> CommandRead:
     schedule = None if log.rate is None else _Schedule(most=_most_due(log))
     inside: list[float] = []
     carried = 0  # requests of the window that were due before it
-    busy = 0.0  # s of the window in which clients waited for an answer
+    busy = busy_in_intervals = (
+        0.0  # s of the window in which clients waited for an answer: in all, and told by intervals
+    )
+    intervals = _Intervals()
     kinds: set[tuple[bool, bool]] = set()
     for told in _lines(log):
         kinds |= {(told.counted > 0, told.mean is not None)} if told.done else set()
         requests += told.done + told.failed
         until = max(until, told.t)
+        if told.seconds:
+            intervals.add(told)
         if schedule is not None:
             schedule.add(told)
         if log.window[0] <= told.t < log.window[1] and (told.done or told.failed):
             inside.append(told.t)
             # Those of an interval may have ended at its beginning.
             carried += _count_longer(told, max(0.0, told.t - told.seconds - log.window[0]))
-            busy += _time_within(told, told.t - log.window[0])
+            waited = _time_within(told, told.t - log.window[0])
+            busy += waited
+            busy_in_intervals += waited if told.seconds or told.counted else 0.0
         if told.seconds > LONGEST_INTERVAL:
             _check_whole(told, log)
             inside += log.window
@@ -134,11 +144,12 @@ def read_command(log: CommandLog) -> CommandRead:
     _check_end(log, until)
     if len(kinds) > 1:
         raise WorkloadError("the command tells the latencies of some requests, and not those of others")
+    intervals.check()
     rows = tuple(each.row(second) for second, each in sorted(seconds.items()))
     _check_rate(log, rows, carried)
     if schedule is not None:
         _check_schedule(log, schedule, until)
-    _check_busy(log, busy)
+    _check_busy(log, busy, busy_in_intervals)
     return CommandRead(requests=requests, rows=rows, first=min(inside, default=None), last=max(inside, default=None))
 
 
@@ -201,16 +212,52 @@ def _time_within(told: Told, seconds: float) -> float:
     return of_counted + sum(min(latency, seconds) * count for latency, count in told.latencies)
 
 
-def _check_busy(log: CommandLog, busy: float) -> None:
+def _check_busy(log: CommandLog, busy: float, busy_in_intervals: float) -> None:
     """A client waits for one answer at a time."""
+    if log.rate is not None or log.clients is None:
+        return
     seconds = log.window[1] - log.window[0]
-    if log.rate is None and log.clients is not None and busy > _MOST_BUSY * log.clients * seconds:
+    there = log.clients * seconds
+    is_of_intervals = busy_in_intervals > _MOST_BUSY_OF_INTERVALS * there
+    if is_of_intervals or busy > _MOST_BUSY * there:
+        once = "A line of an interval tells of what ended in it, and has no running totals. " if is_of_intervals else ""
         raise WorkloadError(
             f"the latencies that the command told cannot be: they are {busy:,.0f} s together, and its clients have "
             f"no more than {log.clients} × {seconds:g} s",
-            hint="A latency is in seconds, and of one request. If more than clients of [workload] work at a time, say "
-            "how many.",
+            hint=f"{once}A latency is in seconds, and of one request. If more than clients of [workload] work at a "
+            "time, say how many.",
         )
+
+
+@dataclass(slots=True)
+class _Intervals:
+    """How many seconds intervals have ``together``, and from when to when they are. Lines of the same interval may be
+    of several kinds of requests.
+    """
+
+    together: float = 0.0
+    begun: float = math.inf
+    ended: float = -math.inf
+    _last: tuple[float, float] = (0.0, 0.0)
+
+    def add(self, told: Told) -> None:
+        begin, end = told.t - told.seconds, told.t
+        last, near = self._last, _SAME * told.seconds
+        if abs(begin - last[0]) > near or abs(end - last[1]) > near:
+            self.together += told.seconds
+            self._last = (begin, end)
+        self.begun, self.ended = min(self.begun, begin), max(self.ended, end)
+
+    def check(self) -> None:
+        times, more = _MOST_TOGETHER
+        if self.together and self.together > times * (self.ended - self.begun) + more:
+            raise WorkloadError(
+                "the intervals that the command told of overlap: they are "
+                f"{self.together:.1f} s together, of {self.ended - self.begun:.1f} s",
+                detail="What ended in several of them would count several times.",
+                hint="Let one line tell of all that ended since the one before it, for all clients; or a line of each "
+                "request.",
+            )
 
 
 def _check_rate(log: CommandLog, rows: Sequence[SecondRow], carried: int) -> None:

@@ -548,7 +548,7 @@ VALIDITY_CAVEATS = {
             "or its latencies have another unit, or the waits before the requests in them."
         ),
         when="closed loop of a program of kind command whose clients the file says: its latencies are half longer "
-        "together than these have time; a hundred times as long ones are refused",
+        "together than these have time; a hundred times as long ones, and those of intervals, are refused",
     ),
     "load-said": Entry(
         severity=Severity.INFO,

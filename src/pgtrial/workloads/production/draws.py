@@ -211,7 +211,7 @@ class Drawer:
     def _newest(self, table: TableName, uses: Sequence[Use]) -> tuple[str, int] | None:
         """The column that numbers the rows of a table that gets new ones, and how many were written while counting."""
         columns = self.load.tables[table].columns.items()
-        numbers = [name for name, column in columns if column.sequence is not None and column.is_unique]
+        numbers = [name for name, column in columns if column.sequence is not None and column.is_indexed]
         if not numbers or any(use.role is not Role.NEW for use in uses):
             return None
         return numbers[0], min(max(self.statement.rows, _LEAST_NEW), _SAMPLED)

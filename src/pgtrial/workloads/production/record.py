@@ -150,7 +150,7 @@ def match(record: Mapping[str, Any], before: Sequence[Statement], after: Sequenc
     earlier, counted = _by_text(before), {}
     for text, each in _by_text(after).items():
         known = earlier.get(text)
-        counted[text] = each if known is None else _minus(each, known)
+        counted[text] = each if known is None else each.plus(known, -1)
     found = [
         Match(
             script=name, original=statement, copy=None if (copy := counted.get(_key(statement.text))) is None else copy
@@ -221,23 +221,8 @@ def _by_text(statements: Sequence[Statement]) -> dict[str, Statement]:
     found: dict[str, Statement] = {}
     for each in statements:
         key = _key(each.text)
-        found[key] = _plus(found[key], each) if key in found else each
+        found[key] = found[key].plus(each) if key in found else each
     return found
-
-
-def _plus(one: Statement, other: Statement, sign: int = 1) -> Statement:
-    return Statement(
-        text=one.text,
-        calls=one.calls + sign * other.calls,
-        rows=one.rows + sign * other.rows,
-        hit=one.hit + sign * other.hit,
-        read=one.read + sign * other.read,
-        time=one.time + sign * other.time,
-    )
-
-
-def _minus(one: Statement, other: Statement) -> Statement:
-    return _plus(one, other, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

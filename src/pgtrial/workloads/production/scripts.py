@@ -126,6 +126,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     members: list[Member] = []
     refused: list[tuple[Statement, Refusal]] = []
     controls: Counter[str] = Counter()
+    found: dict[str, tuple[Statement, Text]] = {}
     for statement in load.statements:
         if control := control_of(statement):
             controls[control] += statement.calls
@@ -134,6 +135,11 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         if isinstance(text, Refusal):
             refused.append((statement, text))
             continue
+        # The server counts texts apart whose parameters were of other types, or constants: those that differ in nothing
+        # that a script could say are one statement, as on the copy.
+        same, text = found.get(text.canonical, (None, text))
+        found[text.canonical] = (statement if same is None else same.plus(statement), text)
+    for statement, text in found.values():
         shape = settle_conflicts(keep_own(read_shape(statement, load), load), load)
         if is_known(statement, shape, load):
             members.append(Member(statement=statement, text=text, shape=shape))

@@ -67,8 +67,9 @@ class Text:
 
     @property
     def canonical(self) -> str:
-        """The same for all texts that differ in the numbers of their parameters, and in blanks."""
-        return re.sub(r"\s", "", self.fill(lambda _number: "$"))
+        """The same for all texts that differ in the numbers of their parameters, and in blanks between their words."""
+        pieces = ("$" if isinstance(piece, int) else piece.strip() for piece in self.pieces)
+        return " ".join(piece for piece in pieces if piece)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
