@@ -100,9 +100,7 @@ def read_command(log: CommandLog) -> CommandRead:
     schedule = None if log.rate is None else _Schedule(most=_most_due(log))
     inside: list[float] = []
     carried = 0  # requests of the window that were due before it
-    busy = busy_in_intervals = (
-        0.0  # s of the window in which clients waited for an answer: in all, and told by intervals
-    )
+    busy = busy_in_intervals = 0.0  # s of the window in which clients waited for an answer; those told by intervals
     intervals = _Intervals()
     kinds: set[tuple[bool, bool]] = set()
     for told in _lines(log):
