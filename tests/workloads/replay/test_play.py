@@ -20,7 +20,7 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS shelf, told;
+DROP TABLE IF EXISTS shelf, told, part;
 CREATE TABLE shelf (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
@@ -131,6 +131,21 @@ def test_a_statement_waits_for_the_row_and_not_for_the_clock(tables, write_log) 
     update = max(lines[1:], key=lambda line: line["t"])
     assert update["latency"] > 0.3
     assert update["lag"] < update["latency"] - 0.3
+
+
+@pytest.mark.parametrize("schema", ["", "public."])
+def test_a_row_with_a_reference_waits_for_what_it_refers_to(tables, write_log, schema) -> None:
+    tables.execute("CREATE TABLE part (shelf int REFERENCES shelf)")
+    rows = [
+        (0.0, "a", "statement: SELECT pg_sleep(0.4)"),
+        (0.01, "a", "statement: INSERT INTO shelf VALUES (17, 1)"),
+        (0.02, "b", f"statement: INSERT INTO {schema}part VALUES (17)"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert (status, sum("differs" in line for line in lines)) == (0, 0), said
+    assert "1 waited for another session, 0 of them in vain" in said
 
 
 def test_who_asked_for_a_row_first_gets_it_first(tables, write_log) -> None:

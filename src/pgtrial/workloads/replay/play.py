@@ -16,6 +16,7 @@ from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
+from pgtrial.workloads.replay.foreign_keys import find_looked
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
 from pgtrial.workloads.replay.types import Choice, find_types
@@ -66,10 +67,10 @@ async def play(
     """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log; ``arrivals`` is what the
     event loop looks with. Raises ConnectError.
     """
-    steps = put_in_order(sessions)
-    gc.freeze()
-    gc.disable()  # a collection takes longer than many a statement
     async with connect(conninfo, application=_application(), as_user=True) as asking:
+        steps = put_in_order(sessions, await find_looked(asking))
+        gc.freeze()
+        gc.disable()  # a collection takes longer than many a statement
         types, unprepared = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
