@@ -1,10 +1,13 @@
 import pytest
 
+from pgtrial.workloads.replay.foreign_keys import Looked
 from pgtrial.workloads.replay.log import read_log
 from pgtrial.workloads.replay.order import can_wait, put_in_order
 
+NO_KEYS: Looked = {}
 
-def awaited(path, looked={}) -> dict[str, list[set[str]]]:
+
+def awaited(path, looked: Looked = NO_KEYS) -> dict[str, list[set[str]]]:
     """By session, for each of its statements the sessions whose transactions it waits for."""
     found = {}
     for name, steps in put_in_order(read_log(path).sessions, looked).items():
@@ -150,7 +153,7 @@ def test_a_statement_comes_after_who_asked_for_its_row_and_has_not_ended(write_l
         ]
     )
 
-    steps = put_in_order(read_log(path).sessions, {})
+    steps = put_in_order(read_log(path).sessions, NO_KEYS)
 
     after = {name: [[one.statement.text for one in step.after] for step in found] for name, found in steps.items()}
     assert after["b"] == [["UPDATE stock SET n = 1 WHERE item = 17"]]
