@@ -18,7 +18,7 @@ _MOST_BETWEEN = 1.0  # s from one look to the next
 _PATIENCE = 1.0  # s that it waits where the server cannot tell, as behind a pooler
 _ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
 _BLOCKING = b"""
-SELECT pid, pg_catalog.pg_blocking_pids(pid)
+SELECT pid, pg_catalog.pg_blocking_pids(pid) OPERATOR(pg_catalog.||) pg_catalog.pg_safe_snapshot_blocking_pids(pid)
 FROM pg_catalog.pg_stat_get_activity(NULL) WHERE pid OPERATOR(pg_catalog.=) ANY ($1::int[])
 """
 
@@ -141,5 +141,6 @@ class Waits:
         while current - reached:
             reached |= current
             current = {other for name in current for other in ahead.get(name, ())}
-        unknown = pids.items() & self.pids.items() - {(names[pid], pid) for pid, _ in locks}
+        # 0 is a transaction that was prepared, by a session that the server does not remember.
+        unknown = pids.items() & self.pids.items() - {(names[pid], pid) for pid, others in locks if 0 not in others}
         return reached, reached.isdisjoint(name for name, _ in unknown)
